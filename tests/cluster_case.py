@@ -67,7 +67,8 @@ def in_memory(table):
         name: ss.SurvivalCurves(np.stack([table[f"{name}:{at:g}"].to_numpy() for at in TIMES], axis=1), TIMES)
         for name in MODELS
     }
-    return ss.compare(outcomes, curves, weighting=WEIGHTINGS, metric=("brier", "log"), times=TIMES, null=False)
+    weightings = [ss.Administrative(dropout_strata=None) if one == "administrative" else one for one in WEIGHTINGS]
+    return ss.compare(outcomes, curves, weighting=weightings, metric=("brier", "log"), times=TIMES, null=False)
 
 
 def check_close(result, memory):
@@ -75,6 +76,7 @@ def check_close(result, memory):
     for mine, theirs in ((result.scores, memory.scores), (result.contrasts, memory.contrasts)):
         assert len(mine) == len(theirs)
         numbers = [name for name in mine.columns if mine[name].dtype == float and name in theirs.columns]
+        numbers = [name for name in numbers if name != "bound_p_value"]  # needs each of the lost, not only sums
         assert len(numbers) > 2
         for name in numbers:
             np.testing.assert_allclose(mine[name], theirs[name], rtol=1e-12 if name == "score" else 1e-8, atol=1e-12)

@@ -51,6 +51,11 @@ def compared(*weightings, **names):
 
 
 @cache
+def by_theta():
+    return ss.compare(*problem(), weighting="projected", times=[48.0]).sensitivity()
+
+
+@cache
 def segmented():
     y, models = problem()
     country = np.array(["Norway", "Sweden", "Denmark", "Finland"])[np.arange(len(y)) % 4]
@@ -149,6 +154,7 @@ DRAWINGS = {
     "many": lambda width: many().plot(width=width),
     "hostile": hostile,
     "scores": lambda width: compared("administrative", "ipcw").plot_scores(unit="month", width=width),
+    "sensitivity": lambda width: by_theta().plot(width=width),
     "segments": lambda width: segmented().plot(width=width),
     "calibration": lambda width: calibrated("gloomy").plot(label="gloomy", unit="month", width=width),
     "isotonic": lambda width: calibrated("gloomy").plot(curve="isotonic", width=width),

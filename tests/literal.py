@@ -51,8 +51,8 @@ def value(metric, case, problem, t):
 def variances(case, problem, metric, models):
     """Return the variances of all models' scores and of all differences, literally: sums of squared derivatives.
 
-    For the individuals that are scored with the correction n/(n - 1), or for AUC with DeLong's; for those of the
-    training data, where G comes from them, without. What comes on top is in `added`.
+    For the individuals that are scored with the correction n/(n - 1), or for AUC of whole statuses with DeLong's; for
+    those of the training data, where G comes from them, without. What comes on top is in `added`.
     """
 
     def scores(mass, training_mass, weights_of=None):
@@ -78,7 +78,7 @@ def variances(case, problem, metric, models):
                     continue
                 phi, other, e = (d[:, j] for d in contrasts)
                 total = np.sum(phi**2)
-                if metric == "auc":
+                if metric == "auc" and not case.projects:
                     for status in (False, True):
                         rows = [i for i, (_, free) in enumerate(weighted[0]) if free is status]
                         total += np.sum(e[rows] ** 2) / (len(rows) - 1) if len(rows) > 1 else np.nan

@@ -5,6 +5,7 @@ Slow on purpose, and free of everything the library does to be fast. Nothing her
 
 import cmath
 import math
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise, product
 
@@ -171,6 +172,131 @@ def weights_administrative(
     return found, inside
 
 
+# Projected statuses: the second of a pair is then the probability of being event-free
+
+
+def event_free_share(time, event, t, mass=None):
+    """Return the Kaplan-Meier estimate at t; events come first at ties."""
+    mass = [1.0] * len(time) if mass is None else mass
+    share = 1.0
+    for s in sorted({T for T, D in zip(time, event, strict=True) if D and t >= T}):
+        exits = sum(m for T, D, m in zip(time, event, mass, strict=True) if D and s == T)
+        at_risk = sum(m for T, m in zip(time, mass, strict=True) if s <= T)
+        share = share * ((at_risk - exits) / at_risk)
+    return share
+
+
+def weights_projected(time, event, t, share, theta=1.0, min_followed=1):
+    """Everybody; whoever is censored at c < t is event-free with probability (share(i, t) / share(i, c))**theta."""
+    followed = sum(1 for T, D in zip(time, event, strict=True) if t < T or (t == T and not D))
+    if followed < min_followed and any(t > T and not D for T, D in zip(time, event, strict=True)):
+        return None
+    found = []
+    for i, (T, D) in enumerate(zip(time, event, strict=True)):
+        if t >= T and D:
+            found.append((1.0, False))
+        elif t <= T:
+            found.append((1.0, True))
+        else:
+            found.append((1.0, (share(i, t) / share(i, T)) ** theta if share(i, T) != 0 else 0.0))
+    return found, [True] * len(time)
+
+
+def stratified_share(time, event, strata, mass=None):
+    """Return share(i, t): the Kaplan-Meier estimate of the stratum of i."""
+    mass, known = [1.0] * len(time) if mass is None else mass, {}
+
+    def share(i, t):
+        if (strata[i], t) not in known:
+            inside = [j for j, label in enumerate(strata) if label == strata[i]]
+            known[strata[i], t] = event_free_share(*([some[j] for j in inside] for some in (time, event)), t,
+                                                   [mass[j] for j in inside])  # fmt: skip
+        return known[strata[i], t]
+
+    return share
+
+
+def scored_times(time, event, times, min_followed=1):
+    """Return the times that have a projected score: enough are followed event-free, or nobody is hidden."""
+    found = []
+    for t in times:
+        if weights_projected(time, event, t, lambda i, t: 1.0, min_followed=min_followed) is None:
+            break
+        found.append(t)
+    return found
+
+
+def rank_strata(time, event, end, times, models, min_followed=1):
+    """Return strata by the ranks of predictions: `models` has for each model a function of time that returns all.
+
+    The ranks of several models are averaged.
+    """
+    scored = scored_times(time, event, times, min_followed) or list(times[:1])
+    events = sum(1 for T, D in zip(time, event, strict=True) if D and scored[-1] >= T)
+    followed = sum(1 for T, D in zip(time, event, strict=True) if scored[-1] < T or (scored[-1] == T and not D))
+    return ranked(end, scored, models, min(max(min(events, followed) // 5, 1), 10))
+
+
+def dropout_strata(time, event, end, times, predicted, min_followed=20):
+    """Return strata by the ranks of predictions, for dropping out: none whose last left, unless the last of all did."""
+    left = [not D and T < C for T, D, C in zip(time, event, end, strict=True)]
+
+    def followed(t):
+        return sum(1 for T, D in zip(time, event, strict=True) if t < T or (t == T and not D))
+
+    scored = [t for t in times if followed(t) >= min_followed] or list(times[:1])
+    lost = sum(1 for T, gone in zip(time, left, strict=True) if gone and scored[-1] > T)
+    strata = ranked(end, scored, [predicted], min(max(min(lost, followed(scored[-1])) // 5, 1), 10))
+
+    def ends_early(label):
+        inside = [i for i, own in enumerate(strata) if own == label]
+        some = [time[i] for i in inside], [left[i] for i in inside]
+        return any(only_events_left(*some, t) and not only_events_left(time, left, t) for t in times)
+
+    for label in sorted(set(strata))[:-1]:
+        if ends_early(label):
+            after = min(other for other in strata if other > label)
+            strata = [after if own == label else own for own in strata]
+    while len(set(strata)) > 1 and ends_early(max(strata)):
+        last = max(strata)
+        before = max(other for other in strata if other < last)
+        strata = [before if own == last else own for own in strata]
+    return strata
+
+
+def ranked(end, scored, models, k):
+    """Return k strata by ranks among neighbours in C*, averaged over models and at most five of the times."""
+    if len(scored) > 5:
+        scored = [scored[round(j * (len(scored) - 1) / 4)] for j in range(5)]
+    n = len(models[0](scored[0]))
+    parts = min(max(n // 100, 1), 40)
+    group = [0] * n if end is None else [sum(1 for other in end if other < own) * parts // n for own in end]
+
+    def ranks(values):
+        found = []
+        for i in range(n):
+            inside = [values[j] for j in range(n) if group[j] == group[i]]
+            below, at = (sum(1 for v in inside if v < values[i]), sum(1 for v in inside if v == values[i]))
+            found.append(Fraction(2 * below + at, 2 * len(inside)))
+        return found
+
+    every = [ranks(predicted(t)) for predicted in models for t in scored]
+    return [int(k * rank) for rank in ranks([sum(of_one) for of_one in zip(*every, strict=True)])]
+
+
+def whole(weighted):
+    """Return weights as whole statuses of whom, (i, weight, whether event-free): a fraction is two of them."""
+    found = []
+    for i, (weight, free) in enumerate(weighted[0]):
+        if free is None:
+            continue
+        if isinstance(free, (bool, np.bool_)):
+            found.append((i, weight, bool(free)))
+        else:
+            found += [(i, weight * free, True), (i, weight * (1 - free), False)]
+    return found
+
+
 # Metrics of such weights
 
 LOSSES = ("brier", "log")
@@ -190,10 +316,9 @@ def mean_loss(name, weighted, pi, mass=None, *, by_n=False):
     pairs, inside = weighted
     mass = [1.0] * len(pairs) if mass is None else mass
     total = weights = 0.0
-    for (weight, event_free), p, m in zip(pairs, pi, mass, strict=True):
-        if event_free is not None:
-            total = total + m * weight * loss(name, event_free, p)
-            weights = weights + m * weight
+    for i, weight, event_free in whole(weighted):
+        total = total + mass[i] * weight * loss(name, event_free, pi[i])
+        weights = weights + mass[i] * weight
     if weights == 0:
         return math.nan
     return total / (sum(m for m, belongs in zip(mass, inside, strict=True) if belongs) if by_n else weights)
@@ -203,23 +328,21 @@ def auc(weighted, pi, mass=None):
     """All pairs of one with event and one without."""
     if weighted is None or any(math.isnan(p) for p in pi):
         return math.nan
-    pairs, _ = weighted
-    mass = [1.0] * len(pairs) if mass is None else mass
-    people = [(m * w, free, p) for (w, free), p, m in zip(pairs, pi, mass, strict=True) if free is not None]
+    mass = [1.0] * len(weighted[0]) if mass is None else mass
+    people = [(i, mass[i] * w, free, pi[i]) for i, w, free in whole(weighted)]
     total = both = 0.0
-    for w, free, p in people:
-        for v, other_free, r in people:
-            if not free and other_free:
+    for i, w, free, p in people:
+        for j, v, other_free, r in people:
+            if i != j and not free and other_free:
                 total = total + w * v * (1.0 if p < r else 0.5 if p == r else 0.0)
                 both = both + w * v
     return math.nan if both == 0 else total / both
 
 
 def counted(weighted, pi, mass=None):
-    """Those who are counted: weight times mass, status, predicted risk."""
-    pairs, _ = weighted
-    mass = [1.0] * len(pairs) if mass is None else mass
-    some = [(m * w, 0.0 if free else 1.0, 1.0 - float(p)) for (w, free), p, m in zip(pairs, pi, mass, strict=True)
+    """Those who are counted: weight times mass, status or its probability, predicted risk."""
+    mass = [1.0] * len(weighted[0]) if mass is None else mass
+    some = [(m * w, 1.0 - free, 1.0 - float(p)) for (w, free), p, m in zip(weighted[0], pi, mass, strict=True)
             if free is not None and w != 0]  # fmt: skip
     return tuple(zip(*some, strict=True)) if some else ((), (), ())
 
@@ -240,6 +363,12 @@ def net_benefit(weighted, pi, mass=None, threshold=0.3):
     return total / weights if weights != 0 else math.nan
 
 
+def one_status(event):
+    """Whether all had the event, or nobody."""
+    total = complex(sum(event)).real
+    return total in (0, len(event))
+
+
 def log_odds(p, epsilon=1e-7):
     p = min(max(p, epsilon), 1 - epsilon)
     return math.log(p) - math.log(1 - p)
@@ -247,7 +376,9 @@ def log_odds(p, epsilon=1e-7):
 
 def separated(design, event):
     """Whether some combination of columns is nowhere on the wrong side for anybody: then no coefficients are best."""
-    signed = np.where(np.array(event)[:, None] == 1, 1.0, -1.0) * design
+    # a fraction is of both statuses
+    signed = np.array([sign * row for row, y in zip(design, event, strict=True)
+                       for sign, there in ((1.0, y > 0), (-1.0, y < 1)) if there])  # fmt: skip
     found = linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(signed)), bounds=[(-1, 1)] * design.shape[1])
     return -found.fun > 1e-9
 
@@ -277,7 +408,8 @@ def best_coefficients(columns, event, weight, offset):
 def logistic(columns, event, weight, offset=None):
     """Weighted logistic regression, for complex weights too: from SciPy's answer by Newton's steps."""
     offset = tuple([0.0] * len(event) if offset is None else offset)
-    beta = best_coefficients(tuple(map(tuple, columns)), event, tuple(complex(w).real for w in weight), offset)
+    status, real = (tuple(complex(one).real for one in values) for values in (event, weight))
+    beta = best_coefficients(tuple(map(tuple, columns)), status, real, offset)
     if beta is None:
         return None
     design, y, w = np.array(columns).T, np.array(event), np.array(weight, dtype=complex)
@@ -292,7 +424,7 @@ def logistic(columns, event, weight, offset=None):
 def slope(weighted, pi, mass=None):
     weight, event, risk = counted(weighted, pi, mass)
     x = [log_odds(p) for p in risk]
-    if len(set(event)) < 2 or len(set(x)) < 2:
+    if one_status(event) or len(set(x)) < 2:
         return math.nan
     beta = logistic([[1.0] * len(x), x], event, weight)
     return math.nan if beta is None else beta[1]
@@ -300,7 +432,7 @@ def slope(weighted, pi, mass=None):
 
 def in_the_large(weighted, pi, mass=None):
     weight, event, risk = counted(weighted, pi, mass)
-    if len(set(event)) < 2:
+    if one_status(event):
         return math.nan
     return logistic([[1.0] * len(risk)], event, weight, [log_odds(p) for p in risk])[0]
 
@@ -326,7 +458,8 @@ def spline_knots(x, event):
     distinct = sorted(set(x))
     if len(distinct) == 1:
         return [[]]
-    rarer = min(sum(event), len(event) - sum(event))
+    events = complex(sum(event)).real
+    rarer = min(events, len(event) - events)
     found = []
     for shares in ([0.05, 0.275, 0.5, 0.725, 0.95], [0.1, 0.5, 0.9])[0 if rarer >= 100 else 1 :]:
         for values in (x, distinct):
@@ -342,7 +475,7 @@ def spline_knots(x, event):
 @lru_cache(maxsize=4000)
 def smooth_curve(weight, event, risk):
     """The calibration curve at everybody's risk, by the richest spline that has a best fit; None without any."""
-    if len(set(event)) < 2:
+    if one_status(event):
         return None
     x = [log_odds(p) for p in risk]
     for knots in spline_knots(x, event):

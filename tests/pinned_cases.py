@@ -12,6 +12,7 @@ from functools import cache, partial
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,8 @@ import survscore as ss
 # What is asked of survscore, and nowhere else
 
 #: What a column is called by now, and what it is called in the record; None for what is not recorded.
-COLUMNS = {"fit_seconds": None, "score_seconds": None, "cutoff": None}
+COLUMNS = {"fit_seconds": None, "score_seconds": None, "cutoff": None, "bound_p_value": None}
+COLUMNS |= {"n_settled": None, "n_wrong": None}
 #: What a metric or a measure is called by now, and what it is called in the record.
 MEASURES = {
     "calibration in the large": "intercept at slope 1",
@@ -32,7 +34,11 @@ MEASURES = {
     "isotonic miscalibration": "miscalibration",
     "isotonic miscalibration, corrected": "miscalibration, corrected",
 }
-NAMES = {"measure": MEASURES, "metric": {"in_the_large": "intercept"}}
+#: What `diagnose` answers by now, of a model and of IPCW, and what the record calls it.
+ANSWERS = {
+    "encodes C*": "knows C*", "misleading": "can't be trusted", "no sign of a leak": "can be trusted",
+}  # fmt: skip
+NAMES = {"measure": MEASURES, "metric": {"in_the_large": "intercept"}, "verdict": ANSWERS}
 #: Columns of text that say what a row is about, or what was decided. Others are words, and may change.
 TEXTS = {
     "best", "chosen", "component", "estimator", "measure", "metric", "model", "plan", "reference", "region", "strategy",
@@ -72,7 +78,7 @@ def uncensored():
 
 
 def administrative(**settings):
-    return ss.Administrative(**settings)
+    return ss.Administrative(dropout_strata=None, **settings)
 
 
 def ipcw(**settings):
@@ -136,12 +142,13 @@ def distribution(y, predicted, **settings):
 
 
 def diagnosed(y, models, **settings):
-    with expected_warnings():
+    with expected_warnings(), mock.patch("survscore.analysis.ipcw_evidence.Administrative", administrative):
         return ss.diagnose(y, models, **settings)
 
 
 def backtested(y, models, **settings):
-    with expected_warnings():
+    settings.setdefault("weighting", [administrative(), "ipcw"])
+    with expected_warnings(), mock.patch("survscore.analysis.backtest.Administrative", administrative):
         return ss.backtest(y, models, **settings)
 
 
@@ -429,10 +436,13 @@ def _(record):
 @case("default times")
 def _(record):
     data = prepared("smooth", lost=True)
-    for metric in ("brier", "auc"):
-        found = scores(data.y, data.models["noisy"], metric, "administrative", None)
+    # those of version 0.2 by default, whatever the grid: up to its end, and the median of follow-up
+    regular = np.linspace(0.0, 9.75, 101)
+    for metric, times in (("brier", regular), ("auc", regular[1:])):
+        found = scores(data.y, data.models["noisy"], metric, administrative(), times)
         record.score_curves(metric, found, ((None, None), (2.0, 7.0)))
-    record.score_curves("histories", scores(data.y, data.models["noisy"], UP_TO, "administrative", None), ())
+    median = np.quantile(data.y.censoring_time, [0.5], method="lower")
+    record.score_curves("histories", scores(data.y, data.models["noisy"], UP_TO, administrative(), median), ())
 
 
 @case("scores alone, other levels and groups")
@@ -499,7 +509,7 @@ def of_models(number, name, record):
     data, times = prepared(kind, lost=True), KINDS[kind].times[[0, 1, 3, 5]]
     some = dict(list(data.models.items())[:number])
     null = data.training if name == "training" else NULLS[name]
-    asked = {"metric": ["brier", "log", "auc", "oe"], "weighting": ["administrative", "ipcw"], "times": times}
+    asked = {"metric": ["brier", "log", "auc", "oe"], "weighting": [administrative(), "ipcw"], "times": times}
     found = compared(data.y, some, null=null, reference=list(some)[-1], **asked)
     record.comparison("compare", found, ((None, None), (times[1], 4.25)))
 
@@ -515,11 +525,11 @@ def with_groups(name, record):
     asked = {"groups": getattr(data, name), "level": 0.9}
     for null in (True, "counted"):
         found = compared(
-            data.y, two, metric=AT_TIMES, weighting=["administrative", "ipcw"], times=times, null=null, **asked
+            data.y, two, metric=AT_TIMES, weighting=[administrative(), "ipcw"], times=times, null=null, **asked
         )
         record.comparison(f"null {null}", found, ((None, None),))
     found = compared(
-        data.y, two, metric=UP_TO, weighting=["administrative", "ipcw"], times=times[1:], null=True, **asked
+        data.y, two, metric=UP_TO, weighting=[administrative(), "ipcw"], times=times[1:], null=True, **asked
     )
     record.comparison("histories", found)
 
@@ -534,7 +544,7 @@ def _(record):
         for lost in (False, True):
             data, times = prepared(kind, lost=lost), KINDS[kind].times[[2, 4]]
             two = {name: data.models[name] for name in ("noisy", "gloomy")}
-            asked = {"weighting": ["administrative", "ipcw"], "times": times}
+            asked = {"weighting": [administrative(), "ipcw"], "times": times}
             found = compared(data.y, two, metric=AT_TIMES, **asked)
             record.comparison(f"{kind}, lost {lost}", found)
             found = compared(data.y, two, metric=histories(data), null=data.training, **asked)
@@ -547,7 +557,7 @@ def _(record):
         data, times = prepared(kind, lost=True), KINDS[kind].times[1:7]
         three = {name: data.models[name] for name in ("right", "noisy", "wild")}
         found = compared(
-            data.y, three, metric=["brier", "auc"], weighting=["administrative", "ipcw"], times=times, ranges="any"
+            data.y, three, metric=["brier", "auc"], weighting=[administrative(), "ipcw"], times=times, ranges="any"
         )
         record.table(f"{kind}/band", found.band(n_draws=2000, seed=3))
         record.table(f"{kind}/band of wild", found.against("wild").band(level=0.8, n_draws=2000))
@@ -577,22 +587,24 @@ def by_segments(weighting, record):
     record.tables_of("grouped", mean_score(grouped), skill=True)
 
 
-for _name in ("administrative", "ipcw"):
-    case(f"segments, {_name}", _name)(by_segments)
+for _name, _weighting in (("administrative", administrative()), ("ipcw", "ipcw")):
+    case(f"segments, {_name}", _weighting)(by_segments)
 
 
 def a_score_table(kind, record):
     data = prepared(kind, lost=kind == "tied")
     two = {name: data.models[name] for name in ("noisy", "gloomy")}
     horizons = [2.0, 4.5, 7.5]
-    asked = {"horizons": horizons, "weighting": ["administrative", "ipcw"], "thresholds": [0.25, 0.4]}
+    asked = {"horizons": horizons, "weighting": [administrative(), "ipcw"], "thresholds": [0.25, 0.4]}
     record.table("all", table_of_scores(data.y, two, metrics="all", **asked).to_frame())
     found = table_of_scores(
-        data.y, two, metrics="all", horizons=[4.5], weighting="administrative", groups=data.many, null=data.training,
+        data.y, two, metrics="all", horizons=[4.5], weighting=administrative(), groups=data.many, null=data.training,
         reference="gloomy", level=0.9,
     )  # fmt: skip
     record.table("grouped", found.to_frame())
-    record.table("default", table_of_scores(data.y, two, weighting="administrative").to_frame())
+    median = np.quantile(data.y.censoring_time, [0.5], method="lower")  # the default of version 0.2
+    found = table_of_scores(data.y, two, horizons=median, weighting=administrative())
+    record.table("default", found.to_frame())
     metrics = ["brier", "skill", "auc", "slope", "integrated_brier", "crps", "concordance"]
     found = table_of_scores(data.y, two, metrics=metrics, horizons=[3.0, 6.0], weighting="ipcw", by={"plan": data.plan})
     record.table("segments", found.to_frame())
@@ -608,9 +620,9 @@ for _kind in KINDS:
 def a_calibration(kind, record):
     data = prepared(kind, lost=True)
     settings = {
-        "administrative": {"weighting": "administrative", "n_groups": 5, "n_draws": 40},
+        "administrative": {"weighting": administrative(), "n_groups": 5, "n_draws": 40},
         "ipcw": {"weighting": "ipcw", "groups": data.many, "level": 0.9, "n_draws": 40, "seed": 2},
-        "few groups": {"groups": data.few, "n_groups": 3, "n_draws": 20},
+        "few groups": {"weighting": administrative(), "groups": data.few, "n_groups": 3, "n_draws": 20},
         "training": {"weighting": administrative(dropout=data.training), "n_draws": 20},
     }
     for name, asked in settings.items():
@@ -632,7 +644,7 @@ def a_decision_curve(kind, record):
     data = prepared(kind, lost=True)
     two = {name: data.models[name] for name in ("right", "wild")}
     settings = {
-        "administrative": {"weighting": "administrative"},
+        "administrative": {"weighting": administrative()},
         "ipcw": {"weighting": "ipcw", "groups": data.many, "reference": "treat all", "level": 0.9},
         "curves": {"weighting": administrative(dropout=data.gone_curves), "groups": data.few},
     }
@@ -688,7 +700,7 @@ def _(record):
         record.put(f"{name}/survival", np.stack(list(found.survival.values())))
         record.put(f"{name}/offsets", found.offsets)
         record.put(f"{name}/numbers", [found.width, found.n, *found.time_range])
-        record[f"{name}/ipcw"] = runs([found.ipcw])
+        record[f"{name}/ipcw"] = runs([ANSWERS.get(found.ipcw, found.ipcw)])
 
 
 # Several days, folds, batches and files
@@ -741,13 +753,13 @@ def _(record):
     folds = [(n[n % 3 != k], n[n % 3 == k]) for k in range(3)]
     estimators = {"some": Exponential(0.7), "none": Exponential(0.0)}
     found = cross_validated(
-        estimators, data.x[:, None], data.y, cv=folds, metric=["brier", "log"], weighting=["administrative", "ipcw"],
+        estimators, data.x[:, None], data.y, cv=folds, metric=["brier", "log"], weighting=[administrative(), "ipcw"],
         times=times, progress=False,
     )  # fmt: skip
     record.comparison("compare", found.comparison, ((None, None),))
     record.table("folds", found.folds)
     record.table("mean folds", found.integrated_folds())
-    score = scorer("brier", "administrative", times)
+    score = scorer("brier", administrative(), times)
     record.put("scorer", score(Exponential(0.7).fit(data.x[:, None], data.y), data.x[:, None], data.y))
 
 
@@ -787,14 +799,14 @@ def written(folder, *, lost, whole):
 
 
 def of_files(lost, whole, record):
-    asked = {"weighting": ["administrative", "ipcw"], "metric": ["brier", "log"]}
+    asked = {"weighting": [administrative(), "ipcw"], "metric": ["brier", "log"]}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         written(folder, lost=lost, whole=whole)
         record.comparison("plain", evaluated(folder, **asked))
         record.comparison("ranges", evaluated(folder, ranges="any", **asked), ((None, None), (2.0, 5.0)))
         record.comparison("groups", evaluated(folder, groups="customer", reference="gloomy", level=0.9, **asked))
-        record.comparison("rows", evaluated(folder, metric=["auc", "oe"], weighting="administrative", times=[2.0, 4.0]))
+        record.comparison("rows", evaluated(folder, metric=["auc", "oe"], weighting=administrative(), times=[2.0, 4.0]))
         found = evaluated(folder, by="region", **asked)
         record.table("segments/counts", found.counts)
         record.table("segments/scores", found.scores)
@@ -830,7 +842,7 @@ def large(whole, grouped, n_times, record):
     only = {"metric", "model", "score", "se", "lower", "upper", "difference", "p_value", "verdict", "skill",
             "bound_lower", "bound_upper", "n_effective", "n_groups"}  # fmt: skip
     groups = np.random.default_rng(12).integers(0, 900, n) if grouped else None
-    asked = {"weighting": ["administrative", "ipcw"], "groups": groups}
+    asked = {"weighting": [administrative(), "ipcw"], "groups": groups}
     found = compared(data.y, models, metric=["brier", "log"], times=times, ranges=[part], **asked)
     some = SimpleNamespace(**{table: getattr(found, table)[::10] for table in ("scores", "contrasts", "skill")})
     record.tables_of("compare", some, skill=True, only=only)

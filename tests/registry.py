@@ -81,6 +81,14 @@ class Case:
     by_n: bool = False
     #: Whether a score at one time does not depend on which other times are scored.
     by_time: bool = True
+    #: Which metrics stay the same if there is everybody twice. The number of strata by ranks does not, and pairs of a
+    #: case and a control are of two individuals.
+    twice: tuple[str, ...] = ("brier", "log", "auc")
+
+    @property
+    def projects(self) -> bool:
+        """Whether statuses may be fractions."""
+        return self.name.startswith("projected")
 
     def expected(self, metric: str, problem: Problem) -> Callable[[float], float]:
         return lambda t: oracle.metric(metric, self.weights(problem, t), problem.pi(t), by_n=self.by_n)
@@ -250,13 +258,34 @@ def _unless_curves_end(weights):
     return lambda p, t, *masses: None if p.ends_before(t) else weights(p, t, *masses)
 
 
-def _administrative(source=None, *, stratified=False, speaks_for=None, population=False, **settings):
+def one_curve(**settings):
+    return ss.Administrative(dropout_strata=None, **settings)
+
+
+def without_predictions(weighting):
+    """Return one weighting, or several, as they are where predictions are not at hand."""
+    if isinstance(weighting, (list, tuple)):
+        return [without_predictions(one) for one in weighting]
+    return (
+        one_curve() if weighting == "administrative" else getattr(weighting, "without_predictions", lambda: weighting)()
+    )
+
+
+def _dropout_strata(p, times):
+    y = p.y
+    return oracle.dropout_strata(y.time, y.event, y.censoring_time, times, p.pi) if times.size else [0] * len(y)
+
+
+def _administrative(source=None, *, stratified=False, strata_by=None, speaks_for=None, population=False, **settings):
     def weights(p, t, mass=None, training_mass=None):
         y = p.y
         Gd = Gd_before = strata = None
         if stratified:
             masses = mass if source == "scored" else training_mass
             Gd, Gd_before, strata = _by_stratum(p, source, lambda y: y.dropped_out, masses)
+        elif strata_by is not None:
+            strata = strata_by(p, p.times[p.curves.reaches(p.times)])
+            Gd, Gd_before = oracle.stratified_product_limit(y.time, y.dropped_out, strata, strata, mass)
         elif source == "scored":
             Gd, Gd_before = _estimated(mass, y.time, y.dropped_out)
         elif source == "training":
@@ -277,6 +306,23 @@ def _administrative(source=None, *, stratified=False, speaks_for=None, populatio
     return weights
 
 
+def _projected(strata=None, theta=1.0):
+    """Statuses by the curves of strata, or of each individual if these are "curves"."""
+
+    def weights(p, t, mass=None, training_mass=None):
+        y, codes = p.y, [0] * len(p.y)
+        if strata == "ranks":
+            times = p.times[p.curves.reaches(p.times)]
+            if times.size:
+                codes = oracle.rank_strata(y.time, y.event, y.censoring_time, times, [p.pi])
+        elif strata == "given":
+            codes = strata_of(p)
+        share = p.G if strata == "curves" else oracle.stratified_share(y.time, y.event, codes, mass)
+        return oracle.weights_projected(y.time, y.event, t, share, theta)
+
+    return weights
+
+
 def _half(p, i, t):
     return 2.0 ** (-t / 8)
 
@@ -288,18 +334,35 @@ CASES = [
         lambda p, t, *_: oracle.weights_uncensored(p.y.time, p.y.event, t),
         data="uncensored",
     ),
-    Case("administrative", lambda p: "administrative", _administrative("scored"), data="drop-outs"),
+    Case("administrative", lambda p: one_curve(), _administrative("scored"), data="drop-outs"),
+    Case(
+        "administrative own ranks",
+        lambda p: "administrative",
+        _administrative("scored", strata_by=_dropout_strata),
+        data="drop-outs",
+        by_time=False,
+        twice=(),
+    ),
+    Case(
+        "administrative own ranks capped / n",
+        lambda p: ss.Administrative(max_weight=1.2718, normalize="n"),
+        _administrative("scored", strata_by=_dropout_strata, cap=1.2718),
+        data="drop-outs",
+        by_n=True,
+        by_time=False,
+        twice=(),
+    ),
     Case("administrative, nobody lost", lambda p: "administrative", _administrative(), data="administrative"),
     Case(
         "administrative / n",
-        lambda p: ss.Administrative(normalize="n"),
+        lambda p: one_curve(normalize="n"),
         _administrative("scored"),
         data="drop-outs",
         by_n=True,
     ),
     Case(
         "administrative capped",
-        lambda p: ss.Administrative(max_weight=1.2718),
+        lambda p: one_curve(max_weight=1.2718),
         _administrative("scored", cap=1.2718),
         data="drop-outs",
     ),
@@ -336,14 +399,14 @@ CASES = [
     ),
     Case(
         "administrative fixed",
-        lambda p: ss.Administrative(population="fixed"),
+        lambda p: one_curve(population="fixed"),
         _administrative("scored", speaks_for=lambda p: max([p.times[0], *p.times[p.curves.reaches(p.times)]])),
         data="drop-outs",
         by_time=False,
     ),
     Case(
         "administrative from 3",
-        lambda p: ss.Administrative(population=3),
+        lambda p: one_curve(population=3),
         _administrative("scored", speaks_for=lambda p: 3),
         data="drop-outs",
     ),
@@ -379,6 +442,32 @@ CASES = [
         _administrative("training", stratified=True),
         data="drop-outs",
         by_n=True,
+    ),
+    Case(
+        "projected",
+        lambda p: ss.Projected(min_followed=1),
+        _projected("ranks"),
+        by_time=False,
+        twice=(),
+    ),
+    Case(
+        "projected one stratum",
+        lambda p: ss.Projected(strata=None, min_followed=1),
+        _projected(),
+        twice=("brier", "log"),
+    ),
+    Case(
+        "projected strata",
+        lambda p: ss.Projected(strata=strata_of(p), theta=1.5, min_followed=1),
+        _projected("given", 1.5),
+        data="drop-outs",
+        twice=("brier", "log"),
+    ),
+    Case(
+        "projected curves",
+        lambda p: ss.Projected(reference=p.censoring, theta=0.5, min_followed=1),
+        _unless_curves_end(_projected("curves", 0.5)),
+        twice=("brier", "log"),
     ),
     Case("ipcw", lambda p: "ipcw", _ipcw("scored")),
     Case("ipcw / n", lambda p: ss.IPCW(normalize="n"), _ipcw("scored"), by_n=True),

@@ -9,7 +9,8 @@ HOSTILE = "<script>alert(1)</script>"
 TITLE = 'A "title" & <b>more</b>'
 TIMES = np.arange(5.0, 91.0, 5.0)
 N_LOST = 9
-OPTIONS = {"times": TIMES, "time_range": (5, 90), "title": TITLE, "horizons": [30, 60]}
+PAPER = ["administrative", "ipcw"]  # the scores of the paper
+OPTIONS = {"times": TIMES, "time_range": (5, 90), "title": TITLE, "horizons": [30, 60], "weighting": PAPER}
 
 
 def make():

@@ -79,6 +79,7 @@ SITUATIONS = {one.__name__: one for one in (clear_winner, tie, contradiction, le
 def report_of(name, **options):
     y, models = SITUATIONS[name]()
     asked = {"times": TIMES, "horizons": [6, 12, 18], "unit": "month", "title": name.replace("_", " ").capitalize()}
+    asked["weighting"] = "ipcw" if y.censoring_time is None else ["administrative", "ipcw"]
     return ss.report(y, models, **{**asked, **options})
 
 

@@ -97,6 +97,67 @@ def test_judgements_by_loops(direction, seed):
     if np.ptp(scores) and np.ptp(truth):
         assert found.rank_correlation == pytest.approx(spearmanr(scores, truth).statistic)
     assert found.n_pairs == found.n_sure == 10
+    sure, claimed = (rng.random(10) < 0.6 for _ in range(2))
+    counted = judge(scores, truth, direction, sure, claimed)
+    settled = [
+        (scores[a] - scores[b]) * (truth[a] - truth[b])
+        for k, (a, b) in enumerate(combinations(range(5), 2)) if sure[k] and claimed[k]
+    ]  # fmt: skip
+    assert counted.n_settled == len(settled)
+    assert counted.n_wrong == sum(product < 0 for product in settled)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_halves_are_scores_of_some_and_truth_of_others(grouped):
+    y, models = study(4, leak=True)
+    groups = np.arange(600) // 3 if grouped else None
+    found = run(y, models, n_splits=2, groups=groups, weighting=("administrative", "projected"))
+    (day,) = found.days
+    there = y.dates.start <= THEN
+    whole = {name: one[there] for name, one in models.items()}
+    ordered, n_settled, n_wrong = [], 0, 0
+    for k in range(4):
+        labels = np.arange(600) if groups is None else groups
+        order = np.random.default_rng([1, k // 2, 2]).permutation(labels.max() + 1)
+        half = order[labels] >= (labels.max() + 1) / 2 if k % 2 == 0 else order[labels] < (labels.max() + 1) / 2
+        one, other = np.flatnonzero(half[there]), np.flatnonzero(~half[there])
+        assert abs(one.size - other.size) <= 6
+        said, true = (
+            ss.compare(
+                of[rows], {name: curves[rows] for name, curves in whole.items()}, weighting=weighting, times=HORIZONS,
+                null=False, groups=None if groups is None else groups[there][rows],
+            )
+            for of, rows, weighting in ((y[there].as_of(THEN), one, "projected"), (y[there], other, "administrative"))
+        )  # fmt: skip
+        np.testing.assert_allclose(day.half_scores[k, 1], said.scored[0].scores, rtol=1e-12)
+        np.testing.assert_allclose(day.half_truth[k], true.scored[0].scores, rtol=1e-12)
+        for a, b in combinations(models, 2):
+            rows = [result.against(b).contrasts for result in (said, true)]
+            rows = [table[table["model"] == a] for table in rows]
+            verdicts = [row["verdict"].tolist() for row in rows]
+            signs = [np.sign(row["difference"].to_numpy()) for row in rows]
+            for j in range(2):
+                settled = all(one[j] in ("better", "worse") for one in verdicts)
+                n_settled += settled
+                n_wrong += settled and signs[0][j] != signs[1][j]
+                ordered.append(signs[0][j] == signs[1][j])
+    row = found.halves.iloc[1]
+    assert (row["weighting"], row["halves"], row["n_settled"]) == ("projected (own ranks)", 8, n_settled)
+    assert row["ordered"] == pytest.approx(np.mean(ordered))
+    assert row["wrong"] == pytest.approx(n_wrong / n_settled)
+    assert n_settled > 10
+    some = found.only(["noise 0", "noise 0.8"]).days[0]
+    np.testing.assert_array_equal(some.half_truth, day.half_truth[:, [0, 2]])
+    np.testing.assert_array_equal(some.half_claimed, day.half_claimed[:, :, [1]])
+    assert run(y, models).halves.empty
+
+
+def test_halves_without_a_score_are_left_out_for_all():
+    y, models = study(5)
+    at_last = int((y[y.dates.start <= THEN].as_of(THEN).time > 600).sum())
+    weighting = ("administrative", ss.Projected(min_followed=at_last // 2 + 1))  # never in both halves
+    found = run(y, models, n_splits=3, weighting=weighting).halves
+    assert found["halves"].tolist() == [9, 9]
 
 
 def test_tables_tell_it():
@@ -153,7 +214,7 @@ def test_other_metrics():
     ("change", "message"),
     [
         ({"as_of": "2009-01-01"}, r"nobody had started on 2009-01-01; the first start is 2012-0"),
-        ({"as_of": "2031-01-01"}, r"as_of must be before the data end \(2019-12-30\)"),
+        ({"as_of": "2031-01-01"}, r"as_of must be before follow-up ends \(2019-12-30\)"),
         ({"as_of": []}, "as_of is empty"),
         ({"as_of": "soon"}, "as_of"),
         ({"horizons": [4000.0]}, "nobody who had started on 2014-12-06 is followed up to 4000"),
@@ -276,7 +337,7 @@ def test_the_command(capsys, folder):
     np.testing.assert_allclose([row["relative_regret"] for row in told["table"]], found.table["relative_regret"])
     for given, wrong in (
         (("--as-of", "2014-12-06"), "give the data cut-off as --cutoff"),
-        (("--cutoff", "2019-12-30", "--as-of", "2024-01-01"), "as_of must be before the data end"),
+        (("--cutoff", "2019-12-30", "--as-of", "2024-01-01"), "as_of must be before follow-up ends"),
         ((*dated, "--predicted-on", "2018-01-01"), "predicted_on must not be after the cut-off"),
         ((*dated, "--state", folder / "y.csv"), "state must be a folder"),
     ):

@@ -72,6 +72,27 @@ def make_run(monkeypatch, folder, *arguments):
     return Run(parser, options, packages=("numpy", "not-installed"), device="a GPU", times=5)
 
 
+def test_what_pages_say_of_the_projected_score():
+    """Within 0.025 of the truth and the best choice each time; under drift far less wrong than the administrative."""
+    tables = Results.read("projected").content["tables"]
+    for row in tables["designs"]["rows"]:
+        biases = [value for name, value in row.items() if name.startswith("bias ")]
+        assert len(biases) == 4
+        if row["score"] == "projected":
+            assert max(map(abs, biases)) < 250
+            assert row["regret"] == 0
+            assert row["bias truth"] > 0
+        else:
+            assert min(biases) < -1000
+            assert row["regret"] > 0.05
+    for row in tables["drift"]["rows"]:
+        assert abs(row["projected leaking"]) < abs(row["administrative leaking"]) / 2
+        assert row["projected leaking"] * row["drift"] > 0 or row["drift"] == 0
+        assert abs(row["projected honest"]) < 30
+        assert max(abs(row["theta honest"]), abs(row["theta leaking"])) < 20
+        assert row["largest_se"] < 10
+
+
 def test_what_a_run_writes_is_what_is_read(monkeypatch, tmp_path, capsys):
     run = make_run(monkeypatch, tmp_path, "--groups", "--only", "one", "a b", "--where", str(tmp_path))
     rows = [{"name": "first", "seconds": 0.12345678, "error": float("nan")}, {"name": "second", "seconds": "not run"}]

@@ -11,6 +11,8 @@ import oracle
 import survscore as ss
 from registry import problems, random_problem
 from survscore.engine import bounds
+from survscore.engine.completions import smallest_ratio, z_of_ratio
+from survscore.inference.intervals import student_p
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 
@@ -140,3 +142,109 @@ def test_they_are_told():
     frame = score.to_frame()
     np.testing.assert_array_equal(frame["bound_lower"], score.bounds.lower)
     assert (score.bounds.lower <= score.bounds.upper).all()
+
+
+# Whether a difference stays significant
+
+
+def z_of(v):
+    """Of each row, had nobody been lost."""
+    return v.mean(axis=1) / (v.std(ddof=1, axis=1) / np.sqrt(v.shape[1]))
+
+
+def completions(known, low, high, chosen):
+    """Rows of v, with `high` where it is chosen."""
+    lost = np.where(chosen, high, low)
+    return np.concatenate([np.broadcast_to(known, (len(lost), known.size)), lost], axis=1)
+
+
+def three_z(known, low, high):
+    """The one found, the smallest of all completions, and the smallest at a corner."""
+    bound, squares = np.array([known.sum() + low.sum()]), np.array([np.sum(known**2)])
+    ratio = smallest_ratio(bound, squares, low[:, None], high[:, None])
+    (found,) = z_of_ratio(ratio, np.array([known.size + low.size]), centred=True)
+    every = np.array(list(product([False, True], repeat=low.size)))
+    corners = np.argsort(np.argsort(-(low + high))) < np.arange(low.size + 1)[:, None]
+    return found, *(z_of(completions(known, low, high, chosen)).min() for chosen in (every, corners))
+
+
+def test_the_smallest_z_is_that_of_all_completions():
+    """At a corner it is exactly theirs; elsewhere it lies inside an edge, and below all of them."""
+    rng = np.random.default_rng(2)
+    exact = inside = 0
+    while exact + inside < 300:
+        n_lost = rng.integers(1, 12)
+        known = rng.normal(rng.uniform(0.3, 3), rng.uniform(0.1, 1), rng.integers(3, 40))
+        low = rng.uniform(-1, 1, n_lost) * rng.choice([0.1, 1, 3])
+        high = low + rng.exponential(rng.choice([0.5, 2, 5]), n_lost)
+        if known.sum() + low.sum() <= 0:
+            continue
+        found, worst, corner = three_z(known, low, high)
+        if found == pytest.approx(corner, rel=1e-9):
+            exact += 1
+            assert found == pytest.approx(worst, rel=1e-9)
+        else:
+            inside += 1
+            assert found < worst
+    assert min(exact, inside) > 20
+
+
+def test_corners_alone_would_not_do():
+    known = np.array([0.8, 1.0, 0.7, 0.6, 0.8, 0.3, 1.3])
+    low = np.array([1.4, -0.1, -0.2, -2.7, 2.4, 1.6, -0.4])
+    found, worst, corner = three_z(known, low, np.array([1.7, 0.9, 10.5, 3.6, 7.2, 2.9, 6.1]))
+    assert found <= worst < 0.99 * corner
+
+
+def two_models(seed, n=80, n_lost=6, n_times=3):
+    rng = np.random.default_rng(seed)
+    grid = np.arange(1.0, n_times + 1)
+    rate = rng.gamma(2, 0.12, n)
+    star, end = rng.exponential(1 / rate), rng.uniform(1.5, n_times + 2, n)
+    time, event = np.minimum(star, end), star <= end
+    gone = rng.choice(np.flatnonzero(time > 0.4), n_lost, replace=False)
+    time[gone], event[gone] = 0.6 * time[gone], False
+    y = ss.Outcomes(time, event, end)
+    survival = np.exp(-rate[:, None] * grid)
+    return y, {"a": ss.SurvivalCurves(survival, grid), "b": ss.SurvivalCurves(survival**3, grid)}, grid
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_p_values_are_those_of_data_in_which_nobody_was_lost(backend, grouped):
+    """The largest p of all completions: at each time exactly, of groups and means a little larger."""
+    y, models, grid = two_models(4, n_lost=4, n_times=2)
+    groups = np.arange(len(y)) // 2 if grouped else None
+    settings = {"weighting": "administrative", "times": grid, "null": False, "groups": groups}
+    with ss.config.using(backend=backend):
+        result = ss.compare(y, models, **settings)
+    full = [ss.compare(one, models, **settings) for one in all_histories(y, grid)]
+    for of_whole, tables in ((False, (result, *full)), (True, (one.integrated() for one in (result, *full)))):
+        found, *completed = [one.contrasts for one in tables]
+        z = np.min([np.abs(one["difference"] / one["se"]) for one in completed], axis=0)
+        support = result.scored[0].support.mean(np.ones(2) / 2) if of_whole else result.scored[0].support
+        expected = student_p(z, support.difference_degrees)
+        if not grouped and not of_whole:
+            np.testing.assert_allclose(found["bound_p_value"], expected, rtol=1e-9)
+        ratio = found["bound_p_value"] / expected
+        assert ((ratio > 1 - 1e-9) & (ratio < 1.6)).all(), ratio
+
+
+def test_where_the_sign_may_change_p_is_one_and_beside_it_what_was_computed():
+    y, models, grid = two_models(5, n_lost=40)
+    contrasts = ss.compare(y, models, weighting="administrative", times=grid, null=False).contrasts
+    open_sign = contrasts["bound_lower"] * contrasts["bound_upper"] <= 0
+    assert open_sign.any()
+    assert (contrasts.loc[open_sign, "bound_p_value"] == 1).all()
+    assert "bound_p_value" not in ss.compare(y, models, weighting="administrative", times=grid).scores
+    assert "bound_p_value" not in ss.compare(y, models, weighting="ipcw", times=grid, null=False).contrasts
+
+
+def test_significant_and_of_one_sign_is_not_yet_significant_whatever_happened():
+    """The case of a difference whose bounds exclude zero, with a p-value below 5 % that need not stay there."""
+    y, models, grid = two_models(15, n=200, n_lost=14)
+    models["b"] = ss.SurvivalCurves(models["a"].probabilities ** 1.6, grid)
+    contrasts = ss.compare(y, models, weighting="administrative", times=grid, null=False).contrasts
+    one_sign = contrasts["bound_lower"] * contrasts["bound_upper"] > 0
+    doubtful = contrasts[one_sign & (contrasts["p_value"] < 0.05) & (contrasts["bound_p_value"] > 0.05)]
+    assert len(doubtful) > 0

@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 import survscore as ss
-from registry import CASES, Problem
+from registry import CASES, Problem, one_curve
 from survscore.inference.logistic import expit, logistic_fit, restricted_cubic_spline
 
 mpl.use("agg")
@@ -195,7 +195,7 @@ def literal_numbers(weighted, risk, knots, edges, start, mass):
     """
     pairs, _ = weighted
     w = np.array([m * weight if free is not None else 0.0 for (weight, free), m in zip(pairs, mass, strict=True)])
-    y = np.array([0.0 if free else 1.0 for _, free in pairs])
+    y = np.array([0.0 if free is None else 1.0 - free for _, free in pairs])
     x = logit(risk)
     found = [np.log(np.sum(w * y) / np.sum(w * risk))]
     designs = [(np.ones((x.size, 1)), x), (harrell(x, knots[:0]), 0.0), (harrell(x, knots), 0.0)]
@@ -230,7 +230,7 @@ def test_standard_errors_are_those_of_the_derivative(case, grouped):
     knots = np.quantile(logit(risk[counted]), (0.1, 0.5, 0.9))
     edges = np.quantile(risk[counted], [1 / 3, 2 / 3], method="inverted_cdf")
     w = np.array([weight for weight, _ in weighted[0]])[counted]
-    event = np.array([not free for _, free in weighted[0]])[counted].astype(float)
+    event = np.array([1.0 - (free or 0.0) for _, free in weighted[0]])[counted]
     x, one = logit(risk[counted]), np.ones(counted.sum())
     start = [
         by_optimizer(one[:, None], event, w, x), by_optimizer(np.column_stack((one, x)), event, w),
@@ -285,11 +285,11 @@ def test_standard_errors_are_those_of_the_jackknife():
         left_out = []
         for unit in np.unique(units):
             keep = units != unit
-            one = ss.calibration(y[keep], curves[keep], T, n_draws=1)
+            one = ss.calibration(y[keep], curves[keep], T, weighting=one_curve(), n_draws=1)
             left_out.append([math.log(one.observed_expected.value), one.slope.value])
         k = len(left_out)
         expected = np.sqrt((k - 1) / k * ((left_out - np.mean(left_out, axis=0)) ** 2).sum(axis=0))
-        found = ss.calibration(y, curves, T, groups=labels, n_draws=1)
+        found = ss.calibration(y, curves, T, weighting=one_curve(), groups=labels, n_draws=1)
         got = [found.observed_expected.se / found.observed_expected.value, found.slope.se]
         np.testing.assert_allclose(got, expected, rtol=0.06)
 
@@ -351,7 +351,7 @@ def test_one_status_only(status):
     n = 30
     survival = np.linspace(0.2, 0.9, n)
     found = small(survival, np.full(n, status))
-    assert found.reasons["slope"] == f"{'everybody' if status else 'nobody'} who is counted had the event"
+    assert found.reasons["slope"] == f"{'every' if status else 'no'} individual who is counted had the event"
     assert set(found.reasons) == {"slope", "intercept", "in_the_large", "curve", "ici"}
     ratio = found.observed_expected
     expected = np.mean(1 - survival)
@@ -404,7 +404,7 @@ def test_certain_predictions(survival):
 def test_one_individual_and_one_group():
     alone = small([0.4], [1])
     assert alone.observed_expected.value == pytest.approx(1 / 0.6)
-    assert "everybody" in alone.reasons["slope"]
+    assert "every individual" in alone.reasons["slope"]
     survival, event = np.linspace(0.1, 0.9, 40), np.random.default_rng(0).random(40) < 0.5
     found = small(survival, event, groups=np.zeros(40))
     assert math.isfinite(found.slope.value)
@@ -516,7 +516,12 @@ def test_results_are_tables_and_pictures():
     assert groups.columns.tolist() == ["predicted", "observed", "se", "lower", "upper", "count", "events"]
     assert groups["count"].sum() == found.n_counted
     assert groups["events"].sum() == found.n_events
-    for shown in ("administrative (drop-out by Kaplan-Meier)", "observed/expected", "miscalibration", "if right"):
+    for shown in (
+        "administrative (drop-out by Kaplan-Meier in risk strata)",
+        "observed/expected",
+        "miscalibration",
+        "if right",
+    ):
         assert shown in repr(found)
     display = found.plot(label="model", color="C1")
     assert display.ax_.get_xlabel() == "predicted risk"
@@ -548,7 +553,7 @@ def test_results_are_tables_and_pictures():
         ({"seed": -1}, "seed must be a whole number"),
         ({"weighting": "ipwc"}, "weighting must be one of"),
         ({"weighting": ["ipcw", "administrative"]}, "weighting must be one, not several"),
-        ({"weighting": "uncensored"}, "'uncensored' weighting needs everybody's status"),
+        ({"weighting": "uncensored"}, "'uncensored' weighting needs each individual's status"),
         ({"groups": [1, 2]}, "groups has length 2"),
         ({"curves": [[0.5]]}, "curves must be SurvivalCurves"),
         ({"y": [1]}, "y must be Outcomes"),

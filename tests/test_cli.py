@@ -26,7 +26,7 @@ def test_demo_writes_what_it_shows(capsys, monkeypatch, tmp_path, demonstration,
     assert max(map(len, out.splitlines())) <= width
     assert "…" not in out
     summary = demonstration.summary()
-    assert len(summary) == 2 * 4
+    assert len(summary) == 2 * 5
     for row in summary.to_dict("records"):
         assert f"{row['difference']:+.4f} ±{(row['upper'] - row['lower']) / 2:.4f}" in out
         # the preferred method is the one with the lower score, and only where the interval leaves no doubt
@@ -43,15 +43,23 @@ def demonstration():
 
 
 def test_the_quick_demo_shows_the_point(demonstration):
-    """What nobody can misread: the classifier falls at C*, the administrative score is right, the others are not."""
+    """What nobody can misread: the classifier falls at C*; two scores are right, and one of them sees how much."""
     assert demonstration.falls("BCE") > 0.4
     assert demonstration.falls("Logistic-Hazard") < 0.1
     preferred = demonstration.summary().groupby("weighting").prefers.agg(set).to_dict()
-    assert preferred == {"uncensored": {"Logistic-Hazard"}, "administrative": {"Logistic-Hazard"},
+    ours = {"Logistic-Hazard"}
+    assert preferred == {"uncensored": ours, "projected": ours, "administrative": ours,
                          "IPCW, Kaplan-Meier": {"BCE"}, "IPCW, true censoring": {"BCE"}}  # fmt: skip
+    differences = demonstration.summary().query("loss == 'brier'").set_index("weighting").difference
+    assert differences["projected"] == pytest.approx(differences["uncensored"], rel=0.1)
+    assert differences["administrative"] < differences["uncensored"] / 10
+    # the covariates matter: the better model beats Kaplan-Meier, the other does not
+    assert demonstration.against_null("Logistic-Hazard") > 0.03
+    assert demonstration.against_null("BCE") < 0
     told = what_was_seen(demonstration)
     assert told.startswith("Logistic-Hazard is better in truth")
-    assert "The administrative score says so, too. Misled: IPCW; censored left out." in told
+    assert "Compared with Kaplan-Meier's, that of Logistic-Hazard is" in told
+    assert told.endswith("it never looks beyond C*. Misled: IPCW; censored left out.")
 
 
 def test_a_demo_that_can_not_tell_says_so(demonstration):
@@ -118,7 +126,7 @@ def test_kkbox_from_raw_files_to_a_description(capsys, tmp_path):
     assert "checked: time <= censoring_time" in shown
     code, shown, err = run(capsys, "kkbox", "describe", str(out))
     assert (code, err) == (0, "")
-    assert "covariates tell C* of other customers with R2" in shown
+    assert "covariates predict C* of other customers with R2" in shown
     frame = pd.read_parquet(out)
     assert f"spells: {len(frame):,}" in shown
 

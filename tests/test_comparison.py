@@ -190,7 +190,7 @@ def test_default_times_and_one_model(data):
     assert "p_value" in alone.contrasts
     assert "critical_value" in alone.band()
     assert alone.integrated().contrasts is None
-    assert "mean over 0 to 3" in repr(alone.integrated())
+    assert "mean over 1 to 3" in repr(alone.integrated())
 
 
 def test_times_that_not_all_models_reach(data):
@@ -216,7 +216,6 @@ def test_times_that_not_all_models_reach(data):
         ({"models": [("a", None), ("a", None)]}, "different names; repeated: a"),
         ({"models": {"a": None}}, "the curves of 'a' must be SurvivalCurves, not NoneType"),
         ({"reference": "nobody"}, r"reference must be one of the models \['truth', .*'Kaplan-Meier'\], not 'nobody'"),
-        ({"weighting": None}, "weighting must be given"),
         ({"weighting": []}, "weighting is empty: name at least one"),
         ({"models": {1: None, "1": None}}, "different names; repeated: 1"),
         ({"level": "high"}, "level must be between 0 and 1, not 'high'"),
@@ -311,3 +310,13 @@ def test_plot(result):
     ]  # fmt: skip
     assert result.plot(ax=display.ax_, band=False).figure_ is display.figure_
     plt.close("all")
+
+
+def test_both_populations_are_compared_by_default_where_the_censoring_time_is_known(data):
+    y, models = data
+    assert ss.compare(y, models).weightings == ["administrative", "projected (own ranks)"]
+    assert ss.compare(y, models, metric=["brier", "concordance"]).weightings == ["administrative"]
+    everybody = ss.Outcomes(y.time, [True] * len(y))
+    assert ss.compare(everybody, models).weightings == ["uncensored"]
+    with pytest.raises(ss.InputError, match=r"weighting must be given.*Without censoring_time the choice is IPCW"):
+        ss.compare(ss.Outcomes(y.time, y.event), models)

@@ -73,7 +73,7 @@ def test_the_demo_reads_as_it_did(capsys, monkeypatch, width):
     # columns stand below each other
     rows_of_tables = [re.search(r"±[\d.]+  ()(?=BCE|Logistic-Hazard)", line) for line in lines]
     ends = [(found.start(), found.start(1)) for found in rows_of_tables if found]
-    assert len(ends) == 8
+    assert len(ends) == 10
     assert len(set(ends)) == 1
 
 
@@ -209,7 +209,7 @@ def test_a_leaking_model_is_named_and_an_honest_one_is_not(capsys, play, command
     asked = ["-w", "administrative", "-m", "brier", "-t", "20,40"]
     out = run(capsys, command, *play, *asked)[1]
     assert re.search(
-        r"leaking falls by \d+ % right after C\*, against \d+ % elsewhere: it knows when the data end", out
+        r"leaking falls by \d+ % right after C\*, against \d+ % elsewhere: it encodes the censoring time", out
     )
     assert "knows" not in run(capsys, command, *play[:2], *asked)[1]
 
@@ -225,7 +225,7 @@ def test_leaks_are_those_of_diagnose():
     }
     whole = ss.diagnose(sample.outcomes, models).models.set_index("model")["verdict"]
     named = [one.model for one in leaking_models(sample.outcomes, models)]
-    assert named == [name for name in models if whole[name] == "knows C*"]
+    assert named == [name for name in models if whole[name] == "encodes C*"]
     assert "whole" in named
     assert "none" not in named
 

@@ -1,4 +1,3 @@
-import time
 from collections import Counter
 from types import SimpleNamespace
 
@@ -258,14 +257,16 @@ def test_progress_is_told(capsys):
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_an_interrupt_ends_it(n_jobs):
+    told = []
+
     def interrupt(done, total, what):
+        told.append(done)
         if done == 2:
             raise KeyboardInterrupt
 
-    started = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         validated(progress=interrupt, n_jobs=n_jobs)
-    assert time.perf_counter() - started < 5
+    assert told == [0, 1, 2]  # of 8: nothing is waited for after that
 
 
 def test_interrupted_training_is_no_result():
@@ -333,7 +334,7 @@ def test_a_failing_estimator_is_named_with_its_fold(n_jobs):
         ),
         ({"y": Y[:5]}, "y has length 5, but X has length 200"),
         ({"groups": [1, 2]}, "groups has length 2, but y has length 200"),
-        ({"cv": ShuffleSplit(2, random_state=0)}, "cv must test everybody exactly once.* of 200, "),
+        ({"cv": ShuffleSplit(2, random_state=0)}, "cv must test each individual exactly once.* of 200, "),
         ({"cv": [(np.arange(200), np.arange(200))]}, "cv: fold 0 tests 200 individuals that it trains on, the first 0"),
         ({"cv": "five"}, "cv must be a number of folds, a splitter or pairs"),
         ({"cv": 1}, "n_splits must be a whole number of at least 2"),

@@ -7,7 +7,7 @@ import pytest
 
 import oracle
 import survscore as ss
-from registry import CASES, fitted_problem
+from registry import CASES, fitted_problem, one_curve
 from survscore.analysis import net_benefit
 from survscore.inference.intervals import student_quantile
 from survscore.plots.labels import EndLabels
@@ -47,7 +47,7 @@ def test_it_is_net_benefit_at_every_threshold(case, grouped, monkeypatch):
 
 def test_acting_on_all_and_on_none_and_who_decides_differently():
     problem, models = problem_and_models()
-    found = ss.decision_curve(problem.y, models, 30, thresholds=THRESHOLDS)
+    found = ss.decision_curve(problem.y, models, 30, thresholds=THRESHOLDS, weighting=one_curve())
     case = next(case for case in CASES if case.name == "administrative")
     weighted = case.weights(problem, 30.0)
     n = len(problem.y)

@@ -1,4 +1,4 @@
-"""Models that know C* are told from honest ones, and data on which IPCW fails from those on which it does not."""
+"""Models that encode C* are found and honest ones are not, and so are data on which IPCW is misled."""
 
 import pickle
 import sys
@@ -197,17 +197,17 @@ def test_groups_of_copies_are_worth_one_individual(sample, models, found):
 
 def test_a_leak_is_told_and_the_truth_is_not(found):
     table = found.to_frame().set_index("model")
-    assert table.verdict.to_dict() == {"truth": "no sign", "leaking": "knows C*"}
+    assert table.verdict.to_dict() == {"truth": "no sign", "leaking": "encodes C*"}
     lost = 1 - 0.998 ** (10 * found.width)
     assert table.fall_after["truth"] == pytest.approx(lost, abs=0.02)
     assert table.fall_elsewhere["leaking"] == pytest.approx(lost, abs=0.02)
     assert table.fall_after["leaking"] == pytest.approx(1)
     assert table.ipcw_minus_administrative_upper["leaking"] < 0
-    assert found.ipcw == "can't be trusted"
+    assert found.ipcw == "misleading"
     said = repr(found)
-    assert said.startswith("IPCW can't be trusted here: leaking knows C*")
-    assert "No sign that truth knows C*: it falls by " in said
-    assert "leaking knows C*: it falls by 100 % right after it, against " in said
+    assert said.startswith("IPCW is misleading here: leaking encodes the censoring time")
+    assert "No sign was found that truth encodes the censoring time: it falls by " in said
+    assert "leaking encodes the censoring time: it falls by 100 % right after it, against " in said
     assert "and IPCW rates it better by 0.0" in said
     assert len(pickle.dumps(found)) < 50_000
 
@@ -240,15 +240,16 @@ def test_models_are_found_that_know_censoring_times_roughly(seed):
     sample = CalendarStudy(r2=0.8).sample(5000, 70 + seed)
     leaks = {"classifiers": sample.leaking(), "product": sample.product()}
     found = ss.diagnose(sample.y, {"truth": sample.truth, **leaks})
-    assert found.models["verdict"].tolist() == ["no sign", "knows C*", "knows C*"]
-    assert found.ipcw == "can't be trusted"
+    assert found.models["verdict"].tolist() == ["no sign", "encodes C*", "encodes C*"]
+    assert found.ipcw == "misleading"
 
 
-def test_data_without_anything_to_tell_let_ipcw_be_trusted():
+def test_where_nothing_is_found_it_says_no_more_than_that():
     sample = CalendarStudy().sample(1500, 1)
     found = ss.diagnose(sample.y, {"truth": sample.truth}, times=np.arange(5.0, 86.0, 5.0))
-    assert found.ipcw == "can be trusted"
-    assert repr(found).startswith("IPCW can be trusted here: no model shows a sign")
+    assert found.ipcw == "no sign of a leak"
+    assert repr(found).startswith("No sign of a leak was found: no model's predictions fall at C*")
+    assert "informative drop-out would not show in this." in found.sentences[0]
 
 
 def test_weightings_that_contradict_each_other_are_told_though_nobody_leaks():
@@ -256,7 +257,7 @@ def test_weightings_that_contradict_each_other_are_told_though_nobody_leaks():
     sample, train = study.sample(3000, 1), study.sample(3000, 2)
     found = ss.diagnose(sample.y, sample.honest(train))
     assert set(found.models["verdict"]) == {"no sign"}
-    assert found.ipcw == "can't be trusted"
+    assert found.ipcw == "misleading"
     assert found.pairs["contradicts"].any()
     assert "significantly" in found.sentences[0]
 
@@ -269,15 +270,15 @@ def test_weightings_that_contradict_each_other_are_told_though_nobody_leaks():
             (0.3, 0.2, 0.4),
             2.0,
             (-0.02, -0.03, -0.01),
-            "knows C*",
+            "encodes C*",
             "5 times as steeply, 95 % interval 4 to 6",
         ),
         ((5, 4, 6), (0.3, 0.2, 0.4), 2.0, (-0.02, -0.05, 0.01), "unclear", "IPCW does not rate it better"),
         ((5, 4, 6), (0.3, 0.2, 0.4), 2.0, (np.nan, np.nan, np.nan), "unclear", "IPCW does not rate it better"),
-        ((3.5, 2.9, 4), (0.3, 0.2, 0.4), 2.0, (-0.02, -0.03, -0.01), "unclear", "a change of the hazard on the day"),
-        ((5, 4, 6), (0.06, 0.04, 0.08), 2.0, (-0.02, -0.03, -0.01), "unclear", "a change of the hazard on the day"),
-        ((1.4, 1.1, 1.8), (0.3, 0.2, 0.4), 2.0, (-0.02, -0.03, -0.01), "no sign", "No sign that net knows C*"),
-        ((np.nan,) * 3, (np.nan,) * 3, 2.0, (-0.02, -0.03, -0.01), "too few", "nobody is left to fall"),
+        ((3.5, 2.9, 4), (0.3, 0.2, 0.4), 2.0, (-0.02, -0.03, -0.01), "unclear", "a change of the hazard"),
+        ((5, 4, 6), (0.06, 0.04, 0.08), 2.0, (-0.02, -0.03, -0.01), "unclear", "a change of the hazard"),
+        ((1.4, 1.1, 1.8), (0.3, 0.2, 0.4), 2.0, (-0.02, -0.03, -0.01), "no sign", "No sign was found that net"),
+        ((np.nan,) * 3, (np.nan,) * 3, 2.0, (-0.02, -0.03, -0.01), "too few", "predicted survival is zero"),
         ((5, 4, 6), (0.3, 0.2, 0.4), 1.1, (-0.02, -0.03, -0.01), "unclear", "about as steep right before C*"),
     ],
 )
@@ -299,7 +300,7 @@ def test_drop_outs_do_no_harm():
     sample = CalendarStudy(drop_out=0.01, r2=0.95).sample(3000, 4)
     assert sample.y.n_dropped_out > 300
     found = ss.diagnose(sample.y, {"truth": sample.truth, "leak": sample.leaking()})
-    assert found.models["verdict"].tolist() == ["no sign", "knows C*"]
+    assert found.models["verdict"].tolist() == ["no sign", "encodes C*"]
 
 
 # Covariates
@@ -309,9 +310,12 @@ def test_covariates_that_tell_the_censoring_time_are_found(sample, models):
     y, truth = sample.outcomes[:600], {"truth": models["truth"][:600]}
     told = ss.diagnose(y, truth, X=sample.covariates[:600])
     assert 0.97 < told.censoring_r2.lower < told.censoring_r2.value < told.censoring_r2.upper
-    assert "Covariates tell 100 % of the variance of C*" in repr(told)
+    assert "Covariates predict 100 % of the variance of C*" in repr(told)
     noise = np.random.default_rng(1).normal(size=(len(y), 3))
-    assert ss.diagnose(y, truth, X=noise).censoring_r2.value < 0.05
+    unrelated = ss.diagnose(y, truth, X=noise)
+    assert unrelated.censoring_r2.value < 0
+    # the estimate that is written is the one the interval is about
+    assert f"Covariates do not predict C*: R2 {unrelated.censoring_r2.value:.2f} (95 % interval -" in repr(unrelated)
     assert ss.diagnose(y, truth, X=noise, groups=np.arange(600) // 3).censoring_r2.lower < 0
     assert ss.diagnose(y, truth).censoring_r2 is None
 
@@ -349,14 +353,14 @@ def test_equal_censoring_times_have_nothing_to_tell(sample):
     same = ss.Outcomes(np.minimum(y.time, 50), y.event & (y.time <= 50), np.full(100, 50.0))
     found = ss.diagnose(same, {"truth": sample.survival(GRID)[:100]}, X=np.arange(100.0)[:, None])
     assert found.models["verdict"].tolist() == ["too few"]
-    assert "all C* are equal, so there is nobody to compare with" in repr(found)
+    assert "all C* are equal, so that there are no others to compare with" in repr(found)
     assert np.isnan(found.censoring_r2.value)
 
 
 def test_few_individuals_tell_nothing(sample, models):
     found = ss.diagnose(sample.outcomes[:40], {"truth": models["truth"][:40]})
     assert found.models["verdict"].tolist() == ["too few"]
-    assert "can't be told: too few have room" in repr(found)
+    assert "cannot be assessed: too few individuals are followed long enough" in repr(found)
     assert found.placebo.empty
 
 
@@ -366,8 +370,8 @@ def test_predictions_of_zero_and_infinite_censoring_times(sample, models):
     event = y.event | np.isinf(end)
     never = ss.SurvivalCurves(np.zeros((len(y), GRID.size)), GRID, "step")
     found = ss.diagnose(ss.Outcomes(y.time, event, end), {**models, "never": never})
-    assert found.models["verdict"].tolist() == ["no sign", "knows C*", "too few"]
-    assert "it predicts that nobody is left to fall" in repr(found)
+    assert found.models["verdict"].tolist() == ["no sign", "encodes C*", "too few"]
+    assert "its predicted survival is zero before C*" in repr(found)
 
 
 def test_nobody_censored_needs_no_weights(sample, models):
@@ -406,7 +410,7 @@ def test_of_many_individuals_some_are_drawn(sample, models, monkeypatch, censori
     first, second, other = (ss.diagnose(y, models, **asked, seed=seed) for seed in (0, 0, 1))
     assert first.models.equals(second.models)
     assert not first.models.equals(other.models)
-    assert first.models["verdict"].tolist() == ["no sign", "knows C*"]
+    assert first.models["verdict"].tolist() == ["no sign", "encodes C*"]
     assert len(first.pairs) == 3
 
 
@@ -431,7 +435,7 @@ def test_it_draws_itself(found):
     shown = found.plot()
     labels = [line.get_label() for line in shown.ax_.lines]
     assert [label for label in labels if not label.startswith("_")] == ["truth", "leaking", "Kaplan-Meier"]
-    assert "leaking knows C*" in shown.ax_.get_title()
+    assert "leaking encodes C*" in shown.ax_.get_title()
     dotted = [line for line in shown.ax_.lines if line.get_linestyle() == ":"]
     assert len(dotted) == 2
     leaking = found.models.set_index("model").loc["leaking"]
@@ -464,7 +468,7 @@ def test_bad_requests_are_refused(sample):
     with pytest.raises(ss.InputError, match="are too few to learn from"):
         ss.diagnose(y[:9], {"truth": truth[:9]}, X=np.zeros((9, 1)), width=2)
     late = ss.Outcomes([1.0, 2], [1, 0], [99.5, 2])
-    with pytest.raises(ss.InputError, match="nobody has a censoring_time from 10 to 90"):
+    with pytest.raises(ss.InputError, match="no individual has a censoring_time from 10 to 90"):
         ss.diagnose(late, {"truth": truth[:2]}, width=10)
     batches = ss.CurveBatches(lambda: [truth], n=len(y))
     with pytest.raises(ss.InputError, match="the curves of 'truth' must be in memory"):

@@ -514,7 +514,7 @@ def test_bad_input_is_refused():
     y, curves = case(18, 50, dropping=0.3)
     with pytest.raises(ss.InputError, match="test must be one of 'auto', 'smooth'"):
         ss.distribution_calibration(y, curves, test="exact")
-    with pytest.raises(ss.InputError, match=r"test='smooth' needs everybody's exposure, but \d+ of 50 dropped out"):
+    with pytest.raises(ss.InputError, match=r"test='smooth' needs each individual's exposure, but \d+ of 50 dropped"):
         ss.distribution_calibration(y, curves, test="smooth")
     with pytest.raises(ss.InputError, match="but censoring_time is unknown"):
         ss.distribution_calibration(ss.Outcomes(y.time, y.event), curves, test="smooth")

@@ -13,12 +13,13 @@ from survscore import cli
 ROOT = Path(__file__).parent.parent
 
 
-def test_the_code_in_the_readme_runs(capsys):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+def test_the_code_in_the_readme_prints_what_is_shown_there(capsys):
+    blocks = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", (ROOT / "README.md").read_text(), flags=re.DOTALL)
     assert blocks
-    for block in blocks:
-        exec(compile(block, "README.md", "exec"), {})
-    assert "IntegratedScore(0.0" in capsys.readouterr().out
+    for code, shown in blocks:
+        exec(compile(code, "README.md", "exec"), {})
+        printed = [line.rstrip() for line in capsys.readouterr().out.rstrip().splitlines()]
+        assert printed == shown.splitlines()
 
 
 def test_the_citation_names_this_version():

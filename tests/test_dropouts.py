@@ -170,7 +170,7 @@ def small(n_lost=1):
 def test_the_result_says_how_many_dropped_out():
     y, curves = small()
     score = ss.brier_score(y, curves, weighting="administrative", times=[1, 4])
-    assert score.weighting == "administrative (drop-out by Kaplan-Meier)"
+    assert score.weighting == "administrative (drop-out by Kaplan-Meier in risk strata)"
     assert score.n_dropped_out == 1
     assert "1 of 5 dropped out" in repr(score)
     assert "1 of 5 dropped out" in repr(ss.compare(y, {"a": curves}, weighting="administrative", times=[1, 4]))

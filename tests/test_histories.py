@@ -323,11 +323,15 @@ def test_comparisons_segments_groups_and_means_over_time_take_them():
 
 
 def test_without_times_there_is_one_horizon():
-    """The median of follow-up, or the end of the predictions if that comes first."""
+    """The last predicted time up to the median of follow-up, or of many times the median, or the predictions' end."""
     problem = random_problem(200, 10, seed=6)
     end = np.sort(problem.y.censoring_time)
     found = ss.score_all(problem.y, problem.curves, metric="crps", weighting="administrative")[0]
-    assert found.times.tolist() == [end[99]]
+    grid = problem.curves.times
+    assert found.times.tolist() == [grid[grid <= end[99]][-1]]
+    fine = np.linspace(0.1, grid[-1], 200)
+    many = ss.SurvivalCurves(problem.curves.at(fine), fine)
+    assert ss.score_all(problem.y, many, metric="crps", weighting="administrative")[0].times.tolist() == [end[99]]
     short = ss.SurvivalCurves(np.full((200, 1), 0.5), [3.0])
     assert ss.score_all(problem.y, short, metric="crps", weighting="administrative")[0].times.tolist() == [3.0]
     alone = ss.score_all(problem.y, problem.curves, metric="crps", weighting="administrative", errors=False)[0]
@@ -364,7 +368,7 @@ def test_weightings_that_do_not_fit_are_named(weighting):
         (lambda: ss.Concordance("weighted", strata=[["a"]]), "strata must be one-dimensional"),
         (
             lambda: ss.Concordance("weighted", strata=np.array(["a", None, None], dtype=object)),
-            "strata must be given for everybody: 2 of 3 are missing, the first at position 1",
+            "strata must be given for each individual: 2 of 3 are missing, the first at position 1",
         ),
         (lambda: ss.LogScore(epsilon=0.7), "epsilon must be at least"),
     ],

@@ -58,7 +58,7 @@ def test_standard_errors_agree_with_the_jackknife(name, loss):
 
     def run(keep, times=TIMES):
         kept = {key: curves[keep] for key, curves in models.items()}
-        weighting = WEIGHTINGS.get(name, "administrative")
+        weighting = WEIGHTINGS.get(name, ss.Administrative(dropout_strata=None))  # strata would be made anew
         return ss.compare(y[keep], kept, weighting=weighting, metric=loss, times=times, ranges=[(1.0, 7.0)])
 
     everybody = np.arange(N)
@@ -147,3 +147,14 @@ def test_with_groups_the_jackknife_over_groups_agrees():
     left_out = np.array([numbers(run(groups != g)) for g in range(80)])
     expected = np.sqrt(79 / 80 * np.square(left_out - left_out.mean(axis=0)).sum(axis=0))
     np.testing.assert_allclose(errors(run(np.ones(N, dtype=bool))), expected, rtol=0.08)
+
+
+@pytest.mark.parametrize("loss", [ss.Brier(), ss.Log()], ids=str)
+def test_exact_slopes_are_the_limits_of_differences(loss):
+    survival = np.array([0.02, 0.3, 0.5, 0.9])
+    for exact, numerical in zip(loss.slopes(survival), ss.Loss.slopes(loss, survival), strict=True):
+        np.testing.assert_allclose(exact, numerical, rtol=1e-6)
+
+
+def test_a_clipped_probability_has_no_slope():
+    assert [slope.tolist() for slope in ss.Log(0.1).slopes(np.array([0.05, 0.99]))] == [[0.0, 0.0], [0.0, 0.0]]

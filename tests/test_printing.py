@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import survscore as ss
 from figure_cases import LONG, backtested, calibrated, compared, of, problem, scores, segmented
+from survscore.results.printing import legend, short_names, with_short_names
 from survscore.results.rounding import Number, decimals, p_text, rounded, typical_decimals
-from survscore.results.short_names import legend, short_names, with_short_names
 from survscore.results.tables import Part, Tables, as_html, as_latex, as_markdown, as_text
 
 HOSTILE = "<script>alert(1)</script> & $x_i$ | `a` \\ \x1b[31m\n2"

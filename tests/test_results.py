@@ -89,7 +89,7 @@ def test_effective_n(curve):
 
 def test_repr_states_the_settings(curve):
     assert repr(curve) == (
-        "ScoreCurve(brier, administrative, 4 times from 0 to 4, n=3, effective n 3 to 2, "
+        "ScoreCurve(brier, administrative, 4 times from 0 to 4, n=3, effective sample size 3 to 2, "
         "score 0 to 0.25, lower is better)"
     )
     capped = ss.brier_score(Y, CURVES, weighting=ss.IPCW(max_weight=10, normalize="n"), times=[1])

@@ -9,7 +9,7 @@ from registry import random_problem
 from survscore.metrics import Brier, Log, Loss
 
 Y = ss.Outcomes([2, 3, 4], [1, 0, 1], [5, 3, 6])
-CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4])
+CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4], "linear")
 
 
 @pytest.mark.parametrize(
@@ -84,17 +84,19 @@ def test_default_times_stay_within_data_and_predictions():
     assert not np.isnan(result.scores).any()
     assert "101 times from 0 to" in repr(result)
     assert "(default)" in repr(result)
-    short = ss.SurvivalCurves(problem.curves.at([10.0]), [10.0])
+    grid = np.linspace(0.1, 10, 100)
+    short = ss.SurvivalCurves(problem.curves.at(grid), grid)
     assert ss.brier_score(problem.y, short, weighting="ipcw").times[-1] == 10
 
 
 def test_default_times_of_extreme_data():
-    curves = ss.SurvivalCurves([[0.9]], [1.0], extrapolation="hold")
+    grid = np.linspace(0.1, 100.0, 1000)
+    curves = ss.SurvivalCurves(np.full((1, grid.size), 0.9), grid, extrapolation="hold")
     at_once = ss.brier_score(ss.Outcomes([0.0], [1]), curves)
     assert at_once.times.tolist() == [0]
     never = ss.brier_score(ss.Outcomes([3.0], [1], [np.inf]), curves, weighting="administrative")
     assert never.times[-1] == 3
-    many = ss.SurvivalCurves(np.full((100, 1), 0.5), [100.0])
+    many = ss.SurvivalCurves(np.full((100, grid.size), 0.5), grid)
     time, end = np.concatenate(([1, 2], np.linspace(3, 50, 98))), np.concatenate(([1.0, 2.0], np.full(98, np.inf)))
     hardly = ss.brier_score(ss.Outcomes(time, time > 2, end), many, weighting="administrative")
     assert hardly.times[-1] == 50  # the two who can be censored do not set the range

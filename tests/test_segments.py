@@ -161,7 +161,7 @@ def test_the_weighting_is_called_as_in_the_total():
     found = ss.compare(y, models, weighting="administrative", times=TIMES[:3], by=label)
     assert found.parts["nobody lost",].weightings == ["administrative"]
     table = found.contrasts
-    assert set(table["weighting"]) == {"administrative (drop-out by Kaplan-Meier)"}
+    assert set(table["weighting"]) == {"administrative (drop-out by Kaplan-Meier in risk strata)"}
     assert table.loc[table["segment"] == "nobody lost", "bound_lower"].isna().all()
     assert table.loc[table["segment"] == "(all)", "bound_lower"].notna().all()
 

@@ -43,7 +43,7 @@ def test_compare_by_segment_writes_the_library_s_numbers(capsys, tmp_path, study
     result = ss.compare(y, models, weighting=["administrative", "ipcw"], times=TIMES, reference="cox", by=labels)
     result = result.corrected("benjamini-hochberg")
     options = ["-w", "administrative", "-w", "ipcw", "-t", "3,8,15", "-r", "cox", "-m", "brier", "--by", "country",
-               "--by", "plan", "--correction", "benjamini-hochberg"]  # fmt: skip
+               "--by", "plan", "--correction", "benjamini-hochberg", "--interpolation", "linear"]  # fmt: skip
     code, out, err = run(
         capsys, "compare", *files, *options, "--json", tmp_path / "all.json", "--parquet", tmp_path / "d.parquet",
         "--csv", tmp_path / "d.csv",
@@ -99,7 +99,7 @@ def test_score_by_segment(capsys, tmp_path, study, times):
 
 def test_mistakes_are_one_line(capsys, tmp_path, study):
     files, *_ = study
-    usual = [*files, "-w", "administrative", "-t", "3,8"]
+    usual = [*files, "-w", "administrative", "-t", "5,10"]
     assert "there is no column 'nobody' (by)" in refused(capsys, "compare", *usual, "--by", "nobody")
     assert "--correction is for --by" in refused(capsys, "compare", *usual, "--correction", "none")
     assert "by must name columns of labels, not 'time'" in refused(capsys, "compare", *usual, "--by", "time")

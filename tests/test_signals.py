@@ -232,3 +232,24 @@ def test_handlers_are_those_from_before_afterwards(capsys):
 )
 def test_only_the_command_takes_signals_from_the_start(arguments, expected):
     assert is_command(arguments) == expected
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a process of Windows can't send itself this signal")
+@pytest.mark.parametrize("in_handler", [True, False], ids=["main thread", "watching thread"])
+def test_what_must_not_be_interrupted_is_finished_first(in_handler):
+    # a step of Python between two calls lets the handler run; one long call leaves it to the thread that watches
+    wait = "for _ in range(100): time.sleep(0.002)" if in_handler else "time.sleep(0.2)"
+    code = f"""
+import os, signal, time
+from survscore.io.ending import ended_by_signals
+from survscore.io.temporary import uninterrupted
+with ended_by_signals():
+    with uninterrupted():
+        os.kill(os.getpid(), signal.SIGTERM)
+        {wait}
+        os.write(1, b"finished")
+    time.sleep(60)
+    os.write(1, b", and went on")
+"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=2 * LONGEST, check=False)
+    assert (run.stdout, run.returncode, run.stderr) == (b"finished", 128 + signal.SIGTERM, b"")

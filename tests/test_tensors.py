@@ -393,7 +393,7 @@ def test_a_lack_of_memory_says_what_to_do(monkeypatch):
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 24.00 GiB. GPU 0 has ...")
 
-    monkeypatch.setattr("survscore.engine.evaluation.first_moments", full)
+    monkeypatch.setattr("survscore.engine.prepared.first_moments", full)
     with pytest.raises(ss.DeviceMemoryError, match=r"cpu has too little memory .* Free other .*CurveBatches"):
         ss.brier_score(problem.y, problem.curves.to("cpu"), weighting="ipcw")
 

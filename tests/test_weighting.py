@@ -17,7 +17,7 @@ def score(y, weighting=None, times=(1, 4)):
     ("y", "weighting", "message"),
     [
         (ADMINISTRATIVE, None, "weighting must be given, .* 'administrative' fits these data; IPCW.* is possible"),
-        (UNKNOWN, None, r"Without censoring_time the choice is IPCW\(\); if the data end on a known date"),
+        (UNKNOWN, None, r"Without censoring_time the choice is IPCW\(\); if follow-up ends on a known date"),
         (DROPPED_OUT, None, "'administrative' fits these data and weights for the 1 of 3 who dropped out; IPCW"),
         (UNKNOWN, "administrative", r"'administrative' weighting needs outcomes with censoring_time .* IPCW\(\)"),
         (
@@ -32,8 +32,8 @@ def score(y, weighting=None, times=(1, 4)):
             "All censoring times are known, so 'administrative' fits",
         ),
         (UNKNOWN, ss.IPCW("known"), r"'known' censoring needs outcomes with censoring_time .*IPCW\(max_weight=1\)"),
-        (DROPPED_OUT, ss.IPCW("known"), "'known' censoring needs everybody without event to be followed"),
-        (UNKNOWN, "ipwc", "weighting must be one of 'uncensored', 'administrative', 'ipcw', not 'ipwc'"),
+        (DROPPED_OUT, ss.IPCW("known"), "'known' censoring needs all individuals without event to be followed"),
+        (UNKNOWN, "ipwc", "weighting must be one of 'uncensored', 'administrative', 'projected', 'ipcw', not 'ipwc'"),
         (UNKNOWN, 3, "weighting must be one of"),
         (UNKNOWN, ss.IPCW(CURVES[:2]), "censoring curves has length 2, but outcomes has length 3"),
     ],
@@ -109,7 +109,7 @@ def test_settings_are_told():
         "ipcw (a given function)",
         "ipcw (Kaplan-Meier of the scored outcomes, martingale variance)",
         "administrative (drop-out by Kaplan-Meier of 3 given outcomes, fixed population, max_weight=3)",
-        "administrative (drop-out by individual curves, for everybody)",
+        "administrative (drop-out by individual curves, for all individuals)",
         "administrative (drop-out by a given function, C* >= 12, divided by n)",
         "administrative (martingale variance)",
     ]

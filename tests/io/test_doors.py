@@ -121,7 +121,8 @@ def test_whatever_the_form_the_scores_are_the_same(capsys, case, form, ending):
     make, settings = FORMS[form]
     path = case.folder / f"net.{ending}"
     WRITERS[ending](make(case), path)
-    found, notes = scored(capsys, case.folder / "y.csv", path, "-t", "3,8,15,29", *as_options(settings))
+    options = ["-t", "3,8,15,29", "--interpolation", "linear", *as_options(settings)]
+    found, notes = scored(capsys, case.folder / "y.csv", path, *options)
     np.testing.assert_allclose(found, case.wanted, rtol=0, atol=1e-12)
     assert notes == ""
     with_unit = {"outcomes_unit": "D"} if "unit" in settings else {}
@@ -323,22 +324,39 @@ def test_an_end_is_an_event_only_where_a_flag_or_a_reason_says_so(capsys, tmp_pa
     dates = {"cutoff": "2017-02-01"}
     with pytest.warns(UserWarning, match="column 'churned' says that 2 individuals of 4 had none; end='end' with"):
         io.read_outcomes(path, event_date="end", **dates)
-    for said in ({"event": "churned"}, {"reason": "why", "event_reasons": ["churn", "fraud"]}):
+    for said in (
+        {"event": "churned"},
+        {"reason": "why", "event_reasons": ["churn", "fraud"], "censored_reasons": ["moved"]},
+    ):
         found = io.read_outcomes(path, end="end", **said, **dates).outcomes
         assert found.event.tolist() == [True, False, False, False]
         assert found.time.tolist() == [10, 20, 31, 31]
         assert found.dropped_out.tolist() == [False, True, False, False]
-    code, out, _ = run(
-        capsys, "formats", path, "--cutoff", "2017-02-01", "--end", "end", "--reason", "why", "--event-reasons", "churn"
-    )
+    asked = ["formats", path, "--cutoff", "2017-02-01", "--end", "end", "--reason", "why", "--event-reasons", "churn"]
+    code, out, _ = run(capsys, *asked, "--censored-reasons", "moved,fraud")
     assert (code, "4 individuals, 1 event (25.0 %)" in out) == (0, True)
+    message = refused(capsys, *asked)
+    assert "column 'why' holds reasons that are not explained: 'fraud' (1), 'moved' (1), the first in row 1" in message
+    assert "Name each in --event-reasons, --censored-reasons (" in message
+    asked = ["formats", path, "--cutoff", "2017-02-01", "--end", "end", "--event", "churned"]
+    message = refused(capsys, *asked, "--competing-reasons", "moved")
+    assert "what reasons mean needs --reason, the column that says why" in message
     for said, message in (
-        ({"end": "end", "reason": "why"}, "reason and event_reasons go together"),
+        ({"end": "end", "reason": "why"}, "reason needs event_reasons"),
         (
             {"end": "end", "reason": "why", "event_reasons": ["chrun"]},
-            "nobody has a reason 'chrun' in column 'why', wh",
+            "column 'why': nobody has a reason 'chrun'; it holds 'churn', 'fraud', 'moved'",
         ),
         ({"end": "end", "reason": "why", "event_reasons": []}, "event_reasons must be reasons"),
+        (
+            {"end": "end", "reason": "why", "event_reasons": ["churn"], "censored_reasons": ["moved", "churn"]},
+            "a reason can mean one thing only: 'churn' is named more than once",
+        ),
+        (
+            {"end": "end", "reason": "why", "event_reasons": ["churn"], "competing": "event-free"},
+            "competing='event-free' needs competing_reasons",
+        ),
+        ({"end": "end", "reason": "why", "event_reasons": ["churn"], "competing": "yes"}, "competing must be one of"),
         ({"end": "end", "event": "churned", "reason": "why", "event_reasons": ["x"]}, "both say who had the event"),
         ({"end": "end", "event": "churned", "event_date": "end"}, "both say when observation ended"),
         ({"event": "churned", "event_date": "end"}, "event tells which dates of end= are events"),
@@ -351,6 +369,68 @@ def test_an_end_is_an_event_only_where_a_flag_or_a_reason_says_so(capsys, tmp_pa
     path.write_text("start,end,event\n2017-01-01,,1\n2017-01-01,2017-01-05,1\n")
     with pytest.raises(ss.InputError, match="a date for every individual with event: 1 of 2 have none"):
         io.read_outcomes(path, end="end", **dates)
+
+
+REASONS = {"reason": "why", "event_reasons": ["default"], "competing_reasons": ["repaid"], "censored_reasons": ["sold"]}
+
+
+def test_competing_reasons_are_refused_with_the_recipe_or_kept_event_free(capsys, tmp_path):
+    dated, timed = tmp_path / "dates.csv", tmp_path / "times.csv"
+    dated.write_text(
+        "start,end,why\n2017-01-01,2017-01-11,default\n2017-01-01,2017-01-21,repaid\n2017-01-11,,\n"
+        "2017-01-01,2017-03-01,repaid\n"
+    )
+    timed.write_text("time,why,censoring_time\n10,default,31\n20,repaid,31\n21,,21\n31,repaid,31\n")
+    for path, said in ((dated, {"end": "end", "cutoff": "2017-02-01"}), (timed, {})):
+        with pytest.raises(ss.InputError, match=r"'repaid' of 2 individuals, the first in row 1, are competing risks"):
+            io.read_outcomes(path, **said, **REASONS)
+        y = io.read_outcomes(path, competing="event-free", **said, **REASONS).outcomes
+        assert y.event.tolist() == [True, False, False, False]
+        assert y.time.tolist() == [10, 31, 21, 31]
+        assert y.n_dropped_out == 0
+    options = ["--reason", "why", "--event-reasons", "default", "--competing-reasons", "repaid"]
+    message = refused(capsys, "formats", timed, *options)
+    assert "competing risks" in message
+    assert "(time = C*, event = 0;" in message
+    assert message.rstrip().endswith("--competing event-free keeps them event-free")
+    assert run(capsys, "formats", timed, *options, "--competing", "event-free")[0] == 0
+
+
+def test_competing_events_are_not_kept_event_free_silently_where_that_is_not_right(tmp_path):
+    path = tmp_path / "y.csv"
+    path.write_text("time,why,censoring_time\n10,default,31\n20,repaid,31\n21,sold,30\n")
+    with pytest.warns(UserWarning, match=r"1 individual with a competing event .* 1 dropped out, and weights for them"):
+        y = io.read_outcomes(path, competing="event-free", **REASONS).outcomes
+    assert y.dropped_out.tolist() == [False, False, True]
+    path.write_text("time,why\n10,default\n20,repaid\n")
+    with pytest.raises(ss.InputError, match="competing='event-free' needs censoring_time"):
+        io.read_outcomes(path, competing="event-free", **REASONS)
+
+
+def test_reasons_of_a_study_file_may_have_commas(capsys, tmp_path):
+    (tmp_path / "y.csv").write_text('time,why,censoring_time\n1,churn,3\n2,"moved, abroad",3\n3,,3\n2,churn,3\n')
+    (tmp_path / "net.csv").write_text("1,2\n.9,.8\n.9,.7\n.8,.7\n.7,.5\n")
+    (tmp_path / "study.toml").write_text(
+        '[outcomes]\nfile = "y.csv"\nreason = "why"\nevent-reasons = ["churn"]\ncensored-reasons = ["moved, abroad"]\n'
+        '[models.net]\nfile = "net.csv"\n[score]\nweighting = "administrative"\ntimes = [1, 2]\nby-order = true\n'
+    )
+    by_study = run(capsys, "score", "--study", tmp_path / "study.toml", "--csv", "-")
+    assert by_study[0] == 0
+    words = ["--reason", "why", "--event-reasons", "churn", "--censored-reasons", '"moved, abroad"']
+    asked = ["score", tmp_path / "y.csv", tmp_path / "net.csv", "-w", "administrative", "-t", "1,2", "--by-order"]
+    assert run(capsys, *asked, *words, "--csv", "-")[1] == by_study[1]
+    assert "'moved, abroad' (1)" in refused(capsys, *asked, *words[:4])
+
+
+@pytest.mark.parametrize("command", ["score", "formats"])
+def test_codes_of_several_events_are_competing_risks(capsys, tmp_path, command):
+    (tmp_path / "y.csv").write_text("time,status,censoring_time\n1,1,3\n2,2,3\n3,0,3\n")
+    (tmp_path / "net.csv").write_text("1,2\n.9,.8\n.9,.7\n.8,.7\n")
+    files = [tmp_path / "y.csv", *([tmp_path / "net.csv", "-w", "administrative"] if command == "score" else [])]
+    message = refused(capsys, command, *files, "--event", "status")
+    assert "y.csv: event must be 0 or 1 (or boolean): 1 of 3 is larger (2), the first at position 1 (2)" in message
+    assert "competing risks" in message
+    assert "(event is column 'status')" in message
 
 
 @pytest.mark.parametrize(
@@ -463,7 +543,7 @@ def test_files_may_have_options_of_their_own(capsys, case):
     ]
     found, notes = scored(capsys, case.folder / "y.csv", *files, "--unit", "D", "-t", "3,8,15,29")
     np.testing.assert_allclose(found, np.tile(case.wanted, 3), rtol=0, atol=1e-12)
-    assert notes == ""
+    assert notes.count("\n") == notes.count("straight lines") == 3  # one for each model
     *_, out = run(capsys, "score", case.folder / "y.csv", files[1], "-w", "administrative", "--json", "-")[:2]
     assert json.loads(out)["settings"]["files"]["forms"] == {
         "new": {"columns": "p{time}", "predicts": "event", "percent": True}
@@ -475,8 +555,8 @@ def test_files_may_have_options_of_their_own(capsys, case):
     assert list(io.read_study(case.folder / "y.csv", sources, unit="D").models) == ["a", "new"]
     odd = case.folder / "d=e[f].csv"
     csv(wide(case), odd)
-    assert scored(capsys, case.folder / "y.csv", odd, "-t", "3")[1] == ""
-    assert scored(capsys, case.folder / "y.csv", f"x={odd}", "-t", "3")[1] == ""
+    assert scored(capsys, case.folder / "y.csv", odd, "-t", "5")[1] == ""
+    assert scored(capsys, case.folder / "y.csv", f"x={odd}", "-t", "5")[1] == ""
     for own, message in (
         ("colour=red", "in brackets there may be columns=..., grid="),
         ("percent=1", "in brackets there may be"),

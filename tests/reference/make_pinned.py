@@ -1,6 +1,7 @@
 """Write pinned.npz and pinned.json: results of many small cases, with which tests/test_pinned.py compares.
 
-The numbers kept are those of version 0.2, at commit e8810ec: that is what they are worth. The cases have since been
+The numbers kept are those of version 0.2, at commit e8810ec: that is what they are worth. Only four intervals of skill,
+with one degree of freedom, were taken out, since there is none any more. The cases have since been
 written in today's names, so that to run this again replaces the numbers of 0.2 by those of today, and the comparison by
 one of today's code with itself. It therefore refuses unless told so, from the root of the repository:
 

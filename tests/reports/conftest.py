@@ -1,7 +1,7 @@
 import pytest
 
 import survscore as ss
-from report_case import OPTIONS, TIMES, make, make_with_drop_outs
+from report_case import OPTIONS, PAPER, TIMES, make, make_with_drop_outs
 
 
 @pytest.fixture(scope="session")
@@ -24,4 +24,4 @@ def lost_case():
 def lost_report(lost_case):
     """Return a report on data with drop-outs, with a metric of which higher values are better."""
     y, models = lost_case
-    return ss.report(y, models, metric=["brier", "auc"], times=TIMES, n_curves=2)
+    return ss.report(y, models, metric=["brier", "auc"], weighting=PAPER, times=TIMES, n_curves=2)

@@ -9,6 +9,8 @@ import pytest
 
 import survscore as ss
 from report_case import HOSTILE, N_LOST, OPTIONS, TIMES
+from report_situations import SITUATIONS
+from report_situations import TIMES as TIMES_OF_SITUATIONS
 from survscore.reports import render, summarise, verdicts
 from survscore.reports.verdicts import short
 
@@ -96,12 +98,12 @@ def test_the_data_are_described(case, report):
 
 def test_the_leak_is_seen_and_told(report):
     falls = pd.DataFrame(report.summary["around_censoring"]["falls"]).set_index("model")
-    assert falls.verdict["leaking"] == "knows C*"
+    assert falls.verdict["leaking"] == "encodes C*"
     assert falls.verdict["truth"] == "no sign"
     assert falls.fall_after["leaking"] > 0.99
     assert falls.fall_after["truth"] < 0.3
-    assert report.summary["around_censoring"]["ipcw"] == "can't be trusted"
-    assert "leaking knows C*" in report.summary["around_censoring"]["sentences"][0]
+    assert report.summary["around_censoring"]["ipcw"] == "misleading"
+    assert "leaking encodes the censoring time" in report.summary["around_censoring"]["sentences"][0]
     (sentence,) = report.summary["disagreements"]["contradictions"]["brier"]
     assert sentence == (
         "leaking is significantly better than truth under ipcw (Kaplan-Meier of the scored outcomes), and "
@@ -144,11 +146,11 @@ def test_weightings_that_fit_are_chosen():
     lost = np.where(event, end, np.maximum(end, seen + 1))
     dropped = summarise(ss.Outcomes(seen, event, lost), curves, times=[1, 2, 4])
     assert dropped["weightings"] == [
-        "administrative (drop-out by Kaplan-Meier)", "ipcw (Kaplan-Meier of the scored outcomes)"
+        "administrative (drop-out by Kaplan-Meier in risk strata)", "projected (own ranks)"
     ]  # fmt: skip
     assert dropped["data"]["dropped_out"] == (~event).sum()
     assert dropped["calibration"]["weighting"] == dropped["weightings"][0]
-    assert len(dropped["calibration"]["numbers"]["slope"]) == 3
+    assert dropped["calibration"]["numbers"]["horizon"] == [1]  # the one predicted time among those
 
 
 def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report):
@@ -157,7 +159,7 @@ def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report
     by_ipcw = ss.compare(y, models, weighting="ipcw", times=TIMES).integrated().contrasts.set_index("model")
     assert by_ipcw.verdict["leaking"] == "better"
     summary = lost_report.summary
-    assert summary["headline"] == "administrative (drop-out by Kaplan-Meier)"
+    assert summary["headline"] == "administrative (drop-out by Kaplan-Meier in risk strata)"
     judged = pd.DataFrame(summary["verdicts"])
     of_leak = judged[(judged.model == "leaking") & (judged.weighting == summary["headline"])].set_index("metric")
     assert of_leak.verdict["brier"] == "worse"
@@ -165,7 +167,7 @@ def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report
     answer = page.split('id="answer"')[1].split("</section>")[0]
     worse = '<span class="relation">is significantly worse than</span>'
     assert f"<strong>leaking</strong> {worse} <strong>truth</strong>" in answer
-    assert "Use administrative (drop-out by Kaplan-Meier): C* is known" in answer
+    assert "Use administrative (drop-out by Kaplan-Meier in risk strata): C* is known" in answer
     # the same, if somebody asks for both and names IPCW first
     asked = summarise(y, models, weighting=["ipcw", "administrative"], metric="brier", times=TIMES, n_curves=0)
     assert asked["headline"] == summary["headline"]
@@ -177,12 +179,11 @@ def test_what_the_lost_could_change_is_told(lost_case, lost_report):
     summary = lost_report.summary
     whole = ss.compare(y, models, weighting="administrative", times=TIMES).integrated()
     judged = pd.DataFrame(summary["verdicts"]).query("metric == 'brier' and weighting.str.startswith('administrative')")
-    for name in ("bound_lower", "bound_upper"):
+    for name in ("bound_lower", "bound_upper", "bound_p_value"):
         assert np.allclose(judged[name], whole.contrasts[name], rtol=0, atol=0)
     for row in judged.to_dict("records"):
-        same_sign = row["bound_lower"] * row["bound_upper"] > 0 and row["verdict"] != "undecided"
         told = "The verdict holds whatever happened to the 9 of 1,500 who dropped out"
-        assert (told in row["sentence"]) == same_sign
+        assert (told in row["sentence"]) == (row["bound_p_value"] < 0.05)
         assert "whatever happened to the 9 of 1,500 who dropped out" in row["sentence"].lower()
     of_ipcw = pd.DataFrame(summary["verdicts"]).query("weighting.str.startswith('ipcw')")
     assert of_ipcw.bound_lower.isna().all()
@@ -287,21 +288,36 @@ def test_verdicts_in_words():
         assert verdicts.verdict_sentence(unknown, 0.9).startswith("a and b cannot be compared")
 
 
+def bounds_in_words(**values):
+    return verdicts.bounds_sentence({**ROW, **values}, 9, 1043, 0.95)
+
+
 def test_bounds_in_words():
-    assert verdicts.bounds_sentence(ROW, 9, 1043) is None
-    assert verdicts.bounds_sentence({**ROW, "bound_lower": None, "bound_upper": None}, 9, 1043) is None
-    holds = {**ROW, "bound_lower": -0.04, "bound_upper": -0.0012}
-    assert verdicts.bounds_sentence(holds, 9, 1043) == (
-        "The verdict holds whatever happened to the 9 of 1,043 who dropped out: "
-        "in these data, the difference lies between −0.0400 and −0.0012."
+    assert bounds_in_words() is None
+    assert bounds_in_words(bound_lower=None, bound_upper=None) is None
+    holds = {"bound_lower": -0.04, "bound_upper": -0.0012, "bound_p_value": 0.021}
+    assert bounds_in_words(**holds) == (
+        "The verdict holds whatever happened to the 9 of 1,043 who dropped out: among those with C* ≥ t, "
+        "the difference lies between −0.0400 and −0.0012, with p at most 0.021."
     )
-    worse = {**ROW, "difference": 0.01, "verdict": "worse", "bound_lower": 0.001, "bound_upper": 0.02}
-    assert verdicts.bounds_sentence(worse, 9, 1043).startswith("The verdict holds")
-    open_verdict = "Whatever happened to the 9 of 1,043 who dropped out, in these data the difference lies between "
-    for row in ({**holds, "bound_upper": 0.0031}, {**holds, "verdict": "undecided"}, {**worse, "bound_lower": -0.1}):
-        assert verdicts.bounds_sentence(row, 9, 1043).startswith(open_verdict)
-    narrow = {**holds, "bound_lower": -0.0009530, "bound_upper": -0.0009481}
-    assert "between −0.0009530 and −0.0009481" in verdicts.bounds_sentence(narrow, 9, 1043)
+    assert bounds_in_words(**holds | {"bound_p_value": 1e-5}).endswith("and −0.0012, with p < 0.001.")
+    assert bounds_in_words(**holds | {"bound_p_value": 0.24}) == (
+        "The sign holds whatever happened to the 9 of 1,043 who dropped out, significance does not (p up to 0.240): "
+        "among those with C* ≥ t, the difference lies between −0.0400 and −0.0012."
+    )
+    unknown = bounds_in_words(**holds | {"bound_p_value": None})
+    assert unknown.startswith("The sign holds whatever happened to the 9 of 1,043 who dropped out: among")
+    worse = {**holds, "difference": 0.01, "verdict": "worse", "bound_lower": 0.001, "bound_upper": 0.02}
+    assert bounds_in_words(**worse).startswith("The verdict holds")
+    open_verdict = "Whatever happened to the 9 of 1,043 who dropped out, among those with C* ≥ t, the difference lies "
+    for row in ({"bound_upper": 0.0031}, {"verdict": "undecided"}, {**worse, "bound_lower": -0.1}):
+        assert bounds_in_words(**holds | row).startswith(open_verdict)
+    narrow = bounds_in_words(**holds | {"bound_lower": -0.0009530, "bound_upper": -0.0009481})
+    assert "between −0.0009530 and −0.0009481" in narrow
+    assert narrow.endswith(
+        "The weighted estimate lies outside these bounds: those who dropped out differ from those who stayed."
+    )
+    assert "outside" not in bounds_in_words(**holds)
 
 
 def test_disagreements_in_words():
@@ -348,7 +364,9 @@ def test_individuals_are_called_by_their_ids(case):
 
 def test_a_cut_range_and_a_missing_answer_are_told(case):
     y, models = case
-    found = summarise(y, models, times=np.arange(5.0, 131.0, 5.0), time_range=(5, 130))
+    found = summarise(
+        y, models, weighting=["administrative", "ipcw"], times=np.arange(5.0, 131.0, 5.0), time_range=(5, 130)
+    )
     assert any(note.startswith("Means stop at 95 instead of 130") for note in found["notes"])
     alone = render(summarise(y, models["truth"], times=TIMES, null=False))
     assert "There is one model, and nothing to compare it with." in alone
@@ -429,3 +447,14 @@ def test_the_report_says_which_population_the_score_refers_to():
     ]
     few = summarise(y, {"net": curves}, times=times, groups=np.arange(300) % 12, n_curves=0)
     assert any("come from 12 groups" in note for note in few["notes"])
+
+
+def test_the_report_goes_by_the_recommendation_where_the_censoring_time_is_known():
+    """A model that encodes C* is good for those observed long enough: the headline is about everybody."""
+    y, models = SITUATIONS["leak"]()
+    summary = summarise(y, models, times=TIMES_OF_SITUATIONS, n_curves=0)
+    assert summary["weightings"] == ["administrative", "projected (own ranks)"]
+    assert summary["headline"] == "projected (own ranks)"
+    page = render(summary)
+    assert "probably encodes the entry date" in page
+    assert "do not use for new individuals" in page.lower()

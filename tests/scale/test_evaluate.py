@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import survscore as ss
+from registry import without_predictions
 from scale_tables import make, same
 from survscore.scale import ModelColumns, State, evaluate_state, specify
 from survscore.scale.finishing import finish, first_pass
@@ -20,6 +21,7 @@ from survscore.scale.threads import Threads
 
 
 def compared(case, weighting, **more):
+    weighting = without_predictions(weighting)
     return ss.compare(case.y, case.models, weighting=weighting, times=case.times, null=False, **more)
 
 
@@ -109,7 +111,8 @@ def test_groups_that_are_whole_within_files_are_taken_as_they_are(weighting, by,
         rows = case.country == "DE"
         curves = {name: one[rows] for name, one in case.models.items()}
         alone = ss.compare(
-            case.y[rows], curves, weighting=weighting, times=case.times, null=False, groups=case.customer[rows],
+            case.y[rows], curves, weighting=without_predictions(weighting), times=case.times, null=False,
+            groups=case.customer[rows],
             ranges="any",
         )  # fmt: skip
         same(result.parts["DE",], alone, se=1e-6)

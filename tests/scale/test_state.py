@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
+from registry import one_curve, without_predictions
 from scale_tables import make, same
 from survscore.scale import ModelColumns, OutcomeColumns, State, specify
 
@@ -23,6 +24,7 @@ WEIGHTINGS = {
 
 
 def compared(case, weighting, metric="brier", **more):
+    weighting = without_predictions(weighting)
     return ss.compare(case.y, case.models, weighting=weighting, metric=metric, times=case.times, null=False, **more)
 
 
@@ -71,7 +73,7 @@ def test_evaluation_times_at_which_somebody_leaves(bins):
         chosen = bins if bins == "units" else np.unique(y.time[leaving])
         what = specify(table.schema, weighting=weighting, bins=chosen)
         with np.errstate(all="ignore"):
-            expected = ss.compare(y, models, weighting=weighting, times=times, null=False)
+            expected = ss.compare(y, models, weighting=without_predictions(weighting), times=times, null=False)
         same(State(what).update(table).result(), expected)
 
 
@@ -115,14 +117,14 @@ def test_every_segment_is_scored_as_if_it_were_alone(weighting):
 def test_predictions_between_columns_in_lists_and_to_be_made_monotone():
     case = make(drop_outs=False)
     inside = np.array([45.0, 100.0, 300.0])
-    what = specify(case.table.schema, weighting="administrative", times=inside)
-    expected = ss.compare(case.y, case.models, weighting="administrative", times=inside, null=False)
+    what = specify(case.table.schema, weighting=one_curve(), times=inside)
+    expected = ss.compare(case.y, case.models, weighting=one_curve(), times=inside, null=False)
     same(State(what).update(case.table).result(), expected)
     lists = pa.array(list(case.models["a"].probabilities))
     table = case.table.append_column("curve", lists)
     model = ModelColumns("a", ("curve",), tuple(case.times))
     what = specify(table.schema, weighting="administrative", models={"a": model})
-    alone = ss.compare(case.y, {"a": case.models["a"]}, weighting="administrative", times=case.times, null=False)
+    alone = ss.compare(case.y, {"a": case.models["a"]}, weighting=one_curve(), times=case.times, null=False)
     same(State(what).update(table).result(), alone)
     with pytest.raises(ss.InputError, match=r"lists of the grid's 6 times; row 0 has 5"):
         State(what).update(table.set_column(table.num_columns - 1, "curve", pa.array([[0.5] * 5] * len(table))))
@@ -135,7 +137,7 @@ def test_outcomes_from_dates():
     what = specify(table.schema, weighting="administrative", outcomes=OutcomeColumns(cutoff="2020-04-01"))
     y = ss.Outcomes.from_dates(start, event, "2020-04-01")
     curves = ss.SurvivalCurves([[0.5, 0.4], [0.6, 0.5], [0.7, 0.6]], [5, 15])
-    expected = ss.compare(y, {"net": curves}, weighting="administrative", times=[5, 15], null=False)
+    expected = ss.compare(y, {"net": curves}, weighting=one_curve(), times=[5, 15], null=False)
     same(State(what).update(table).result(), expected)
 
 

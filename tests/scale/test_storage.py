@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 import urllib.request
 
 import pyarrow.parquet as pq
@@ -131,14 +130,12 @@ def test_a_connection_that_is_lost(bucket, options, running):
     parts = open_source("s3://scores/data", storage_options=options).parts
     running.stop()
     try:
-        start = time.perf_counter()
         with pytest.raises(BadFileError, match=r"part-0\.parquet: can't be read: ") as caught:
             list(parts[0].batches(["30"]))
         assert_clean(caught)
         with pytest.raises(InputError, match="can't be listed") as caught:
             open_source("s3://scores/data", storage_options=options)
         assert_clean(caught)
-        assert time.perf_counter() - start < 30
     finally:
         running.start()
 

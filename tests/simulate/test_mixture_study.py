@@ -6,7 +6,7 @@ from scipy import stats
 
 import survscore as ss
 from survscore.simulate import SineConstantAcceleratingStudy
-from survscore.simulate.mixture_study import (
+from survscore.simulate.studies import (
     Carrier,
     Constant,
     SineConstantAccelerating,

@@ -1,0 +1,317 @@
+"""Predictions are evaluated where they were made, unless somebody says how to read between few times."""
+
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import survscore as ss
+from commands import run
+
+N = 3000
+RNG = np.random.default_rng(1)
+X = RNG.normal(size=N)
+RATE = 0.05 * np.exp(X)
+EVENT_TIME, END = RNG.exponential(1 / RATE), RNG.uniform(5, 25, N)
+Y = ss.Outcomes(np.minimum(EVENT_TIME, END), EVENT_TIME <= END, END)
+HORIZONS = [3.0, 6.0, 9.0, 12.0]
+FINE = np.linspace(0.2, 24.4, 122)
+BETWEEN = np.linspace(0, 12, 101)
+
+
+def cox(times, interpolation=None, strength=1.0, **how):
+    """Return the curves of a proportional hazards model at some times."""
+    rate = 0.05 * np.exp(strength * X)
+    return ss.SurvivalCurves(np.exp(-rate[:, None] * np.asarray(times, dtype=float)), times, interpolation, **how)
+
+
+def compared(models, **asked):
+    return ss.compare(Y, models, **{"weighting": "administrative", "null": False, **asked})
+
+
+@pytest.fixture
+def no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+# The two cases that were wrong: verdicts made by straight lines
+
+
+@pytest.mark.usefixtures("no_warning")
+def test_a_classifier_has_the_same_verdict_with_and_without_times():
+    classifiers = ss.models.HorizonClassifiers(LogisticRegression(), times=HORIZONS, keep="administrative")
+    models = {"smooth": cox(FINE), "classifier": classifiers.fit(X[:, None], Y).predict_curves(X[:, None])}
+    with_times, without = compared(models, times=HORIZONS), compared(models)
+    assert without.times.tolist() == HORIZONS
+    pd.testing.assert_frame_equal(without.contrasts, with_times.contrasts)
+    pd.testing.assert_frame_equal(without.integrated().contrasts, with_times.integrated().contrasts)
+    assert "interpolation" not in str(without)
+
+
+def test_a_model_does_not_differ_from_itself_on_fewer_times():
+    models = {"on 122": cox(FINE), "on 3": cox([6.0, 12.0, 18.0])}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = compared(models)
+        table = ss.score_table(Y, models, weighting="administrative", null=False).to_frame()
+    assert found.times.tolist() == [6, 12, 18]
+    assert found.contrasts["verdict"].tolist() == ["undecided"] * 3
+    assert found.integrated().contrasts["p_value"].item() > 0.9
+    assert set(table["verdict"][table["difference"].notna()]) == {"undecided"}
+    with pytest.warns(ss.InterpolationWarning, match="of 'on 3' are at 3 times .6 to 18., and at 98 times"):
+        lines = compared(models, times=BETWEEN[1:])
+    assert lines.integrated().contrasts["verdict"].item() == "worse"  # that of straight lines, which is why it warns
+
+
+# Which times
+
+
+@pytest.mark.usefixtures("no_warning")
+@pytest.mark.parametrize("interpolation", [None, "linear", "step", "constant-hazard"])
+def test_few_predicted_times_are_the_default(interpolation):
+    found = ss.brier_score(Y, cox([0.0, *HORIZONS, 24.9], interpolation), weighting="administrative")
+    assert found.times.tolist() == HORIZONS  # without time 0, and as far as 5 % are followed
+    assert ss.auc(Y, cox(HORIZONS, interpolation), weighting="administrative").times.tolist() == HORIZONS
+    stream = ss.StreamingScore(Y, weighting="administrative").update(cox(HORIZONS, interpolation))
+    assert stream.result().times.tolist() == HORIZONS
+    assert "(default)" in repr(found)
+
+
+@pytest.mark.parametrize(("n_times", "n_evaluated"), [(20, 20), (21, 101)])
+def test_many_predicted_times_make_a_regular_grid(n_times, n_evaluated):
+    grid = np.linspace(0.5, 10, n_times)
+    assert ss.brier_score(Y, cox(grid), weighting="administrative").times.size == n_evaluated
+
+
+def test_times_that_models_share():
+    models = {"a": cox([3.0, 6.0, 9.0]), "b": cox([6.0, 9.0, 12.0]), "fine": cox(FINE)}
+    assert compared(models).times.tolist() == [6, 9]
+    assert compared({**models, "short": cox(np.linspace(0.1, 8, 80))}).times.tolist() == [6]
+    late = {"late": cox([24.9]), "fine": cox(FINE, extrapolation="hold")}
+    assert compared(late).times.tolist() == [24.9]  # nothing was predicted where many are followed
+
+
+def test_many_times_of_which_few_are_within_the_follow_up():
+    long, longer = np.linspace(5, 200, 40), np.linspace(5, 205, 41)
+    assert compared({"a": cox(long), "b": cox(longer)}).times.tolist() == [5, 10, 15, 20]
+    assert compared({"a": cox(long), "b": cox(np.linspace(4, 200, 50))}).times.size == 101
+    assert compared({"a": cox(long), "b": cox([6.0, 12.0])}).times.tolist() == [6, 12]
+
+
+def test_models_that_share_no_time():
+    models = {"a": cox([4.0, 8.0]), "b": cox([3.0, 6.0, 9.0])}
+    with pytest.raises(ss.InputError, match=r"share none up to 8: 'a' at 4, 8; 'b' at 3, 6, 9\. Name the times"):
+        compared(models)
+    with pytest.raises(ss.InputError, match="share none up to 8"):
+        ss.score_table(Y, models, weighting="administrative")
+    with pytest.warns(ss.InterpolationWarning) as caught:
+        assert compared(models, times=[6, 8]).times.tolist() == [6, 8]
+    assert [str(one.message).split("'")[1] for one in caught] == ["a", "b"]
+    table = ss.score_table(Y, models, weighting="administrative", horizons=[6], metric=["brier", "integrated_brier"])
+    frame = table.to_frame()
+    assert frame[frame.metric == "brier"].estimate.notna().all()
+    assert frame[frame.metric == "integrated_brier"].estimate.isna().all()
+    assert "share none" in frame.note.iloc[-1]
+    told = {"a": cox([4.0, 8.0], "constant-hazard"), "b": cox([3.0, 6.0, 9.0], "constant-hazard")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = compared(told)  # how they are read between their times was said
+    assert (found.times.size, found.times[-1]) == (101, 8)
+    assert found.integrated().contrasts["p_value"].item() > 0.9
+
+
+# Warnings
+
+
+def test_a_warning_points_at_the_line_and_says_what_to_do():
+    with pytest.warns(ss.InterpolationWarning) as caught:
+        ss.brier_score(Y, cox(HORIZONS), weighting="administrative", times=[2, 3, 4])
+    (one,) = caught
+    assert one.filename == __file__
+    assert str(one.message) == (
+        "the predictions are at 4 times (3 to 12), and at 2 times they are read between these by straight lines that "
+        "start from S(0) = 1. Name predicted times (times= or horizons=), or say how to read between them "
+        "(interpolation=)"
+    )
+    for call in (
+        lambda: ss.calibration(Y, cox(HORIZONS), 5.0, n_draws=1),
+        lambda: ss.decision_curve(Y, {"net": cox(HORIZONS)}, 5.0),
+        lambda: ss.score_table(Y, {"net": cox(HORIZONS)}, weighting="administrative", horizons=[5.0], metric="auc"),
+        lambda: ss.score_table(
+            Y, {"net": cox([5.0])}, weighting="administrative", horizons=[4.0], metric="concordance"
+        ),
+        lambda: ss.score_all(Y, ss.CurveBatches(lambda: [cox(HORIZONS)], N), weighting="administrative", times=[5]),
+    ):
+        with pytest.warns(ss.InterpolationWarning, match="read between these by straight lines") as caught:
+            call()
+        assert {one.filename for one in caught} == {__file__}
+
+
+@pytest.mark.usefixtures("no_warning")
+@pytest.mark.parametrize("how", ["linear", "step", "constant-hazard"])
+def test_who_says_how_to_interpolate_is_not_warned(how):
+    assert compared({"net": cox(HORIZONS, how), "fine": cox(FINE)}, times=BETWEEN).times.size == 101
+    assert not cox(HORIZONS, how)[:5].default_interpolation
+
+
+@pytest.mark.usefixtures("no_warning")
+def test_what_is_exact_between_times_or_was_asked_for_is_not_warned_about():
+    compared({"net": cox(HORIZONS), "fine": cox(FINE)}, times=[0, *HORIZONS])
+    compared({"net": cox(HORIZONS, extrapolation="hold")}, times=[12, 15])
+    kaplan_meier = ss.models.KaplanMeier().fit(None, Y[:15]).predict_curves(np.zeros((N, 1)))
+    compared({"Kaplan-Meier": kaplan_meier, "fine": cox(FINE)}, times=BETWEEN)
+
+
+@pytest.mark.parametrize("metric", ["crps", "log_score"])
+def test_metrics_of_whole_curves_warn_at_predicted_times_too(metric):
+    models = {"net": cox(HORIZONS), "fine": cox(FINE)}
+    told = "of 'net' are at 4 times .3 to 12., and for the whole curve they are read"
+    with pytest.warns(ss.InterpolationWarning, match=told) as caught:
+        assert compared(models, metric=metric, times=[12]).times.tolist() == [12]
+    assert len(caught) == 1
+    with pytest.warns(ss.InterpolationWarning, match=told) as caught:
+        ss.score_table(Y, models, weighting="administrative", horizons=[12], metric=metric)
+    assert (len(caught), caught[0].filename) == (1, __file__)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compared({"net": cox(HORIZONS, "linear"), "fine": cox(FINE)}, metric=metric, times=[12])
+        compared(models, metric="concordance", times=[12])  # which goes by the order at that time
+
+
+def test_distribution_calibration_of_few_times():
+    net, told = cox(HORIZONS), "the test is of the probabilities of 4 intervals, not of curves in them"
+    assert ss.distribution_calibration(Y, net).notes[-1] == told
+    assert told not in ss.distribution_calibration(Y, cox(FINE)).notes
+    with pytest.warns(ss.InterpolationWarning, match="for the whole curve"):
+        ss.distribution_calibration(Y, net, form="continuous")
+
+
+# Tables, settings, other functions
+
+
+def test_a_table_of_models_with_few_times(no_warning):
+    models = {"net": cox(HORIZONS), "fine": cox(FINE)}
+    found = ss.score_table(Y, models, weighting="administrative")
+    frame = found.to_frame()
+    assert "crps" not in set(frame.metric)  # which nobody asked for, and needs whole curves
+    assert "crps" in set(ss.score_table(Y, {"fine": cox(FINE)}, weighting="administrative").to_frame().metric)
+    assert found.settings["horizons"] == [12]
+    mean = ss.compare(Y, models, weighting="administrative").integrated(3, 12).scores
+    made = frame[frame.metric == "integrated_brier"]
+    np.testing.assert_allclose(made.estimate, mean.score, rtol=1e-12)
+    assert set(made.note) == {"mean over the 4 predicted times from 3 to 12"}
+    one = ss.score_table(Y, {"one": cox([6.0])}, weighting="administrative", metric=["brier", "integrated_brier"])
+    assert one.rows[-1].note == "a mean over time needs two predicted times up to 6"
+
+
+def test_settings_and_print_tell_how_each_model_is_read():
+    models = {"net": cox(HORIZONS), "steps": cox(FINE, "step", extrapolation="hold")}
+    read = {
+        "net": {"n_times": 4, "first": 3, "last": 12, "interpolation": "linear", "extrapolation": "nan"},
+        "steps": {"n_times": 122, "first": 0.2, "last": 24.4, "interpolation": "step", "extrapolation": "hold"},
+    }
+    found, line = compared(models), "interpolation: net linear (4 times), steps step (122 times)"
+    assert found.scored[0].settings["curves"] == read
+    assert str(found).count(line) == 1
+    assert "interpolation" not in str(compared({"net": cox(HORIZONS), "fine": cox(FINE)}))
+    table = ss.score_table(Y, models, weighting="administrative", metric="brier")
+    assert json.loads(table.to_json())["settings"]["curves"] == read
+    assert str(table).count(line) == 1
+    single = ss.brier_score(Y, models["net"], weighting="administrative", times=[4, 6, 8])
+    assert single.settings["curves"] == {"curves": {**read["net"], "read_between": "2 times"}}
+    assert "interpolation: linear (4 times)" in str(single)
+
+
+def test_cross_validation_evaluates_where_classifiers_predict(no_warning):
+    classifiers = ss.models.HorizonClassifiers(LogisticRegression(), times=HORIZONS)
+    found = ss.cross_validate({"net": classifiers}, X[:, None], Y, weighting="administrative", cv=2)
+    assert found.comparison.times.tolist() == HORIZONS
+    assert found.settings["curves"]["net"]["n_times"] == 4
+    with pytest.warns(ss.InterpolationWarning) as caught:
+        ss.cross_validate({"net": classifiers}, X[:, None], Y, weighting="administrative", cv=2, times=[5, 6])
+    assert [one.filename for one in caught] == [__file__]  # once, not for each fold
+
+
+def test_a_backtest_warns_about_horizons_between_predicted_times():
+    days = RNG.integers(0, 1000, N)
+    start = np.datetime64("2020-01-01") + days
+    event = start + np.ceil(RNG.exponential(400, N)).astype(int)
+    cutoff = np.datetime64("2023-06-01")
+    y = ss.Outcomes.from_dates(start, np.where(event <= cutoff, event, np.datetime64("NaT")), cutoff)
+    models = {"a": cox([100.0, 200.0]), "b": cox([150.0, 200.0], strength=0.5)}
+    asked = {"as_of": "2022-01-01", "n_draws": 0, "weighting": "administrative"}
+    with pytest.warns(ss.InterpolationWarning, match="of 'b' are at 2 times .150 to 200., and at 1 time") as caught:
+        found = ss.backtest(y, models, horizons=[100], **asked)
+    assert [one.filename for one in caught] == [__file__]
+    assert found.settings["curves"]["b"]["read_between"] == "1 time"
+
+
+def test_a_report_shows_calibration_at_predicted_times(no_warning):
+    models = {"net": cox(HORIZONS), "fine": cox(FINE)}
+    found = ss.reports.summarise(Y, models, weighting="administrative", n_curves=0)
+    assert found["settings"]["horizons"] == [3, 9, 12]
+    assert set(found["calibration"]["numbers"]["horizon"]) == {3, 9, 12}
+    with pytest.warns(ss.InterpolationWarning, match="of 'net'"):
+        found = ss.reports.summarise(Y, models, weighting="administrative", n_curves=0, times=[4, 8])
+    assert any("of 'net' are at 4 times" in note for note in found["notes"])
+
+
+# Files
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    rows = slice(400)
+    frame = pd.DataFrame({"time": Y.time, "event": Y.event.astype(int), "censoring_time": Y.censoring_time})[rows]
+    frame.to_csv(folder / "outcomes.csv", index=False)
+    ss.io.write_predictions(folder / "net.csv", {"net": cox(HORIZONS)[rows]})
+    ss.io.write_predictions(folder / "fine.parquet", {"fine": cox(FINE)[rows]})
+    return [folder / name for name in ("outcomes.csv", "net.csv", "fine.parquet")]
+
+
+@pytest.mark.parametrize("command", ["compare", "score", "table", "report"])
+def test_the_command_line(command, files, tmp_path, capsys):
+    found = tmp_path / "found.json"
+    where = ["-o", tmp_path / "report.html"] if command == "report" else ["--json", found]
+    asked = [command, *files, "-w", "administrative", *where]
+    code, _, notes = run(capsys, *asked)
+    assert (code, "straight lines" in notes) == (0, False)
+    if command in ("compare", "score"):
+        assert {row["time"] for row in json.loads(found.read_text())["scores"]} == set(HORIZONS)
+    named = ["--horizons" if command == "table" else "-t", "4,8"]
+    code, _, notes = run(capsys, *asked, *named)
+    assert code == 0
+    assert notes.count("of 'net' are at 4 times (3 to 12)") == 1
+    assert "read between these by straight lines" in notes
+    assert "(--interpolation)" in notes
+    assert run(capsys, *asked, *named, "--interpolation", "linear")[2].count("straight lines") == 0
+
+
+def test_files_remember_whether_interpolation_was_said(tmp_path):
+    for how in (None, "linear", "step"):
+        ss.io.write_predictions(tmp_path / "net.parquet", {"net": cox(HORIZONS, how)[:9]})
+        found = ss.io.read_predictions(tmp_path / "net.parquet").models["net"]
+        assert (found.interpolation, found.default_interpolation) == (how or "linear", how is None)
+
+
+def test_data_larger_than_memory_are_warned_about_too(tmp_path):
+    columns = {f"net:{time:g}": cox(HORIZONS).probabilities[:, k] for k, time in enumerate(HORIZONS)}
+    outcomes = {"time": Y.time, "event": Y.event, "censoring_time": Y.censoring_time}
+    pd.DataFrame({**outcomes, **columns}).to_parquet(tmp_path / "all.parquet")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = ss.evaluate(tmp_path / "all.parquet", weighting="administrative")
+        assert found.times.tolist() == HORIZONS
+        ss.evaluate(
+            tmp_path / "all.parquet", weighting="administrative", times=[5], form=ss.io.Form(interpolation="linear")
+        )
+    with pytest.warns(ss.InterpolationWarning, match="of 'net' are at 4 times") as caught:
+        found = ss.evaluate(tmp_path / "all.parquet", weighting="administrative", times=[5, 6])
+    assert caught[0].filename == __file__
+    assert found.scored[0].settings["curves"]["net"]["read_between"] == "1 time"

@@ -1,0 +1,153 @@
+"""The test of whether drop-out depends on predicted risk or on C*."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import survscore as ss
+from survscore.analysis.dropout_test import dropout_test, log_rank
+from survscore.weighting.ranks import mean_ranks, mid_ranks, quantile_codes
+
+TIMES = np.array([2.0, 4.0, 6.0])
+
+
+def study(rng, n, hazard, *, by_end=0.0):
+    """Draw outcomes with C* ~ U(2, 10) and event hazard .1 exp(.8 x); `hazard` is that of drop-out given x."""
+    x, end = rng.normal(size=n), rng.uniform(2, 10, n)
+    star = rng.exponential(10 * np.exp(-0.8 * x))
+    left = rng.exponential(1 / (hazard(x) * np.exp(by_end * (end - 6))))
+    time = np.minimum(star, np.minimum(end, left))
+    y = ss.Outcomes(time, star <= np.minimum(end, left), end)
+    survival = np.exp(-0.1 * np.exp(0.8 * x)[:, None] * TIMES)
+    return y, {"truth": ss.SurvivalCurves(survival, TIMES), "sharp": ss.SurvivalCurves(survival**1.5, TIMES)}
+
+
+def literal_log_rank(time, leaves, codes):
+    """The statistic jump by jump, and individual by individual."""
+    groups = np.unique(codes)
+    surplus, variance = np.zeros(groups.size), np.zeros((groups.size, groups.size))
+    for s in np.unique(time[leaves]):
+        at_risk = (time > s) | ((time == s) & leaves)
+        r, q = at_risk.sum(), ((time == s) & leaves).sum()
+        shares = np.array([(at_risk & (codes == k)).sum() / r for k in groups])
+        surplus += [((time == s) & leaves & (codes == k)).sum() - q * shares[place] for place, k in enumerate(groups)]
+        if r > 1:
+            variance += q * (r - q) / (r - 1) * (np.diag(shares) - np.outer(shares, shares))
+    return surplus[1:] @ np.linalg.solve(variance[1:, 1:], surplus[1:])
+
+
+@pytest.mark.parametrize("grid", [None, 0.5])
+def test_the_statistic_is_the_literal_one(grid):
+    rng = np.random.default_rng(0)
+    time, leaves, codes = rng.exponential(3, 200), rng.random(200) < 0.4, rng.integers(0, 3, 200)
+    time = time if grid is None else np.ceil(time / grid) * grid
+    found = log_rank(time, leaves, codes, "x")
+    expected = literal_log_rank(time, leaves, codes)
+    assert found.statistic == pytest.approx(expected, rel=1e-10)
+    assert (found.df, found.p_value) == (2, pytest.approx(stats.chi2.sf(expected, 2)))
+    assert found.dropped_out.sum() == leaves.sum() == pytest.approx(found.expected.sum())
+    np.testing.assert_allclose(found.rate, found.dropped_out / np.bincount(codes, weights=time))
+
+
+def test_it_is_scipys_where_nobody_leaves_first_at_ties():
+    """SciPy counts those censored at the time of an event as at risk; without ties both are the same."""
+    rng = np.random.default_rng(1)
+    time, leaves, codes = rng.exponential(3, 150), rng.random(150) < 0.5, rng.integers(0, 2, 150)
+    samples = [
+        stats.CensoredData(uncensored=time[mine & leaves], right=time[mine & ~leaves])
+        for mine in (codes == 0, codes == 1)
+    ]
+    assert log_rank(time, leaves, codes, "x").p_value == pytest.approx(stats.logrank(*samples).pvalue, rel=1e-9)
+
+
+def p_values(seed, hazard, replicates, n=300, **settings):
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(replicates):
+        tests = dropout_test(*study(rng, n, hazard, **settings), TIMES).tests
+        found.append([one.p_value for one in tests])
+    return np.array(found)
+
+
+def test_size():
+    """5 % nominal, of 1 000 replicates: 3 to 7 % is three standard errors to either side."""
+    rejected = (p_values(10, lambda x: 0.035 + 0 * x, 1000) < 0.05).mean(axis=0)
+    assert ((rejected > 0.03) & (rejected < 0.07)).all(), rejected
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ({"hazard": lambda x: 0.03 * np.exp(0.8 * x)}, 0),
+        ({"hazard": lambda x: 0.03 * np.exp(-0.8 * x)}, 0),
+        ({"hazard": lambda x: 0.02 * np.exp(0.6 * x**2).clip(max=20)}, 0),  # the least and the most at risk leave
+        ({"hazard": lambda x: 0.035 + 0 * x, "by_end": 0.3}, 1),
+    ],
+)
+def test_power(settings, place):
+    assert (p_values(11, replicates=40, n=1000, **settings)[:, place] < 0.05).mean() >= 0.95
+
+
+def test_it_is_told_in_comparisons_and_diagnoses_with_drop_outs():
+    y, models = study(np.random.default_rng(3), 1500, lambda x: 0.03 * np.exp(0.8 * x))
+    result = ss.compare(y, models, weighting="administrative", times=TIMES)
+    found = result.dropout_test
+    assert (found.n, found.n_dropped_out) == (1500, y.n_dropped_out)
+    table = found.to_frame()
+    assert list(table["by"].unique()) == ["predicted risk", "C*"]
+    assert table.groupby("by")["dropped_out"].sum().eq(y.n_dropped_out).all()
+    assert table.query("by == 'predicted risk'")["rate"].is_monotonic_increasing
+    told = " ".join(str(result).split())
+    assert "drop-out depends on predicted risk (log-rank p < 0.001): in thirds from low to high, 0." in told
+    assert "no sign that drop-out depends on C* (log-rank p = 0." in told
+    assert str(result.against("sharp")).count("log-rank") == 2
+    diagnosis = ss.diagnose(y, models, times=TIMES, width=1.0)
+    assert diagnosis.dropout.tests[0].statistic == pytest.approx(found.tests[0].statistic)
+    assert diagnosis.sentences[-2].startswith("Drop-out depends on predicted risk")
+    by = ss.compare(y, models, weighting="administrative", times=TIMES, by={"half": np.arange(1500) % 2})
+    assert by.total.dropout_test.tests[0].statistic == pytest.approx(found.tests[0].statistic)
+
+
+def test_without_drop_outs_nothing_is_told_and_of_few_that_they_are_few():
+    y, models = study(np.random.default_rng(4), 200, lambda x: 1e-9 + 0 * x)
+    assert not y.n_dropped_out
+    result = ss.compare(y, models, weighting="administrative", times=TIMES)
+    assert result.dropout_test is None
+    assert "log-rank" not in str(result)
+    y, models = study(np.random.default_rng(4), 200, lambda x: 0.008 + 0 * x)
+    assert 1 < y.n_dropped_out < 10
+    told = f"{y.n_dropped_out} drop-outs: too few to test"
+    assert told in str(ss.compare(y, models, weighting="administrative", times=TIMES))
+
+
+def test_predictions_in_batches_leave_the_test_by_end():
+    y, models = study(np.random.default_rng(5), 300, lambda x: 0.05 + 0 * x)
+    batches = ss.CurveBatches(lambda: iter([models["truth"][:100], models["truth"][100:]]), 300)
+    found = ss.compare(y, {"truth": batches}, weighting="administrative", times=TIMES).dropout_test
+    assert [one.by for one in found.tests] == ["C*"]
+
+
+# Ranks
+
+
+def test_mid_ranks_are_scipys():
+    values = np.random.default_rng(0).integers(0, 20, 100) / 7
+    np.testing.assert_allclose(mid_ranks(values), (stats.rankdata(values) - 0.5) / 100, rtol=1e-14)
+    torch = pytest.importorskip("torch")
+    np.testing.assert_allclose(mid_ranks(torch.tensor(values)).numpy(), mid_ranks(values), rtol=1e-14)
+
+
+def test_mean_ranks_do_not_depend_on_the_scale():
+    rng = np.random.default_rng(0)
+    grid = np.arange(1.0, 31.0)
+    curves = ss.SurvivalCurves(np.exp(-rng.gamma(2, 0.1, (50, 1)) * grid), grid)
+    low = ss.SurvivalCurves(curves.probabilities**3, grid)
+    ranks = mean_ranks(curves, grid)
+    np.testing.assert_allclose(ranks, mean_ranks(low, grid), rtol=1e-12)
+    assert np.argmin(ranks) == np.argmin(curves.probabilities[:, 0])
+
+
+def test_quantile_codes_keep_equal_ranks_together():
+    assert quantile_codes(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), 3).tolist() == [0, 0, 1, 1, 2, 2]
+    assert quantile_codes(np.array([0.5, 0.5, 0.5, 0.9]), 4).tolist() == [0, 0, 0, 1]
+    assert quantile_codes(np.full(5, 0.5), 3).tolist() == [0] * 5

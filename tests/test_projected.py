@@ -1,0 +1,421 @@
+"""The projected weighting, against literal loops: strata, statuses, standard errors, and parts.
+
+Those censored before t count with the probability of being event-free at t in their stratum, given that they were when
+last seen: S_k(t) / S_k(T_i), of the Kaplan-Meier estimate of the stratum. Everybody counts, with weight one.
+"""
+
+import numpy as np
+import pytest
+
+import oracle
+import survscore as ss
+from survscore.weighting.ranks import doubled_ranks
+
+STEP = 1e-30  # of complex derivatives, which lose no digits
+TIMES = np.array([1.0, 3.0, 4.5, 7.0])
+
+
+def draw(n, seed, *, ties, lost=True):
+    """Outcomes with known ends and some who are lost before, strata of different hazards, and two models."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 3, n)
+    star, end, dropping = rng.exponential(5 + 3 * label), rng.uniform(2, 12, n), rng.exponential(30, n)
+    dropping = dropping if lost else np.full(n, np.inf)
+    if ties:
+        star, end, dropping = (np.ceil(one) for one in (star, end, dropping))
+    time = np.minimum(np.minimum(star, end), dropping)
+    rate = (rng.uniform(0.05, 0.3, (n, 1)) + 0.1 * (2 - label[:, None])).round(2)
+    noise = rng.uniform(0.5, 2, (n, 1))
+    models = {name: ss.SurvivalCurves(np.exp(-scale * rate * TIMES), TIMES) for name, scale in (("a", 1), ("b", noise))}
+    return ss.Outcomes(time, star <= time, end), models, label
+
+
+#: The strata that are asked for.
+STRATA = {"one": lambda label: None, "given": lambda label: label, "own-ranks": None, "mean-ranks": None}
+
+
+def asked(name, label, **settings):
+    strata = name if STRATA[name] is None else STRATA[name](label)
+    return ss.Projected(strata=strata, min_followed=1, **settings)
+
+
+def strata_of(name, y, models, label):
+    """The strata of each model, and of a prediction that is the same for all."""
+    one = [0] * len(y)
+    if name in ("one", "given"):
+        return [one if name == "one" else label] * (len(models) + 1)
+    read = [lambda t, curves=curves: curves.at([t])[:, 0] for curves in models.values()]
+
+    def ranked(some):
+        return oracle.rank_strata(y.time, y.event, y.censoring_time, TIMES, some)
+
+    return [*map(ranked, [[one] for one in read]), one] if name == "own-ranks" else [ranked(read)] * (len(models) + 1)
+
+
+def literal(metric, y, models, strata, mass=None, theta=1.0):
+    """Scores, difference and their means over time: for all times those of the first, the second, both."""
+    found = []
+    for codes, curves in zip(strata, models.values(), strict=False):
+        share = oracle.stratified_share(y.time, y.event, codes, mass)
+        found.append([])
+        for t in TIMES:
+            weights = oracle.weights_projected(y.time, y.event, t, share, theta)
+            found[-1].append(oracle.metric(metric, weights, curves.at([t])[:, 0], mass))
+    found = [np.array(one) for one in found]
+    found.append(found[1] - found[0])
+    means = [oracle.integral(TIMES, one, TIMES[0], TIMES[-1]) / (TIMES[-1] - TIMES[0]) for one in found]
+    return np.concatenate([*found, means])
+
+
+def computed(metric, y, models, weighting, **settings):
+    """The same by the library: values, and standard errors."""
+    result = ss.compare(
+        y, models, metric=metric, weighting=weighting, times=TIMES, null=False, reference="a", **settings
+    )
+    whole = result.integrated()
+    tables = [(result.scores, "score"), (result.contrasts, "difference")]
+    tables += [(whole.scores, "score"), (whole.contrasts, "difference")]
+    return [np.concatenate([table[name or column] for table, column in tables]) for name in (None, "se")]
+
+
+every_strata = pytest.mark.parametrize("strata", STRATA)
+METRICS = ["brier", "log", "auc", "oe", "slope", "in_the_large"]
+
+
+@every_strata
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("theta", [1.0, 1.7])
+def test_scores_and_errors_are_those_of_the_literal_loop(strata, metric, theta):
+    """With ties of all kinds; standard errors by the derivative in how often each individual counts, to 1e-8."""
+    n = 48
+    y, models, label = draw(n, 2, ties=True)
+    assert (y.dropped_out & (y.time < 4.5)).any()
+    own = strata_of(strata, y, models, label)
+    assert len(set(own[0])) == {"one": 1, "given": 3}.get(strata, 2)
+    groups = np.arange(n) // 3 if theta != 1 else np.arange(n)
+    values, se = computed(metric, y, models, asked(strata, label, theta=theta), groups=None if theta == 1 else groups)
+    np.testing.assert_allclose(values, literal(metric, y, models, own, theta=theta), rtol=1e-10)
+    phi = []
+    for i in range(n):
+        mass = [1.0] * n
+        mass[i] += STEP * 1j
+        phi.append(literal(metric, y, models, own, mass, theta).imag / STEP)
+    by_group = np.array([np.sum([phi[i] for i in np.flatnonzero(groups == g)], axis=0) for g in np.unique(groups)])
+    n_units = len(by_group)
+    np.testing.assert_allclose(se, np.sqrt(n_units / (n_units - 1) * (by_group**2).sum(axis=0)), rtol=1e-8)
+
+
+def reference_formula(kind, y, pi, t, codes, theta=1.0):
+    """Score and standard error at one time, with the formula of the influence written down for vectors."""
+    time, event, n = y.time, y.event, len(y)
+    p = np.clip(pi, 1e-7, 1 - 1e-7)
+    free, gone = ((1 - pi) ** 2, pi**2) if kind == "brier" else (-np.log(p), -np.log(1 - p))
+    hidden = ~event & (time < t)
+    status = np.where(event & (time <= t), 0.0, 1.0)
+    extra = np.zeros(n)
+    for k in np.unique(codes):
+        rows = np.flatnonzero(codes == k)
+        jumps = np.unique(time[rows][event[rows]])
+        d = np.array([np.sum(event[rows] & (time[rows] == s)) for s in jumps])
+        r = np.array([np.sum(time[rows] >= s) for s in jumps])
+        curve = lambda u: np.prod((1 - d / r)[jumps <= u])  # noqa: B023, E731
+        for i in rows[hidden[rows]]:
+            status[i] = (curve(t) / curve(time[i])) ** theta
+        for s, d_s, r_s in zip(jumps, d, r, strict=True):
+            before = rows[hidden[rows] & (time[rows] < s)]
+            if s > t or r_s == d_s:
+                continue
+            W = theta * np.sum(status[before] * (free - gone)[before])
+            for j in rows[time[rows] >= s]:
+                extra[j] += W / (r_s - d_s) * (d_s / r_s - (event[j] and time[j] == s))
+    loss = gone + status * (free - gone)
+    return loss.mean(), (loss + extra).std(ddof=1) / np.sqrt(n)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("theta", [0.0, 0.5, 1.0, 2.5])
+@pytest.mark.parametrize("kind", ["brier", "log"])
+def test_one_horizon_is_that_of_the_formula(kind, theta, lost):
+    y, models, label = draw(200, 4, ties=False, lost=lost)
+    weighting = ss.Projected(strata=label, theta=theta)
+    (score,) = ss.score_all(y, models["b"], metric=kind, weighting=weighting, times=[4.5])
+    value, se = reference_formula(kind, y, models["b"].at([4.5])[:, 0], 4.5, label, theta)
+    np.testing.assert_allclose([score.scores[0], score.se[0]], [value, se], rtol=1e-12)
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_errors_are_those_of_the_jackknife(lost):
+    """Of scores, differences and means over time, with strata held fixed; of AUC and observed/expected, too."""
+    n, metrics = 300, ["brier", "log", "auc", "oe"]
+    y, models, label = draw(n, 5, ties=False, lost=lost)
+
+    def tables(rows):
+        result = ss.compare(
+            y[rows], {name: curves[rows] for name, curves in models.items()}, metric=metrics,
+            weighting=ss.Projected(strata=label[rows]), times=TIMES, null=False, reference="a",
+        )  # fmt: skip
+        whole = result.integrated()
+        return [result.scores, result.contrasts, whole.scores, whole.contrasts]
+
+    def left_out(i):
+        scores, contrasts, means, of_means = tables(np.flatnonzero(np.arange(n) != i))
+        return np.concatenate([scores["score"], contrasts["difference"], means["score"], of_means["difference"]])
+
+    values = np.array([left_out(i) for i in range(n)])
+    expected = np.sqrt((n - 1) / n * ((values - values.mean(axis=0)) ** 2).sum(axis=0))
+    se = np.concatenate([table["se"] for table in tables(np.arange(n))])
+    np.testing.assert_allclose(se, expected, rtol=0.02)
+
+
+@every_strata
+@pytest.mark.parametrize("metric", ["brier", "log"])
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("null", [False, True])
+@pytest.mark.parametrize("threads", [2, 7])
+def test_compiled_code_agrees(strata, metric, grouped, null, threads, monkeypatch):
+    monkeypatch.setattr("survscore.engine.compiled.ROWS", 64)  # several blocks of rows
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8), raising=False)
+    y, models, label = draw(400, 6, ties=True)
+    groups, found = np.arange(400) // 2 if grouped else None, []
+    for backend in ("numpy", "compiled"):
+        with ss.config.using(backend=backend, threads=threads):
+            result = ss.compare(
+                y, models, metric=metric, weighting=asked(strata, label, theta=1.3), times=TIMES, null=null,
+                groups=groups,
+            )  # fmt: skip
+        whole = result.integrated()
+        found.append([
+            table.select_dtypes("number").drop(columns="p_value", errors="ignore")
+            for table in (result.scores, result.contrasts, whole.scores, whole.contrasts, result.parts.to_frame())
+        ])  # fmt: skip
+    for expected, fast in zip(*found, strict=True):
+        np.testing.assert_allclose(fast, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("ranks", ["own-ranks", "mean-ranks"])
+@pytest.mark.parametrize("known", [True, False])
+def test_strata_by_ranks_are_the_literal_ones(ranks, known):
+    """Several groups of neighbours in C*, tied C*, tied predictions; and without C*, one group."""
+    rng = np.random.default_rng(3)
+    y, models, _ = draw(450, 8, ties=True)
+    y = ss.Outcomes(y.time, y.event, y.censoring_time + rng.integers(0, 4, 450) / 10) if known else y
+    y = y if known else ss.Outcomes(y.time, y.event)
+    times = np.linspace(0.5, 7, 23)
+    models = {name: ss.SurvivalCurves(curves.at(times).round(2), times) for name, curves in models.items()}
+    result = ss.compare(y, models, weighting=ss.Projected(strata=ranks), times=times, null=False)
+    read = [lambda t, curves=curves: curves.at([t])[:, 0] for curves in models.values()]
+    several = [read] * 2 if ranks == "mean-ranks" else [[one] for one in read]
+    for curves, some in zip(models.items(), several, strict=True):
+        name, own = curves
+        codes = oracle.rank_strata(y.time, y.event, y.censoring_time, times, some, min_followed=20)
+        assert len(set(codes)) == 10
+        score = ss.brier_score(y, own, weighting=ss.Projected(strata=codes), times=times)
+        found = result.scores.set_index("model").loc[name]
+        np.testing.assert_allclose(found["score"], score.scores, rtol=1e-12)
+        np.testing.assert_allclose(found["se"], score.se, rtol=1e-10)
+    assert result.scored[0].settings["n_strata"] == [10] * (1 if ranks == "mean-ranks" else 2)
+    assert result.scored[0].settings["strata"] == ranks
+
+
+def test_ranks_are_exact_and_share_ties():
+    values = np.array([[0.5, 0.1, 0.5, 0.9], [1.0, 1.0, 1.0, 1.0], [0.4, 0.3, 0.2, 0.1]])
+    np.testing.assert_array_equal(doubled_ranks(values), [[4, 1, 4, 7], [4, 4, 4, 4], [7, 5, 3, 1]])
+
+
+def test_a_leak_does_not_choose_its_referee():
+    """Predictions that tell C* alone have no strata of their own: within neighbours in C* all are alike."""
+    y, _, _ = draw(1000, 9, ties=False)
+    end = np.ceil(y.censoring_time)
+    y = ss.Outcomes(np.minimum(y.time, end), y.event, end)
+    curves = ss.SurvivalCurves(1.0 * (end[:, None] >= TIMES), TIMES)
+    scores = [ss.brier_score(y, curves, weighting=w, times=TIMES) for w in ("projected", ss.Projected(strata=None))]
+    assert scores[0].settings["n_strata"] == [1]
+    np.testing.assert_array_equal(scores[0].scores, scores[1].scores)
+
+
+def test_the_null_model_has_one_stratum_by_own_ranks():
+    y, models, _ = draw(400, 3, ties=True)
+    tables = [
+        ss.compare(y, some, weighting=weighting, times=TIMES).scores.set_index("model")
+        for some, weighting in ((models, "projected"), ({"a": models["a"]}, ss.Projected(strata=None)))
+    ]
+    for column in ("score", "se"):
+        np.testing.assert_allclose(*(table.loc["Kaplan-Meier", column] for table in tables), rtol=1e-10)
+    null = [oracle.event_free_share(y.time, y.event, t) for t in TIMES]
+    share = oracle.stratified_share(y.time, y.event, [0] * 400)
+    expected = [
+        oracle.metric("brier", oracle.weights_projected(y.time, y.event, t, share), [p] * 400)
+        for t, p in zip(TIMES, null, strict=True)
+    ]
+    np.testing.assert_allclose(tables[0].loc["Kaplan-Meier", "score"], expected, rtol=1e-10)
+
+
+def test_where_nobody_is_censored_it_is_the_plain_score():
+    y, models, _ = draw(100, 1, ties=True)
+    everybody = ss.Outcomes(y.time, np.ones(100))
+    metrics = ("brier", "log", "oe", "slope")
+    found, plain = (
+        ss.score_all(everybody, models["a"], metric=metrics, weighting=weighting, times=TIMES)
+        for weighting in ("projected", "uncensored")
+    )
+    for a, b in zip(found, plain, strict=True):
+        np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12)
+        np.testing.assert_allclose(a.se, b.se, rtol=1e-10)
+
+
+@pytest.mark.parametrize("theta", [1.0, 2.0])
+def test_given_curves_and_a_model_are_references(theta):
+    y, models, _ = draw(200, 3, ties=True)
+    tables = [
+        ss.compare(y, models, weighting=ss.Projected(reference=reference, theta=theta), times=TIMES)
+        for reference in ("b", models["b"])
+    ]
+    assert [table.weightings[0] for table in tables] == [
+        f"projected ({source}{', theta=2' if theta == 2 else ''})" for source in ("reference 'b'", "given curves")
+    ]
+    for name in ("scores", "contrasts"):
+        a, b = (getattr(table, name).select_dtypes("number") for table in tables)
+        np.testing.assert_array_equal(a, b)
+    curves, t = models["b"], TIMES[-1]
+    pi, m = models["a"].at([t])[:, 0], curves.at([t])[:, 0]
+    m = (m / [oracle.survival_at(TIMES, row, T, "linear") if t > T else 1.0 for row, T in
+              zip(curves.probabilities, y.time, strict=True)]) ** theta  # fmt: skip
+    status = np.where(y.event & (y.time <= t), 0.0, np.where(y.time >= t, 1.0, m))
+    losses = pi**2 + status * ((1 - pi) ** 2 - pi**2)
+    last = tables[0].scores.set_index(["model", "time"]).loc[("a", t)]
+    # nothing is estimated: a plain mean
+    np.testing.assert_allclose([last["score"], last["se"]], [losses.mean(), losses.std(ddof=1) / np.sqrt(200)])
+
+
+def test_a_score_is_the_sum_of_its_parts():
+    y, models, _ = draw(500, 7, ties=False, lost=False)
+    administrative = ss.compare(y, models, metric=["brier", "log"], weighting="administrative", times=TIMES)
+    found = ss.compare(y, models, metric=["brier", "log"], weighting="projected", times=TIMES)
+    parts = found.parts.to_frame()
+    assert list(parts["model"].unique()) == ["a", "b", "Kaplan-Meier"]
+    np.testing.assert_allclose(parts["observed"], administrative.scores["score"], rtol=1e-14)
+    np.testing.assert_allclose(parts["score"], found.scores["score"], rtol=1e-14)
+    whole = parts["share_observed"] * parts["observed"] + (1 - parts["share_observed"]) * parts["projected"].fillna(0)
+    np.testing.assert_allclose(whole, parts["score"], rtol=1e-12)
+    for t, row in parts[parts["model"] == "a"].groupby("time"):
+        assert row["share_observed"].iloc[0] == pytest.approx(np.mean(y.censoring_time >= t))
+    assert administrative.parts is None
+
+
+def test_parts_of_one_model_and_with_drop_outs():
+    y, models, label = draw(500, 7, ties=False)
+    score = ss.brier_score(y, models["a"], weighting=ss.Projected(strata=label), times=TIMES)
+    terms = ss.score_terms(y, models["a"], weighting=ss.Projected(strata=label), times=TIMES)
+    parts = score.parts.to_frame()
+    inside = y.censoring_time[:, None] >= TIMES
+    observed, others = (
+        np.array([terms.losses[some[:, j], j].mean() if some[:, j].any() else np.nan for j in range(4)])
+        for some in (inside, ~inside)
+    )
+    np.testing.assert_allclose(parts["observed"], observed, rtol=1e-12)
+    np.testing.assert_allclose(parts["projected"], others, rtol=1e-12)
+    np.testing.assert_allclose(parts["share_observed"], inside.mean(axis=0))
+    assert "for everybody" in str(score.parts)
+    assert ss.auc(y, models["a"], weighting="projected", times=TIMES).parts is None
+    unknown = ss.Outcomes(y.time, y.event)
+    assert ss.brier_score(unknown, models["a"], weighting="projected", times=TIMES).parts is None
+
+
+def test_no_score_where_few_are_followed():
+    y, models, _ = draw(40, 3, ties=False)
+    followed = [np.sum((y.time > t) | ((y.time == t) & ~y.event)) for t in TIMES]
+    assert followed[1] >= 20 > followed[2]
+    reason = "fewer than 20 individuals are followed event-free"
+    with pytest.warns(ss.UndefinedScoreWarning, match=f"2 times where {reason}"):
+        score = ss.brier_score(y, models["a"], weighting="projected", times=TIMES)
+    np.testing.assert_array_equal(np.isnan(score.scores), [False, False, True, True])
+    assert score.undefined == {reason: 2}
+    least = ss.brier_score(y, models["a"], weighting=ss.Projected(min_followed=followed[3]), times=TIMES)
+    assert not np.isnan(least.scores).any()
+
+
+def test_few_behind_projected_statuses_are_a_caution():
+    y, models, _ = draw(200, 3, ties=False)
+    with pytest.warns(ss.FewFollowedWarning, match="followed event-free"):
+        ss.brier_score(y, models["a"], weighting="projected", times=TIMES)
+
+
+def test_metrics_of_the_whole_follow_up_have_no_projected_form():
+    y, models, _ = draw(200, 3, ties=False)
+    for metric in ("concordance", "crps", "log_score"):
+        with pytest.raises(ss.InputError, match=f"metric '{metric}' has no projected form"):
+            ss.score_all(y, models["a"], metric=metric, weighting="projected", times=[4.5])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"strata": "ranks"}, "strata must be one of 'own-ranks', 'mean-ranks', not 'ranks'"),
+        ({"theta": -1}, "theta must be a number from 0 to 50, not -1"),
+        ({"min_followed": 0}, "min_followed must be a whole number of at least 1, not 0"),
+        ({"reference": 3}, "reference must be None .* not int"),
+        ({"reference": "a", "strata": [1, 2]}, "strata are for Kaplan-Meier estimates"),
+        ({"reference": "c"}, r"reference must be a model that is scored and in memory \('a', 'b'\), not 'c'"),
+        ({"strata": [1, 2, 1]}, "strata"),
+    ],
+)
+def test_bad_settings_are_named(settings, message):
+    y, models, _ = draw(50, 3, ties=False)
+    with pytest.raises(ss.InputError, match=message):
+        ss.compare(y, models, weighting=ss.Projected(**settings), times=[3.0])
+
+
+def test_predictions_that_are_pushed_have_no_ranks():
+    y, models, _ = draw(100, 3, ties=False)
+    stream = ss.StreamingScore(y, weighting="projected", times=TIMES)
+    with pytest.raises(ss.InputError, match="needs all predictions before they are scored; strata=None needs none"):
+        stream.update(models["a"])
+    plain = ss.StreamingScore(y, weighting=ss.Projected(strata=None, min_followed=1), times=TIMES).update(models["a"])
+    whole = ss.brier_score(y, models["a"], weighting=ss.Projected(strata=None, min_followed=1), times=TIMES)
+    np.testing.assert_allclose(plain.result().scores, whole.scores, rtol=1e-12)
+    np.testing.assert_allclose(
+        plain.result().parts.to_frame()["observed"], whole.parts.to_frame()["observed"], rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("reference", [None, "b"])
+def test_tensors_give_the_same(reference):
+    torch = pytest.importorskip("torch")
+    y, models, _ = draw(300, 6, ties=True)
+    metrics = ["brier", "log", "auc", "oe"]
+    found = [
+        ss.compare(y, some, metric=metrics, weighting=ss.Projected(reference=reference, theta=1.5), times=TIMES)
+        for some in (models, {name: curves.to(torch.device("cpu")) for name, curves in models.items()})
+    ]
+    for table in ("scores", "contrasts"):
+        a, b = (getattr(one, table).select_dtypes("number").drop(columns="p_value", errors="ignore") for one in found)
+        np.testing.assert_allclose(b, a, rtol=1e-9)
+    np.testing.assert_allclose(*(one.parts.to_frame().select_dtypes("number") for one in found), rtol=1e-12)
+
+
+def test_segments_and_net_benefit_and_calibration_take_it():
+    y, models, label = draw(900, 6, ties=False)
+    by = np.arange(900) % 2
+    result = ss.compare(y, models, weighting=ss.Projected(strata=label), times=TIMES, by={"half": by})
+    scores = result.scores[(result.scores["half"] == "1") & (result.scores["model"] == "a")]
+    rows = np.flatnonzero(by == 1)
+    alone = ss.brier_score(y[rows], models["a"][rows], weighting=ss.Projected(strata=label[rows]), times=TIMES)
+    np.testing.assert_allclose(scores["score"], alone.scores, rtol=1e-12)
+    for strata in ("own-ranks", None):
+        weighting = ss.Projected(strata=strata)
+        curve = ss.decision_curve(y, models, 4.5, thresholds=[0.2, 0.5], weighting=weighting).to_frame()
+        apart = ss.compare(y, models, metric=["net_benefit@0.2", "net_benefit@0.5"], weighting=weighting, times=[4.5])
+        for threshold in (0.2, 0.5):
+            one = curve[curve["threshold"] == threshold].set_index("strategy")
+            other = apart.scores[apart.scores["metric"] == f"net_benefit@{threshold}"].set_index("model")
+            for name in models:
+                assert one.loc[name, "net_benefit"] == pytest.approx(other.loc[name, "score"], rel=1e-10)
+                assert one.loc[name, "se"] == pytest.approx(other.loc[name, "se"], rel=1e-10)
+        found = ss.calibration(y, models["a"], 4.5, weighting=weighting, n_draws=10)
+        metrics = ("oe", "slope", "in_the_large", "brier")
+        oe, slope, large, brier = ss.score_all(y, models["a"], metric=metrics, weighting=weighting, times=[4.5])
+        for estimate, score in ((found.observed_expected, oe), (found.slope, slope), (found.in_the_large, large)):
+            assert estimate.value == pytest.approx(score.scores[0], rel=1e-10)
+        assert found.slope.se == pytest.approx(slope.se[0], rel=1e-8)
+        assert found.brier == pytest.approx(brier.scores[0], rel=1e-10)
+        assert found.n_counted == 900
