@@ -29,6 +29,9 @@ WEIGHTINGS = (
     "drop-outs, Gd of training data",
     "drop-outs, Gd of a model",
 )
+PROJECTED = ("projected", "drop-outs, projected")
+#: The slope of the logarithmic hazard of dropping out in the covariate.
+SLOPES = {f"drop-outs, hazard as exp({slope:g} x)": slope for slope in (0.0, 0.8, -1.0)}
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Setting:
         How many individuals.
     events : {"common", "rare"}
     weighting : str
-        One of `WEIGHTINGS`; those of drop-outs have some.
+        One of `WEIGHTINGS`, `PROJECTED` or `SLOPES`; those of drop-outs have some.
     n_groups, sizes : int, {"equal", "unequal"}
         Zero for individuals that are independent.
     telling : bool
@@ -117,7 +120,8 @@ def draw(setting: Setting, rng: np.random.Generator) -> Sample:
         x = mixed(x)
     event_time = rng.exponential(1.0 / (RATES[setting.events] * np.exp(SPREAD * x)))
     end = SHORT + (LONG - SHORT) * rng.random(n) ** _bend(x, telling=setting.telling)
-    left = rng.exponential(1.0 / DROP_OUT, n) if setting.drop_outs else np.full(n, np.inf)
+    leaving = DROP_OUT * np.exp(SLOPES.get(setting.weighting, 0.0) * x)
+    left = rng.exponential(1.0 / leaving) if setting.drop_outs else np.full(n, np.inf)
     time = np.minimum(np.minimum(event_time, end), left)
     y = ss.Outcomes(time, event_time <= np.minimum(end, left), end)
     return Sample(x, mixed(rng.standard_normal((n, 2))), y, groups)
@@ -131,6 +135,8 @@ def weighting_of(setting: Setting, rng: np.random.Generator) -> Any:
             return ss.Administrative(dropout=lambda times: np.exp(-DROP_OUT * np.asarray(times)))
         case "ipcw":
             return "ipcw"
+        case "projected" | "drop-outs, projected":
+            return "projected"
     return "administrative"
 
 

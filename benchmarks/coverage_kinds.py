@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -206,6 +207,91 @@ def metrics(seed: int, setting: Setting) -> Found:
         found[f"{one.metric}: one model, right"] = _of_table(Estimates(one, LEVEL).score(0), truth[one.metric]["right"])
     of_null = 1 - truth["crps"]["gloomy"] / truth["crps"]["Kaplan-Meier"]
     found["crps: skill"] = _of_table(Estimates(of_crps.scored[0], LEVEL).skill(0, 1), of_null)
+    return found
+
+
+#: Of how many other data sets the projected score's own estimand is the mean.
+OWN = 1000
+OWN_METRICS = ["brier", "log", "auc", "oe"]
+#: The difference of a model from the right one: from the same covariate, and from one that is mixed with noise.
+AGAINST = {"same information": "gloomy", "different information": "noisy"}
+
+
+def _quantities(seed: int, setting: Setting) -> Iterator[tuple[str, Any, Callable[[Mapping[str, Array]], Array]]]:
+    """Yield what is asked of the projected score: its name, estimates with intervals, and how the truth tells it."""
+    sample, weighting, _ = _start(seed, setting)
+    curves = ordered_otherwise(sample.x, sample.noise[:, 0], setting.events, HORIZONS)
+    names = list(curves)
+    models = {name: ss.SurvivalCurves(p, HORIZONS) for name, p in curves.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = ss.compare(
+            sample.y, models, metric=OWN_METRICS, weighting=weighting, times=HORIZONS, null=False, reference="right"
+        )
+    halves = np.full(HORIZONS.size, 1 / HORIZONS.size)
+    for one in result.scored:
+        for place, average, averaged in (("", None, _as_it_is), (", mean over time", halves, _mean_of_horizons)):
+            seen = Estimates(one, LEVEL) if average is None else Estimates(one, LEVEL, average)
+            model = names.index("noisy")
+            yield (
+                f"{one.metric}: one model{place}",
+                seen.score(model),
+                lambda truth, averaged=averaged: averaged(truth["noisy"]),
+            )
+            for what, name in AGAINST.items():
+                if one.metric == "auc" and name == "gloomy":  # both order alike: there is no difference
+                    continue
+                yield (
+                    f"{one.metric}: difference, {what}{place}",
+                    seen.difference(names.index(name), names.index("right")),
+                    lambda truth, name=name, averaged=averaged: averaged(truth[name] - truth["right"]),
+                )
+
+
+def _mean_of_horizons(values: Array) -> Array:
+    return mean_over(HORIZONS, values)
+
+
+@cache
+def _own_estimands(setting: Setting) -> dict[str, Array]:
+    """Return the means over other data sets of the same size."""
+    found: dict[str, list[Array]] = {}
+    for seed in range(OWN):
+        for name, columns, _ in _quantities(1_000_000 + seed, setting):
+            value = columns["estimate"]
+            found.setdefault(name, []).append(np.atleast_1d(np.asarray(value)))
+    return {name: np.mean(several, axis=0) for name, several in found.items()}
+
+
+def projected(seed: int, setting: Setting) -> Found:
+    """Count the intervals of projected scores: do they hold the truth, and the mean of such scores?"""
+    truth, own = of_metrics(setting), _own_estimands(setting)
+    found: Found = {}
+    for name, columns, target in _quantities(seed, setting):
+        metric = name.split(":")[0]
+        found[f"{name}: truth"] = _of_table(columns, target(truth[metric]))
+        found[f"{name}: own estimand"] = _of_table(columns, own[name])
+    return found
+
+
+def dropouts(seed: int, setting: Setting) -> Found:
+    """Count the intervals of a right model's scores, with weights for drop-outs by one curve and by risk strata."""
+    sample, _, _ = _start(seed, setting)
+    truth = of_metrics(setting)
+    right = ss.SurvivalCurves(survival(sample.x, setting.events, HORIZONS), HORIZONS)
+    halves = np.full(HORIZONS.size, 1 / HORIZONS.size)
+    found: Found = {}
+    for how, strata in (("risk strata", "own-ranks"), ("one curve", None)):
+        result = ss.compare(
+            sample.y, {"right": right}, metric=["brier", "log", "auc"], times=HORIZONS, null=False,
+            weighting=ss.Administrative(dropout_strata=strata),
+        )  # fmt: skip
+        for one in result.scored:
+            target = truth[one.metric]["right"]
+            found[f"{one.metric}: one model: {how}"] = _of_table(Estimates(one, LEVEL).score(0), target)
+            found[f"{one.metric}: one model, mean over time: {how}"] = _of_table(
+                Estimates(one, LEVEL, halves).score(0), _mean_of_horizons(target)
+            )
     return found
 
 

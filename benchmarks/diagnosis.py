@@ -1,4 +1,4 @@
-"""How often ss.diagnose accuses honest models, and how often it finds those that know C*.
+"""How often ss.diagnose accuses honest models, and how often it finds those that encode C*.
 
     python benchmarks/diagnosis.py
 
@@ -76,30 +76,30 @@ def main() -> None:
         verdicts = list(pool.map(honest, range(n_honest)))
         names = ["truth", "wrong", "one curve", "entry date"]
         print("### Honest models\n")
-        print("| model | knows C* (false alarm) | unclear | no sign | too few |\n| --- | --- | --- | --- | --- |")
+        print("| model | encodes C* (false alarm) | unclear | no sign | too few |\n| --- | --- | --- | --- | --- |")
         for name in names:
             count = Counter(one[name] for one in verdicts)
             print(f"| {name} | " + " | ".join(
-                share(count[v], n_honest) for v in ("knows C*", "unclear", "no sign", "too few")) + " |")  # fmt: skip
-        alarms = [one for one in verdicts if any(one[name] == "knows C*" for name in names)]
+                share(count[v], n_honest) for v in ("encodes C*", "unclear", "no sign", "too few")) + " |")  # fmt: skip
+        alarms = [one for one in verdicts if any(one[name] == "encodes C*" for name in names)]
         print(f"| any of the four | {share(len(alarms), n_honest)} | | | |\n")
         for change, when in (("jump", "at the cut-off"), ("wave", "15 units before it")):
             total = Counter(one[change] for one in verdicts)
             unclear = Counter(one[change] for one in verdicts if any(one[name] == "unclear" for name in names))
             shares = ", ".join(f"x{factor}: {unclear[factor]} of {total[factor]}" for factor in sorted(total))
             print(f"Unclear by change of the hazard {when}: {shares}.\n")
-        print("### Models that know C*\n")
+        print("### Models that encode C*\n")
         print(
             "| hazard | R2 | n | trend, cohort | leak | IPCW prefers it | found | of those preferred | truth accused |"
         )
         print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
         for hazard, r2, n, trend, cohort in LEAKS:
             found = list(pool.map(partial(leaking, hazard, r2, n, trend, cohort), range(n_leaking)))
-            accused = sum(one["truth"] == "knows C*" for one in found)
+            accused = sum(one["truth"] == "encodes C*" for one in found)
             for leak in ("classifiers", "product"):
                 preferred = [one for one in found if one[f"IPCW prefers {leak}"] == "True"]
-                power = sum(one[leak] == "knows C*" for one in found)
-                among = sum(one[leak] == "knows C*" for one in preferred)
+                power = sum(one[leak] == "encodes C*" for one in found)
+                among = sum(one[leak] == "encodes C*" for one in preferred)
                 print(f"| {hazard} | {r2} | {n} | {trend}, {cohort} | {leak} | {share(len(preferred), n_leaking)} | "
                       f"{share(power, n_leaking)} | {share(among, len(preferred))} | {share(accused, n_leaking)} |",
                       flush=True)  # fmt: skip

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 import coverage_kinds as kinds
-from coverage_designs import RATES, WEIGHTINGS, Setting
+from coverage_designs import PROJECTED, RATES, SLOPES, WEIGHTINGS, Setting
 
 #: Between which per cent intervals should hold the truth, and tests reject what is right.
 ALLOWED = {"95": (93.0, 97.0), "95 or more": (93.0, 100.0), "5": (3.5, 6.5)}
@@ -57,6 +57,16 @@ def censored_by_design() -> Iterator[Setting]:
     return (setting for setting in few_and_many() if setting.weighting != "ipcw")
 
 
+def projecting() -> Iterator[Setting]:
+    """Yield the settings of the projected score, whose condition holds in all of them."""
+    return (Setting(n, weighting=weighting) for weighting in PROJECTED for n in (200, 1000, 4000))
+
+
+def leaving() -> Iterator[Setting]:
+    """Yield the settings in which drop-out depends on the covariate, or does not."""
+    return (Setting(n, weighting=weighting) for weighting in SLOPES for n in (1000, 4000))
+
+
 @dataclass(frozen=True)
 class Kind:
     """What is counted, where, and in how many data sets."""
@@ -72,6 +82,8 @@ KINDS = {
     "wrong-calibration": Kind(kinds.wrong_calibration, few_and_many, 500),
     "metrics": Kind(kinds.metrics, few_and_many, 600),
     "sizes": Kind(kinds.sizes, few_and_many, 1000),
+    "projected": Kind(kinds.projected, projecting, 1000),
+    "dropouts": Kind(kinds.dropouts, leaving, 300),
     "decisions": Kind(kinds.decisions, few_and_many, 1000),
     "distribution": Kind(kinds.distribution, censored_by_design, 2000),
 }

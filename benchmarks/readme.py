@@ -21,8 +21,7 @@ TABLE = """\
 | pycox, administrative Brier alone | [[pycox, administrative Brier]] |
 | scikit-survival, IPCW Brier | [[scikit-survival, brier_score]] |"""
 SENTENCES = """
-One run of `benchmarks/scores.py`, made before the computing engine was rewritten (`make bench-engine` runs both engines
-side by side), everything a score prepares included. Small data are computed in NumPy, which needs
+One run of `benchmarks/scores.py`, everything a score prepares included. Small data are computed in NumPy, which needs
 no compiling.
 [[scale | settings | {rows} x {times}]] predictions in Parquet files are compared in
 [[scale | files | administrative Brier, two models with paired errors | {wall:.1f} seconds and {peak:GB.1f} GB]]. More
