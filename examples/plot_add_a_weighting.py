@@ -173,7 +173,7 @@ class Sampled(ss.Weighting):
 
 same_for_all, administrative = (
     ss.brier_score(complete, of_all["for all"], weighting=weighting, times=times)
-    for weighting in (Sampled(np.full(n, 0.05)), "administrative")
+    for weighting in (Sampled(np.full(n, 0.05)), ss.Administrative(dropout_strata=None))
 )
 print(np.abs(same_for_all.scores - administrative.scores).max() < 1e-12)
 print(np.abs(same_for_all.se - administrative.se).max() < 1e-12)

@@ -130,7 +130,7 @@ pretended = ss.Outcomes(y.time, y.event, np.where(y.dropped_out, y.time, y.censo
 questions = {
     "registry, administrative": (registry, "administrative"),
     "administrative, drop-out by frailty": (y, by_frailty),
-    "administrative, drop-out by Kaplan-Meier": (y, "administrative"),
+    "administrative, drop-out by Kaplan-Meier": (y, ss.Administrative(dropout_strata=None)),
     "IPCW, Kaplan-Meier": (y, "ipcw"),
     "pretended C*, administrative": (pretended, "administrative"),
 }

@@ -5,6 +5,7 @@ from pathlib import Path
 READING_ORDER = [
     "plot_churn_with_dates",
     "plot_the_leak",
+    "plot_leaking_classifier",
     "plot_then_and_now",
     "plot_diabetes_register",
     "plot_report",
