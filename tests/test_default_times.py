@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 import survscore as ss
 from commands import run
+from survscore.results.estimates import Estimates
 
 N = 3000
 RNG = np.random.default_rng(1)
@@ -65,7 +67,100 @@ def test_a_model_does_not_differ_from_itself_on_fewer_times():
     assert set(table["verdict"][table["difference"].notna()]) == {"undecided"}
     with pytest.warns(ss.InterpolationWarning, match="of 'on 3' are at 3 times .6 to 18., and at 98 times"):
         lines = compared(models, times=BETWEEN[1:])
-    assert lines.integrated().contrasts["verdict"].item() == "worse"  # that of straight lines, which is why it warns
+    (arrays,) = lines.scored
+    rigid = replace(lines, scored=(replace(arrays, interpolation=None),))
+    assert rigid.integrated().contrasts["verdict"].item() == "worse"  # that of straight lines, which is why it warns
+    assert lines.integrated().contrasts["verdict"].item() == "undecided"
+
+
+# Differences that interpolation makes
+
+
+def too_high(times, interpolation=None, factor=1.3):
+    """Return curves whose hazards are too high by a factor: an error of interpolation has a systematic effect."""
+    hazards = factor * RATE[:, None]
+    return ss.SurvivalCurves(np.exp(-hazards * np.asarray(times)), times, interpolation)
+
+
+OTHER_TIMES = [5.9, 12.1, 18.3]  # of which none is in FINE
+
+
+@pytest.mark.usefixtures("no_warning")
+@pytest.mark.parametrize("metric", ["brier", "log"])
+@pytest.mark.parametrize("weighting", ["administrative", "projected"])
+def test_a_model_does_not_differ_from_itself_on_other_times(weighting, metric):
+    models = {"on 122": too_high(FINE), "on 3": too_high(OTHER_TIMES), "right": too_high(OTHER_TIMES, factor=1.0)}
+    found = compared(models, weighting=weighting, metric=metric)
+    (arrays,) = found.scored
+    rigid = replace(found, scored=(replace(arrays, interpolation=None),)).contrasts
+    assert (rigid["p_value"][rigid["model"] == "on 3"] < 0.001).any()  # by 0.000002
+    for contrasts in (found.contrasts, found.integrated().contrasts):
+        of_3 = contrasts[contrasts["model"] == "on 3"]
+        assert set(of_3["verdict"]) == {"undecided"}
+        assert (of_3["p_value"] == 1).all()
+    assert found.integrated().contrasts["verdict"].tolist() == ["undecided", "better"]
+    assert "some differences are no larger than the effect of interpolation" in str(found)
+
+
+def test_the_effect_of_interpolation_exceeds_its_error_and_is_small():
+    models = {"on 122": too_high(FINE), "on 151": too_high(np.linspace(0.1, 24.4, 151)), "all": too_high(BETWEEN[1:])}
+    found = compared(models, times=BETWEEN[1:], null=True)
+    (arrays,) = found.scored
+    effect = arrays.interpolation
+    error = np.abs(arrays.scores[:2] - arrays.scores[2])
+    assert (effect.changes[:2] >= error - 1e-15).all()
+    assert effect.changes.max() < 5e-5
+    assert (effect.changes[2:] == 0).all()  # read at its own times, and the null model
+    np.testing.assert_array_equal(effect.changes[0] > 0, ~np.isin(BETWEEN[1:].round(9), FINE.round(9)))
+    np.testing.assert_array_equal(effect.of(0, 1), effect.changes[0] + effect.changes[1])
+    assert (effect.of(0, 3) == 0).all()
+    other = {"on 122": models["on 122"], "other": cox([6.1], strength=0.2)}
+    assert compared(other).scored[0].interpolation.changes[0] > 0
+    assert "effect of interpolation" not in str(compared(other))
+
+
+def test_intervals_have_room_for_the_effect_of_interpolation():
+    found = compared({"on 122": too_high(FINE), "right": too_high(OTHER_TIMES, factor=1.0)}, null=True)
+    (arrays,) = found.scored
+    rigid = replace(found, scored=(replace(arrays, interpolation=None),))
+    room, (weights, _) = arrays.interpolation.of(1, 0), found.means_over()["brier"]
+    assert (room > 0).all()
+    pairs = [(found, rigid, room), (found.integrated(), rigid.integrated(), [room @ weights])]
+    for with_room, without, wider in pairs:
+        a, b, own = with_room.contrasts, without.contrasts, with_room.contrasts["model"] == "right"
+        np.testing.assert_allclose((a["upper"] - b["upper"])[own], wider, rtol=1e-6)
+        np.testing.assert_allclose((b["lower"] - a["lower"])[own], wider, rtol=1e-6)
+        assert (a["p_value"] > b["p_value"])[own].all()
+        pd.testing.assert_frame_equal(a[~own], b[~own])  # Kaplan-Meier
+    skill, narrow = (Estimates(one.scored[0]).skill_difference(1, 0, 2) for one in (found, rigid))
+    np.testing.assert_allclose(skill["upper"] - narrow["upper"], room / arrays.scores[2], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        {"a": too_high(FINE), "b": cox(FINE)},  # read alike
+        {"a": too_high(FINE, "linear"), "b": cox(OTHER_TIMES)},  # the user says what is predicted between
+        {"a": too_high(FINE, "step"), "b": cox(OTHER_TIMES)},
+        {"a": too_high(np.union1d(FINE, OTHER_TIMES)), "b": cox(OTHER_TIMES)},  # not read between
+    ],
+)
+def test_no_effect_of_interpolation(models):
+    (arrays,) = compared(models, times=OTHER_TIMES).scored
+    assert arrays.interpolation is None
+
+
+@pytest.mark.parametrize("n_times", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("first", [0, 1])
+def test_thinned_curves_are_read_from_every_second_time(n_times, first):
+    grid = np.arange(1.0, n_times + 1)
+    kept = sorted({*range(first, n_times, 2), n_times - 1})
+    own, times = cox(grid), np.linspace(0, n_times, 23)
+    expected = ss.SurvivalCurves(own.probabilities[:, kept], grid[kept]).at(times)
+    np.testing.assert_array_equal(own.thinned(times, first).at(times), expected)
+    few = own.thinned(np.array([0.5]), first)
+    np.testing.assert_array_equal(few.at([0.5]), ss.SurvivalCurves(own.probabilities[:, kept], grid[kept]).at([0.5]))
+    assert few.times.size == 1
 
 
 # Which times

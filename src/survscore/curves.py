@@ -254,6 +254,18 @@ class SurvivalCurves:
         # rows stay contiguous: columns that were picked are not
         return self._with(values if arrays.is_tensor(values) else np.ascontiguousarray(values), times)
 
+    def thinned(self, times: NDArray[np.float64], first: int) -> Self:
+        """Return the curves for reading at `times` from every second grid point alone, from `first` on, and the last.
+
+        Only the columns that are read are copied.
+        """
+        last = self.times.size - 1
+        kept = np.union1d(np.arange(first, last, 2), last)
+        lower = np.searchsorted(self.times[kept], times, side="right") - 1
+        columns = np.unique(kept[np.concatenate((lower, lower + 1)).clip(0, kept.size - 1)])
+        values = self.probabilities[:, arrays.beside(columns, self.probabilities)]
+        return self._with(values if arrays.is_tensor(values) else np.ascontiguousarray(values), self.times[columns])
+
     def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""Return every row's left limit :math:`\pi_i(t_i-)` at its own time :math:`t_i`.
 

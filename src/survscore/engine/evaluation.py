@@ -10,16 +10,18 @@ The steps are in the modules `plan` and `prepared`, and in that of each family: 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from survscore._version import __version__
 from survscore.engine.averaging import averaging_weights
+from survscore.engine.blocks import Models
 from survscore.engine.bounds import AllBounds
 from survscore.engine.histories import FollowUpRunner
 from survscore.engine.inputs import curves_read, reads_whole_curves
+from survscore.engine.interpolation_effect import InterpolationEffect, Readings
 from survscore.engine.loss_scores import LossRunner, score_loss
 from survscore.engine.moments import Moments, n_pairs
 from survscore.engine.placing import device_memory
@@ -32,7 +34,7 @@ from survscore.engine.sums import Sums
 from survscore.inference.intervals import ANY_VALUE, Direction, PossibleRange, Scale
 from survscore.inference.support import Support
 from survscore.inference.units import Units
-from survscore.metrics import JointMetric, Metric
+from survscore.metrics import FollowUpMetric, JointMetric, Metric
 from survscore.weighting.interval_weights import WeightSums
 
 
@@ -71,6 +73,8 @@ class ScoreArrays:
     possible: PossibleRange = ANY_VALUE
     #: Projected scores for other hazards of those not yet followed, where they were asked for.
     by_theta: ThetaScores | None = None
+    #: What interpolation may have changed, where models are read on different grids.
+    interpolation: InterpolationEffect | None = None
 
 
 class Evaluation(Plan):
@@ -85,7 +89,25 @@ class Evaluation(Plan):
             return self._nothing()
         with device_memory(self.index.outcomes.device):
             weights = self.prepare()
-            return self.finish(weights, weights.total(), on_sample)
+            return self._with_interpolation(self.finish(weights, weights.total(), on_sample))
+
+    def _with_interpolation(self, found: list[ScoreArrays]) -> list[ScoreArrays]:
+        """Return the scores with what interpolation may have changed, which intervals of differences allow for."""
+        metrics = [one for one in self.metrics if not isinstance(one, FollowUpMetric)]  # these need whole curves
+        if not self.errors or not metrics or self.models.in_memory is None:
+            return found
+        times = self.index.times
+        readings = Readings.of(dict(zip(self.models.curves, self.models.in_memory, strict=True)), times)
+        coarser: list[dict[tuple[str, str], Values]] = []
+        for models in readings.coarser(times):
+            plan = replace(self, models=Models(models, self.models.n), metrics=metrics, errors=False, by_theta=False)
+            coarser.append({(one.metric, one.weighting): one.scores for one in plan.run()})
+
+        def effect(one: ScoreArrays) -> InterpolationEffect | None:
+            others = [scores[one.metric, one.weighting] for scores in coarser if (one.metric, one.weighting) in scores]
+            return readings.effect(one.scores, others) if others else None
+
+        return [replace(one, interpolation=effect(one)) for one in found]
 
     def prepare(self) -> PreparedWeights:
         """Return the weights, by which blocks of predictions become sums."""

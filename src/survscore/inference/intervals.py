@@ -165,13 +165,15 @@ def difference_interval(
     support: Support,
     added_share: Vector | float = 0.0,
     possible: PossibleRange = ANY_VALUE,
+    tolerance: Vector | float = 0.0,
 ) -> Contrast:
     """Return the confidence interval and the p-value of the difference of two scores.
 
     What is small beside the scores is rounding, and no standard error is smaller; for an AUC, one pair whose order
     changes when predictions are rounded. Where all have the same status, a difference without variance has no interval;
     neither have scores without a scale. `added_share` and `possible`, which is that of the scores, are as for
-    `score_interval`.
+    `score_interval`. `tolerance` is by how much the difference may be off, whichever the sample: the interval has room
+    for it on either side, and the p-value is the largest of all differences within it.
     """
     difference = value - reference
     if scale == "none":
@@ -182,8 +184,9 @@ def difference_interval(
         rounding = np.maximum(rounding, 1.0 / np.maximum(support.n_events * support.n_event_free, 1.0))
     error = np.maximum(se, rounding)
     with np.errstate(invalid="ignore", divide="ignore"):
-        half = critical * error
-        p_value = student_p(np.where(difference == 0, 0.0, difference / error), support.difference_degrees)
+        half = critical * error + tolerance
+        beyond = np.maximum(np.abs(difference) - tolerance, 0.0)
+        p_value = student_p(np.where(beyond == 0, 0.0, beyond / error), support.difference_degrees)
         blind = (se <= rounding) & (np.abs(difference) > rounding) & (support.n_rarer < 1)
     half, p_value = np.where(blind, np.nan, half), np.where(blind, np.nan, p_value)
     reliable = support.enough(FEW_FOR_DIFFERENCE) & ~np.isnan(difference) & (np.asarray(added_share) <= MUCH_ADDED)

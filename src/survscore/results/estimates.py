@@ -104,6 +104,13 @@ class Estimates:
         used = self._used
         return moments.added_share(a, b) if used is None else _one(moments.added_share_of_average(used, a, b))
 
+    def interpolation(self, a: int, b: int) -> Vector:
+        """Return by how much interpolation may have changed the difference of two models."""
+        effect = self.scored.interpolation
+        if effect is None or self._missing:
+            return np.zeros(self.scores.shape[1])
+        return effect.of(a, b) if self._used is None else _one(float(effect.of(a, b) @ self._used))
+
     def se(self, a: int, b: int) -> Vector:
         """Return the standard error of a score, or of the difference of two."""
         return np.where(np.isnan(self.scores[a] - self.scores[b]), np.nan, np.sqrt(self.variance(a, b)))
@@ -138,7 +145,8 @@ class Estimates:
         difference, se = self._relative(self.scores[r] - self.scores[a], self.variance(a, r), with_null, null)
         of_model, of_reference = (1.0 - self.scores[b] / self._null_score(null) for b in (a, r))
         critical = student_quantile(self.level, self.support.difference_degrees)
-        found = difference_interval(of_model, of_reference, se, critical, "plain", self.support)
+        tolerance = self.interpolation(a, r) / self._null_score(null)
+        found = difference_interval(of_model, of_reference, se, critical, "plain", self.support, tolerance=tolerance)
         return self._judged(difference, se, found, "higher")
 
     def band(self, a: int, r: int, n_draws: int, seed: int) -> Columns:
@@ -202,7 +210,7 @@ class Estimates:
     def _difference(self, a: int, r: int, critical: Vector) -> Contrast:
         return difference_interval(
             self.scores[a], self.scores[r], self.se(a, r), critical, self.scored.scale, self.support,
-            self.added_share(a, r), self.scored.possible,
+            self.added_share(a, r), self.scored.possible, self.interpolation(a, r),
         )  # fmt: skip
 
     def _judged(self, value: Vector, se: Vector, found: Contrast, direction: Direction) -> Columns:

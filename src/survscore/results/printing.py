@@ -88,6 +88,8 @@ def of_comparison(found: Comparison) -> Tables:
             notes.append(".parts tells what is observed and what is projected")
         if not parts:
             notes += interpolation_note(one.settings["curves"])
+        if one.interpolation is not None and one.interpolation.exceeds(one.scores, found.models.index(found.reference)):
+            notes.append("some differences are no larger than the effect of interpolation, which intervals allow for")
         if found.dropout_test is not None and not parts:
             notes += found.dropout_test.sentences(found.level)
         title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
