@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -31,13 +32,15 @@ def plain(text):
 def said(found):
     """Return all sentences that the page has from the files."""
     several = (*found.sentences, found.closing_sentence, found.leak_sentence)
+    several = (*several, found.small_sets_sentence, found.significant_sentence)
     return (*several, *found.fair_sentences, *found.projected_sentences)
 
 
 def test_sentences_are_those_of_the_files(found):
     page = plain(PAGE)
     every = said(found)
-    assert len(every) == 15
+    assert len(every) == 17
+    assert all(every)
     for sentence in every:
         assert sentence in page
 
@@ -86,6 +89,33 @@ def test_means_are_those_of_the_sets(found):
         assert row["ordered"] == pytest.approx(by_set["ordered"].mean())
         assert row["relative_regret"] == pytest.approx(by_set["relative_regret"].mean())
         assert (row["sets"], row["runs"]) == (len(by_set), len(runs))
+
+
+def test_what_the_page_says_of_halves_without_the_smallest_set(found):
+    """Counted again from the rows of single runs; and where no set is small, or all are, there is nothing to say."""
+    table = found.backtests
+    large = table[table["set"] != "jasa"]
+    assert table[table["set"] == "jasa"]["n"].max() < 100 < large["n"].min()
+    by_set = large.groupby(["family", "score", "set"])["half_ordered"].mean()
+    numbers = [
+        f"{100 * by_set[family, score].mean():.0f} %"
+        for family in ("all", "neither") for score in ("projected", "administrative", "IPCW")
+    ]  # fmt: skip
+    sentence = found.small_sets_sentence
+    assert sentence.startswith("Without jasa, where halves have fewer than 50 individuals")
+    assert re.findall(r"\d+ %", sentence) == numbers
+    assert replace(found, backtests=large).small_sets_sentence == ""
+    assert replace(found, backtests=table[table["set"] == "jasa"]).small_sets_sentence == ""
+
+
+def test_what_the_page_says_of_significant_differences(found):
+    runs = found.backtests.query("family == 'all' and score == 'projected'")
+    settled, wrong, pairs = (int(runs[name].sum()) for name in ("n_settled", "n_wrong", "n_pairs"))
+    sentence = found.significant_sentence
+    assert f"Of {pairs} pairs" in sentence
+    assert f"for {100 * settled / pairs:.0f} %, " in sentence
+    assert f"of these, {100 * wrong / settled:.1f} %, " in sentence
+    assert replace(found, backtests=found.backtests[:0]).significant_sentence == ""
 
 
 def test_what_the_page_says_of_models_that_leak(found):

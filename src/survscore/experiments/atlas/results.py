@@ -31,6 +31,8 @@ TABLES = {
 }
 #: Shares of statuses that the closing date hides, by which horizons are put together.
 HIDDEN = (0.0, 0.1, 0.3, 0.6, 1.0)
+#: Sets with fewer individuals on each day have halves of few dozens.
+FEWEST = 100
 #: What a page needs; the others are large.
 SMALL = ("about", "closing", "models", "backtests", "sets")
 
@@ -129,7 +131,7 @@ class Atlas:
         """
         import pandas as pd
 
-        rows, halves = [], self._halves()
+        rows, halves = [], _halves(self.backtests)
         for (family, score), some in self.sets.groupby(["family", "score"], sort=False):
             row = {
                 "family": family, "score": score, "sets": len(some), "runs": int(some["runs"].sum()),
@@ -144,18 +146,6 @@ class Atlas:
                 row |= {f"{what}_better": better, f"{what}_worse": worse}
             rows.append(row)
         return pd.DataFrame(rows)
-
-    def _halves(self) -> dict[tuple[str, str], dict[str, Any]]:
-        """Return how each score of one half did by the truth of the other, by family and score."""
-        found = {}
-        for (family, score), runs in self.backtests.groupby(["family", "score"], sort=False):
-            by_set = runs.groupby("set")[["half_ordered", "half_regret"]].mean()
-            settled, wrong = int(runs["half_settled"].sum()), int(runs["half_wrong"].sum())
-            found[str(family), str(score)] = {
-                "half_ordered": by_set["half_ordered"].mean(), "half_regret": by_set["half_regret"].mean(),
-                "half_settled": settled, "half_wrong": wrong / settled if settled else np.nan,
-            }  # fmt: skip
-        return found
 
     @property
     def hidden(self) -> pd.DataFrame:
@@ -217,6 +207,38 @@ class Atlas:
             f"{three(strict, 'half_ordered')} among those that neither drop the censored nor use the date of entry; of "
             f"the differences that are significant on both halves, {three(everyone, 'half_wrong')} have opposite "
             "signs.",
+        )
+
+    @property
+    def small_sets_sentence(self) -> str:
+        """How many pairs are in order on halves without the smallest sets; empty where no set is small, or all are."""
+        largest = self.backtests.groupby("set")["n"].max()
+        small = list(largest.index[largest < FEWEST])
+        if not small or len(small) == len(largest):
+            return ""
+        halves = _halves(self.backtests[~self.backtests["set"].isin(small)])
+        first, *_, last = FAMILIES
+        everyone, strict = (
+            _three(lambda score, family=family: halves[family, score]["half_ordered"]) for family in (first, last)
+        )
+        return (
+            f"Without {', '.join(small)}, where halves have fewer than {FEWEST // 2} individuals, {everyone} of pairs "
+            f"are in order among all models, and {strict} among those that neither drop the censored nor use the date "
+            "of entry."
+        )
+
+    @property
+    def significant_sentence(self) -> str:
+        """How often differences are significant both by a score and in truth, and how often these contradict."""
+        if not len(self.backtests):
+            return ""
+        table = self.backtests[self.backtests["family"] == next(iter(FAMILIES))]
+        sums = table.groupby("score")[["n_pairs", "n_settled", "n_wrong"]].sum()
+        return (
+            f"Of {int(sums['n_pairs'][PROJECTED])} pairs of models on all days and horizons, the difference by the "
+            "projected, the administrative and the IPCW score is significant, and that in truth too, for "
+            f"{_three(lambda score: sums['n_settled'][score] / sums['n_pairs'][score])}; of these, "
+            f"{_three(lambda score: sums['n_wrong'][score] / sums['n_settled'][score])} have opposite signs."
         )
 
     @property
@@ -287,6 +309,24 @@ class Atlas:
 def percent(share: float) -> str:
     """Return a share in per cent, with a decimal where it is small."""
     return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
+
+
+def _halves(backtests: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return how each score of one half did by the truth of the other, by family and score."""
+    found = {}
+    for (family, score), runs in backtests.groupby(["family", "score"], sort=False):
+        by_set = runs.groupby("set")[["half_ordered", "half_regret"]].mean()
+        settled, wrong = int(runs["half_settled"].sum()), int(runs["half_wrong"].sum())
+        found[str(family), str(score)] = {
+            "half_ordered": by_set["half_ordered"].mean(), "half_regret": by_set["half_regret"].mean(),
+            "half_settled": settled, "half_wrong": wrong / settled if settled else np.nan,
+        }  # fmt: skip
+    return found
+
+
+def _three(values: Callable[[str], float]) -> str:
+    """Return what was found of the projected, the administrative and the IPCW score, in per cent."""
+    return "{}, {} and {}".format(*(percent(values(score)) for score in (PROJECTED, ADMINISTRATIVE, KAPLAN_MEIER)))
 
 
 def _compared(share: float) -> str:
