@@ -41,12 +41,12 @@ def fitted(design: str, replicate: int) -> tuple[s.Sample, dict[str, ss.Survival
         if design == "constant hazard"
         else SineConstantAcceleratingStudy(design, seed=seeds.study)
     )
-    training, validation, test = s._samples(study, SIZE, seeds)
+    training, validation, test = s.samples(study, SIZE, seeds)
     truth = test.survival(TIMES)
     followed = np.asarray(test.outcomes.censoring_time)[:, None] > TIMES
     models = {TRUTH: truth, CUT: ss.SurvivalCurves(truth.probabilities * followed, TIMES, "step")}
     for name, kind in (("Logistic-Hazard", LogisticHazard), ("BCE", BCESurvival)):
-        model = kind(**s._net(SIZE, seeds)).fit(
+        model = kind(**s.network_settings(SIZE, seeds)).fit(
             training.covariates, training.outcomes, validation=(validation.covariates, validation.outcomes)
         )
         models[name] = model.predict_curves(test.covariates, TIMES)
@@ -79,11 +79,12 @@ def designs(replicates: int) -> list[Row]:
     return rows
 
 
-def drifting(drift: float, seed: int) -> np.ndarray:
-    """Return the bias of scores of an honest and a leaking model, (scores, models), in one simulated study.
+def drifting(drift: float, seed: int) -> tuple[np.ndarray, float]:
+    """Return the bias of scores of an honest and a leaking model, (scores, models), and the estimate of theta.
 
-    The hazard is multiplied by exp(drift * (entry / window - 1/2)). The honest model does not know: it is the truth of
-    those who enter in the middle. The leaking one is the same up to C*, and 0.05 times that after it.
+    All in one simulated study, in which the hazard is multiplied by exp(drift * (entry / window - 1/2)). The honest
+    model does not know: it is the truth of those who enter in the middle. The leaking one is the same up to C*, and 0.05
+    times that after it.
     """
     rng = np.random.default_rng([seed, 7])
     x, entry = rng.normal(size=N), WINDOW * rng.random(N)
@@ -94,8 +95,10 @@ def drifting(drift: float, seed: int) -> np.ndarray:
     falls = np.where(end[:, None] < AT, 0.05, 1.0)
     models = {"honest": ss.SurvivalCurves(honest, AT), "leaking": ss.SurvivalCurves(honest * falls, AT)}
     truth = scores(ss.Outcomes(event, np.ones(N)), models, "uncensored", AT)[:, 0]
-    weightings = [*SCORES.values(), ss.Projected(theta=ratio(drift))]
-    return np.array([scores(y, models, weighting, AT)[:, 0] - truth for weighting in weightings])
+    compared = ss.compare(y, models, weighting="projected", times=AT, null=False)
+    estimate = compared.sensitivity().point("leaking", time=AT[0]).hazard_ratio
+    weightings = [*SCORES.values(), ss.Projected(theta=ratio(drift)), ss.Projected(theta=estimate)]
+    return np.array([scores(y, models, weighting, AT)[:, 0] - truth for weighting in weightings]), estimate
 
 
 def ratio(drift: float) -> float:
@@ -107,11 +110,12 @@ def drifts(samples: int) -> list[Row]:
     """Return a row for each drift: the mean bias of each score, of both models."""
     rows = []
     for drift in DRIFTS:
-        found = 1e4 * np.array([drifting(drift, seed) for seed in range(samples)])
+        several, estimates = zip(*(drifting(drift, seed) for seed in range(samples)), strict=True)
+        found = 1e4 * np.array(several)
         row: Row = {"drift": drift, "ratio": ratio(drift), "largest_se": float(found.std(axis=0).max() / samples**0.5)}
-        for q, name in enumerate((*SCORES, "theta")):
+        for q, name in enumerate((*SCORES, "theta", "estimate")):
             row |= {f"{name} honest": float(found[:, q, 0].mean()), f"{name} leaking": float(found[:, q, 1].mean())}
-        rows.append(row)
+        rows.append(row | {"estimate": float(np.mean(estimates))})
     return rows
 
 
@@ -128,7 +132,9 @@ def main() -> None:
         {"log hazard ratio, last to first entry": "{drift:+.1f}"}
         | {f"{name}: {model}": f"{{{name} {model}:+.0f}}" for name in SCORES for model in ("honest", "leaking")}
         | {"theta": "{ratio:.2f}"}
-        | {f"projected, that theta: {model}": f"{{theta {model}:+.0f}}" for model in ("honest", "leaking")},
+        | {f"projected, that theta: {model}": f"{{theta {model}:+.0f}}" for model in ("honest", "leaking")}
+        | {"estimated theta": "{estimate:.2f}"}
+        | {f"projected, estimated theta: {model}": f"{{estimate {model}:+.0f}}" for model in ("honest", "leaking")},
         drifts(options.samples),
         "Drift: bias of Brier scores, in units of 1e-4",
     )

@@ -94,14 +94,14 @@ def constant_hazard(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
 
     study = ConstantHazardStudy()
     report("simulating")
-    training, validation, test = _samples(study, size, seeds)
+    training, validation, test = samples(study, size, seeds)
     tables: list[pd.DataFrame] = []
     curves = {TRUTH: test.survival(TIMES)}
     ends = np.array(SHOWN_CENSORING_TIMES)
     shown: dict[str, FloatArray] = {TRUTH: np.tile(study.survival(FINE_TIMES), (ends.size, 1))}
     for name, covariates in ((BCE, _nothing), (BCE_TOLD, _everything)):
         report(f"fitting {name}")
-        model = BCESurvival(**_net(size, seeds)).fit(
+        model = BCESurvival(**network_settings(size, seeds)).fit(
             covariates(training.covariates), training.outcomes,
             validation=(covariates(validation.covariates), validation.outcomes),
         )  # fmt: skip
@@ -156,8 +156,8 @@ def fit_told(size: Size, seeds: Seeds, report: Report) -> Fitted:
 
     report("simulating")
     study = SineConstantAcceleratingStudy(ToldCensoring(), hazard=Constant(highest=-5.5))
-    training, validation, test = _samples(study, size, seeds)
-    net = {**_net(size, seeds), "preset": "default"}
+    training, validation, test = samples(study, size, seeds)
+    net = {**network_settings(size, seeds), "preset": "default"}
     null = KaplanMeier().fit(training.covariates, training.outcomes)
     curves = {TRUTH: test.survival(DEMO_TIMES), NULL: null.predict_curves(test.covariates, DEMO_TIMES)}
     for name, kind in ((HAZARD, LogisticHazard), (BCE, BCESurvival)):
@@ -181,15 +181,15 @@ def fit_mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> Fit
 
     study = SineConstantAcceleratingStudy(censoring, seed=seeds.study)
     report("simulating")
-    training, validation, test = _samples(study, size, seeds)
+    training, validation, test = samples(study, size, seeds)
     held_out = (validation.covariates, validation.outcomes)
     curves = {TRUTH: test.survival(TIMES)}
     for name, kind in ((HAZARD, LogisticHazard), (BCE, BCESurvival)):
         report(f"fitting {name}")
-        model = kind(**_net(size, seeds)).fit(training.covariates, training.outcomes, validation=held_out)
+        model = kind(**network_settings(size, seeds)).fit(training.covariates, training.outcomes, validation=held_out)
         curves[name] = model.predict_curves(test.covariates, TIMES)
     report("fitting the censoring model")
-    model = LogisticHazard(**_net(size, seeds))
+    model = LogisticHazard(**network_settings(size, seeds))
     model.fit_censoring(training.covariates, training.outcomes, validation=held_out)
     estimated = model.predict_curves(test.covariates)
     weightings: dict[str, Weighting] = {
@@ -226,9 +226,10 @@ STUDIES: dict[str, Callable[[Size, Seeds, Report], Any]] = {
 }
 
 
-def _samples(
+def samples(
     study: ConstantHazardStudy | SineConstantAcceleratingStudy, size: Size, seeds: Seeds
 ) -> tuple[Sample, Sample, Sample]:
+    """Draw individuals to train, to validate and to test."""
     return (
         study.sample(size.training, seed=seeds.training),
         study.sample(size.validation, seed=seeds.validation),
@@ -236,7 +237,7 @@ def _samples(
     )
 
 
-def _net(size: Size, seeds: Seeds) -> dict[str, Any]:
+def network_settings(size: Size, seeds: Seeds) -> dict[str, Any]:
     """Return the settings of all nets: the paper's."""
     grid = np.linspace(0.0, 100.0, size.n_times + 1)[1:]
     return {
