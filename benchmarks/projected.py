@@ -83,8 +83,8 @@ def drifting(drift: float, seed: int) -> tuple[np.ndarray, float]:
     """Return the bias of scores of an honest and a leaking model, (scores, models), and the estimate of theta.
 
     All in one simulated study, in which the hazard is multiplied by exp(drift * (entry / window - 1/2)). The honest
-    model does not know: it is the truth of those who enter in the middle. The leaking one is the same up to C*, and 0.05
-    times that after it.
+    model does not know: it is the truth of those who enter in the middle. The leaking one is the same up to C*, and
+    0.05 times that after it.
     """
     rng = np.random.default_rng([seed, 7])
     x, entry = rng.normal(size=N), WINDOW * rng.random(N)

@@ -103,7 +103,8 @@ def compare(
         happened up to a time have no projected form.
     times : array_like, optional
         The evaluation times; by default as for `brier_score`, within the reach of all models. Where some models predict
-        at few times, it is the times that these share; it is an error if they share none.
+        at few times, it is the times that these share; it is an error if they share none. Intervals and p-values allow
+        for the error of interpolation between models on different grids, unless their `interpolation` was named.
     reference : str, optional
         The model that the others are compared with; by default the first.
     null : bool, Outcomes or "counted", default True

@@ -218,9 +218,8 @@ class Atlas:
             return ""
         halves = _halves(self.backtests[~self.backtests["set"].isin(small)])
         first, *_, last = FAMILIES
-        everyone, strict = (
-            _three(lambda score, family=family: halves[family, score]["half_ordered"]) for family in (first, last)
-        )
+        everyone = _three(lambda score: float(halves[first, score]["half_ordered"]))
+        strict = _three(lambda score: float(halves[last, score]["half_ordered"]))
         return (
             f"Without {', '.join(small)}, where halves have fewer than {FEWEST // 2} individuals, {everyone} of pairs "
             f"are in order among all models, and {strict} among those that neither drop the censored nor use the date "
