@@ -22,6 +22,7 @@ from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import about_interpolation
 from survscore.metrics import metric_label
 from survscore.results.estimates import Columns, Estimates
+from survscore.results.parts import part_notes
 from survscore.results.rounding import Number, p_text
 from survscore.results.tables import Line, Part, Tables, spread_over
 
@@ -82,10 +83,10 @@ def of_comparison(found: Comparison) -> Tables:
         blocks = [_mean(found, one, over[one.metric])] if over else []
         blocks += [(f"at {found.times[j]:g}", Estimates(one, found.level), j) for j in chosen]
         notes = no_score_at(found.times.size - int(defined.sum()), one.undefined)
-        if len(chosen) < found.times.size:
+        if len(chosen) < defined.sum():
             notes = [f"{len(chosen)} of {plural(found.times.size, 'time')}; .contrasts has all", *notes]
-        if one.parts is not None:
-            notes.append(".parts tells what is observed and what is projected")
+        for block in blocks[:1] if over else blocks:
+            notes += _part_notes(found, one, block, over)
         if not parts:
             notes += interpolation_note(one.settings["curves"])
         if found.dropout_test is not None and not parts:
@@ -93,8 +94,15 @@ def of_comparison(found: Comparison) -> Tables:
         title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
         parts.append(_part(title, blocks, found, notes))
     reference = f"; reference {shown(found.reference)}" if len(found.models) > 1 else ""
-    lead = found.recommendation().sentences if found.has_recommendation else []
+    lead = found.recommendation().sentences if found.has_recommendation else found.leak_warnings
     return Tables(caption(found.n, found.n_dropped_out, found.level, reference), parts, lead)
+
+
+def _part_notes(compared: Comparison, scored: ScoreArrays, block: Block, over: Mapping[str, MeanOver]) -> list[str]:
+    """Return the parts of projected scores, of the mean or at the time of a block."""
+    when, _, place = block
+    weights = over[scored.metric][0] if over else np.eye(scored.scores.shape[1])[place]
+    return part_notes(scored, compared.models, when, weights)
 
 
 def of_means(found: Comparison, over: Mapping[str, MeanOver]) -> Tables:
@@ -125,7 +133,7 @@ def of_segments(found: LongTable) -> Tables:
         header = (", ".join(map(shown, found.by)), name, *(("p", "") if compares else ()))
         title = f"{metric_label(metric)}, {who}; {_over(rows['from'].iloc[0], rows['to'].iloc[0])}; {weighting}"
         parts.append(Part.of(title, header, lines, notes, "lrrl" if compares else "lr", 1))
-    return Tables(caption(total.n, total.n_dropped_out, total.level), parts)
+    return Tables(caption(total.n, total.n_dropped_out, total.level), parts, total.leak_warnings)
 
 
 def _over(first: float, last: float) -> str:
