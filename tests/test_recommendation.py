@@ -9,7 +9,7 @@ import pytest
 
 import churn_study
 import survscore as ss
-from survscore.results.recommendation import Verdict, _Pair
+from survscore.results.verdicts import ModelPair, Verdict
 
 BOTH = ["administrative", "projected"]
 CALLED_BETTER = "{} is (significantly better than|as good as or better than)"
@@ -100,7 +100,7 @@ def pair(**changes):
     hazards = "the hazards of individuals of similar predicted risk who were observed longer"
     numbers |= {"share": 0.6, "dropped_out": 0.0, "fits": fits, "level": 0.95, "hazards": hazards, "undefined": ""}
     of_point = {name: changes.pop(name) for name in list(changes) if hasattr(point, name)}
-    return _Pair(**{**numbers, "point": replace(point, **of_point), **changes}).verdict()
+    return ModelPair(**{**numbers, "point": replace(point, **of_point), **changes}).verdict()
 
 
 def test_a_significant_and_steady_difference_is_a_verdict():

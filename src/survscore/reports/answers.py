@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from survscore._validation import several
 from survscore.engine.averaging import Range
 from survscore.engine.evaluation import ScoreArrays
 from survscore.metrics import metric_label, sides
@@ -22,7 +23,6 @@ from survscore.reports.verdicts import (
     number,
     outside_bounds,
     p_value,
-    several,
     share,
     sign_holds,
     significance,

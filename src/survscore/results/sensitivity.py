@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import check_choice, shown
+from survscore._validation import check_choice, several, shown
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.sensitivity import MOST_THETA, THETAS, ThetaScores
 from survscore.inference.late_starters import NO_LATE_STARTERS
@@ -355,8 +355,7 @@ def times_text(times: Vector) -> str:
     """
     if times.size > MOST_LISTED:
         return f"{times.size} times from {times[0]:g} to {times[-1]:g}"
-    words = [f"{time:g}" for time in times]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    return several([f"{time:g}" for time in times])
 
 
 def range_text(point: TippingPoint) -> str:
