@@ -208,6 +208,8 @@ def means_of(result: Any, time_range: Range) -> Any:
 
 def at_one_time(table: pd.DataFrame, compared: Comparison) -> pd.DataFrame:
     """Return the rows of the one time that conclusions go by where there is no mean, by metric."""
+    if table.empty:  # one model alone
+        return table
     times = {name: compared.times[compared.usable_place(name)] for name in compared.metrics}
     return table[table["time"] == table["metric"].map(times)].reset_index(drop=True)
 

@@ -161,17 +161,17 @@ class Sensitivity(PrintedAsTables):
 
     @property
     def _scored(self) -> list[ScoreArrays]:
-        return [one for one in self.compared.scored if one.by_theta is not None]
+        return [scored for scored in self.compared.scored if scored.by_theta is not None]
 
     def points(self) -> list[TippingPoint]:
         """Return all rows: by metric, weighting and model, that of the mean over time, then those of each time."""
-        return [point for one in self._scored for a in self._others() for point in self._points(one, a)]
+        return [point for scored in self._scored for a in self._others() for point in self._points(scored, a)]
 
     def point(self, model: str, *, time: float | None = None, metric: str | None = None) -> TippingPoint:
         """Return the row of a model; arguments as for `curve`."""
-        one = self._of_metric(metric)
+        scored = self._of_metric(metric)
         check_choice("model", model, tuple(self.compared.models[a] for a in self._others()))
-        (point,) = self._points(one, self.compared.models.index(model), [self.place(one, time)])
+        (point,) = self._points(scored, self.compared.models.index(model), [self.place(scored, time)])
         return point
 
     def to_frame(self) -> pd.DataFrame:
@@ -196,11 +196,11 @@ class Sensitivity(PrintedAsTables):
         metric : str, optional
             By default the first.
         """
-        one = self._of_metric(metric)
+        scored = self._of_metric(metric)
         check_choice("model", model, tuple(self.compared.models[a] for a in self._others()))
         a = self.compared.models.index(model)
-        _, _, nodes = self._rows(one, a)
-        return stacked([{"theta": _fine(), "difference": _between(nodes[self.place(one, time)])}])
+        _, _, nodes = self._rows(scored, a)
+        return stacked([{"theta": _fine(), "difference": _between(nodes[self.place(scored, time)])}])
 
     def plot(
         self,
@@ -225,70 +225,70 @@ class Sensitivity(PrintedAsTables):
         """
         from survscore.plots import SensitivityDisplay
 
-        one = self._of_metric(metric)
+        scored = self._of_metric(metric)
         models = [self.compared.models[a] for a in self._others()]
-        points = {model: self.point(model, time=time, metric=one.metric) for model in models}
-        curves = {model: self.curve(model, time=time, metric=one.metric) for model in models}
-        display = SensitivityDisplay(points, curves, one.direction, self.compared.models, self.compared.null)
+        points = {model: self.point(model, time=time, metric=scored.metric) for model in models}
+        curves = {model: self.curve(model, time=time, metric=scored.metric) for model in models}
+        display = SensitivityDisplay(points, curves, scored.direction, self.compared.models, self.compared.null)
         return display.plot(ax=ax, width=width)
 
     def _of_metric(self, metric: str | None) -> ScoreArrays:
-        metrics = tuple(dict.fromkeys(one.metric for one in self._scored))
+        metrics = tuple(dict.fromkeys(scored.metric for scored in self._scored))
         metric = metrics[0] if metric is None else metric
         check_choice("metric", metric, metrics)
-        return next(one for one in self._scored if one.metric == metric)
+        return next(scored for scored in self._scored if scored.metric == metric)
 
-    def place(self, one: ScoreArrays, time: float | None) -> int:
+    def place(self, scored: ScoreArrays, time: float | None) -> int:
         """Return which of the rows of a metric is that of a time, or of the mean."""
-        mean = one.metric in self.over
+        mean = scored.metric in self.over
         if time is None:
-            return 0 if mean else self.compared.usable_place(one.metric)
+            return 0 if mean else self.compared.usable_place(scored.metric)
         return mean + self.compared.place(time)
 
     def _others(self) -> list[int]:
         compared = self.compared
         return [a for a, name in enumerate(compared.models) if name != compared.reference]
 
-    def _rows(self, one: ScoreArrays, a: int) -> tuple[list[tuple[float, float]], dict[str, Any], Vector]:
+    def _rows(self, scored: ScoreArrays, a: int) -> tuple[list[tuple[float, float]], dict[str, Any], Vector]:
         """Return when, the difference, and its values at `THETAS`, of the mean over time and of each time."""
-        compared, by_theta, over = self.compared, one.by_theta, self.over.get(one.metric)
+        compared, by_theta, over = self.compared, scored.by_theta, self.over.get(scored.metric)
         if by_theta is None:
             raise TypeError("there are no scores by theta")
-        r, m = compared.models.index(compared.reference), one.scores.shape[1]
+        r, m = compared.models.index(compared.reference), scored.scores.shape[1]
         when = [(float(t), float(t)) for t in compared.times[:m]]
-        seen = Estimates(one, compared.level).difference(a, r)
+        seen = Estimates(scored, compared.level).difference(a, r)
         nodes = by_theta.scores[a] - by_theta.scores[r]
         if over is not None:
             weights, ends = over
             mean = by_theta.averaged(weights[:m])
-            first = Estimates(one, compared.level, weights).difference(a, r)
+            first = Estimates(scored, compared.level, weights).difference(a, r)
             seen = {name: np.concatenate((first[name], seen[name])) for name in seen}
             when, nodes = [ends, *when], np.concatenate(((mean[a] - mean[r])[None], nodes))
         size = np.nanmax(np.abs(by_theta.scores), initial=0.0)
         return when, seen, np.where(np.abs(nodes) > ROUNDING * size, nodes, 0.0)
 
-    def _points(self, one: ScoreArrays, a: int, places: Sequence[int] | None = None) -> list[TippingPoint]:
+    def _points(self, scored: ScoreArrays, a: int, places: Sequence[int] | None = None) -> list[TippingPoint]:
         """Return the rows of a model, or some of them."""
         compared = self.compared
-        when, seen, nodes = self._rows(one, a)
+        when, seen, nodes = self._rows(scored, a)
         if places is not None:
             when, nodes = [when[place] for place in places], nodes[places]
             seen = {name: np.asarray(column)[places] for name, column in seen.items()}
-        theta = one.by_theta.theta if isinstance(one.by_theta, ThetaScores) else np.nan
+        theta = scored.by_theta.theta if isinstance(scored.by_theta, ThetaScores) else np.nan
         lower, upper = tipping_points(nodes, theta)
-        names = (one.metric, one.weighting, compared.models[a], compared.reference)
-        found = []
+        names = (scored.metric, scored.weighting, compared.models[a], compared.reference)
+        points = []
         for place, ends in enumerate(when):
-            *ratio, reason = self._ratio(one, ends)
+            *ratio, reason = self._ratio(scored, ends)
             at = min(max(ratio[0], 1 / MOST_THETA), MOST_THETA)
             at_ratio = np.interp(np.log(at), np.log(_fine()), _between(nodes[place])) if ratio[0] > 0 else np.nan
             values: list[Any] = [*names, *ends, theta, *(float(seen[name][place]) for name in ESTIMATE)]
             values += [str(seen["verdict"][place]), float(lower[place]), float(upper[place])]
             values += [*ratio, reason, float(at_ratio)]
-            found.append(TippingPoint(*values))
-        return found
+            points.append(TippingPoint(*values))
+        return points
 
-    def _ratio(self, one: ScoreArrays, ends: tuple[float, float]) -> tuple[float, float, float, str]:
+    def _ratio(self, scored: ScoreArrays, ends: tuple[float, float]) -> tuple[float, float, float, str]:
         """Return the hazard ratio of late starters with its interval; of a mean, where it is known most precisely."""
         late = self.compared.late_starters
         if late is None:
@@ -296,15 +296,15 @@ class Sensitivity(PrintedAsTables):
         inside = (late.times >= ends[0]) & (late.times <= ends[1])
         j = late.most_precise(inside)
         if j is None:
-            reason, parts = late.reasons[int(np.flatnonzero(inside)[-1])], one.parts
+            reason, parts = late.reasons[int(np.flatnonzero(inside)[-1])], scored.parts
             if (
                 reason == NO_LATE_STARTERS
                 and parts is not None
-                and parts.dropped_out[inside[: one.scores.shape[1]]].any()
+                and parts.dropped_out[inside[: scored.scores.shape[1]]].any()
             ):
                 reason = ONLY_DROPOUTS
             return np.nan, np.nan, np.nan, reason
-        ratio, lower, upper = (float(one[j]) for one in late.ratio(self.compared.level))
+        ratio, lower, upper = (float(limit[j]) for limit in late.ratio(self.compared.level))
         return ratio, lower, upper, ""
 
     def _printed(self) -> Tables:
@@ -313,13 +313,13 @@ class Sensitivity(PrintedAsTables):
             "theta: hazard of those with hidden status, as a multiple of the reference hazard; "
             f"differences to {shown(compared.reference)}; {100 * compared.level:g} % intervals"
         )
-        return Tables(caption, [self._part(one) for one in self._scored])
+        return Tables(caption, [self._part(scored) for scored in self._scored])
 
-    def _part(self, one: ScoreArrays) -> Part:
-        mean = int(one.metric in self.over)
-        defined = np.flatnonzero(~np.isnan(one.scores).all(axis=0))
+    def _part(self, scored: ScoreArrays) -> Part:
+        mean = int(scored.metric in self.over)
+        defined = np.flatnonzero(~np.isnan(scored.scores).all(axis=0))
         chosen = [*range(mean), *(mean + j for j in spread_over(defined, MOST_TIMES))]
-        per_model = {self.compared.models[a]: self._points(one, a, chosen) for a in self._others()}
+        per_model = {self.compared.models[a]: self._points(scored, a, chosen) for a in self._others()}
         lines, notes = [], ["late starters: hazard of those with C* < t, as a multiple of that of the others"]
         for at_once in zip(*per_model.values(), strict=True):
             first = when_text(at_once[0])
@@ -332,7 +332,7 @@ class Sensitivity(PrintedAsTables):
         if defined.size > MOST_TIMES:
             notes.insert(0, f"{MOST_TIMES} of {self.compared.times.size} times; .to_frame() has all")
         header = ("", "", f"difference to {shown(self.compared.reference, 24)}", "same sign for theta", "late starters")
-        title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
+        title = f"{metric_label(scored.metric)} ({scored.direction} is better); {scored.weighting}"
         return Part.of(title, header, lines, notes, "llrrr")
 
 
