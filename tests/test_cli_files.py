@@ -611,3 +611,28 @@ def test_the_null_model_can_be_the_share_of_those_counted(capsys, tmp_path, file
     code, _, err = run(capsys, "compare", *files, "-w", "administrative", "--null", "everybody")
     assert code == 2
     assert "--null" in err
+
+
+def test_score_prints_the_parts_of_projected_scores(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    files = mangling.write(tmp_path, "csv")
+    code, out, _ = run(
+        capsys, "score", *files, "-w", "projected", "-t", "3,8", "-m", "brier", "--json", tmp_path / "all.json"
+    )
+    assert code == 0
+    code, out, _ = run(capsys, "score", *files, "-w", "projected", "-t", "3,8", "-m", "brier")
+    y, models, _ = mangling.study()
+    score = ss.brier_score(y, models["net"], weighting="projected", times=[3.0, 8.0])
+    written = [
+        *score.parts.to_frame()[["share_observed", "observed", "projected"]].to_numpy(),
+        score.integrated().parts,
+    ]
+    for share, observed, projected in written:
+        assert f"{observed:.4f} ({100 * share:.0f} %)" in out
+        if share < 1:  # at 3, all have C* >= t
+            assert f"{projected:.4f} ({100 - 100 * share:.0f} %)" in out
+    assert written[1][0] < 1
+    rows = json.loads((tmp_path / "all.json").read_text())["means"]
+    assert rows[0]["share_observed"] == pytest.approx(written[-1][0])
+    code, out, _ = run(capsys, "compare", *files, "-w", "projected", "-t", "8", "-m", "brier")
+    assert f"at 8, observed (C* >= t, {100 * written[1][0]:.0f} %): " in out

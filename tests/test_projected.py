@@ -315,7 +315,7 @@ def test_parts_of_one_model_and_with_drop_outs():
     np.testing.assert_allclose(parts["observed"], observed, rtol=1e-12)
     np.testing.assert_allclose(parts["projected"], others, rtol=1e-12)
     np.testing.assert_allclose(parts["share_observed"], inside.mean(axis=0))
-    assert "for everybody" in str(score.parts)
+    assert "score" in str(score.parts)
     assert ss.auc(y, models["a"], weighting="projected", times=TIMES).parts is None
     unknown = ss.Outcomes(y.time, y.event)
     assert ss.brier_score(unknown, models["a"], weighting="projected", times=TIMES).parts is None

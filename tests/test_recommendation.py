@@ -9,7 +9,7 @@ import pytest
 
 import churn_study
 import survscore as ss
-from survscore.results.recommendation import Verdict, _Pair
+from survscore.results.verdicts import ModelPair, Verdict
 
 BOTH = ["administrative", "projected"]
 CALLED_BETTER = "{} is (significantly better than|as good as or better than)"
@@ -34,9 +34,10 @@ def test_a_classifier_that_encodes_the_sign_up_month_is_not_called_better(seed):
         assert "probably encodes the entry date" in dated.sentence
         assert "dateless is significantly better than dated" in dated.sentence
         assert "are assumed to have" in dated.sentence
+        assert dated.sentence.count("probably encodes") == 1
         for sentence in re.split(r"(?<=[.;]) ", dated.sentence):  # called better only among those observed so long
             if re.search(CALLED_BETTER.format("dated"), sentence):
-                assert sentence.startswith("Among individuals observed at least")
+                assert sentence.startswith("Among individuals with C* >= ")
         assert not parametric.encodes
         assert not null.encodes
         assert parametric.verdict in ("better", "undecided", "depends")
@@ -96,9 +97,10 @@ def pair(**changes):
     )  # fmt: skip
     fits = tuple(replace(fit, z=0.0, observed_score=0.2, projected_score=0.2) for fit in verdict.fits)
     numbers = {"point": point, "p_value": 0.001, "se": 0.005, "administrative": (-0.02, -0.04, 0.01, 0.01)}
-    numbers |= {"share": 0.6, "fits": fits, "level": 0.95, "undefined": ""}
+    hazards = "the hazards of individuals of similar predicted risk who were observed longer"
+    numbers |= {"share": 0.6, "dropped_out": 0.0, "fits": fits, "level": 0.95, "hazards": hazards, "undefined": ""}
     of_point = {name: changes.pop(name) for name in list(changes) if hasattr(point, name)}
-    return _Pair(**{**numbers, "point": replace(point, **of_point), **changes}).verdict()
+    return ModelPair(**{**numbers, "point": replace(point, **of_point), **changes}).verdict()
 
 
 def test_a_significant_and_steady_difference_is_a_verdict():
@@ -106,22 +108,23 @@ def test_a_significant_and_steady_difference_is_a_verdict():
     assert isinstance(found, Verdict)
     assert found.verdict == "better"
     assert found.sentences == (
-        "fine is significantly better than coarse at 12 for all individuals: its projected Brier score is lower by "
-        "0.0200 (95 % interval 0.0100 to 0.0300, p = 0.001). The sign would change with less than 0.4 times the "
-        "assumed hazard of those not yet followed.",
+        "fine is significantly better than coarse at 12: its projected Brier score is lower by 0.0200 (95 % interval "
+        "0.0100 to 0.0300, p = 0.001). The sign would change with less than 0.4 times the assumed hazard of those with "
+        "hidden status.",
     )
     assert found.scope == (
-        "All individuals include the 40 % observed for less than 12, who are assumed to have, from their last day on, "
-        "the hazards of individuals of similar predicted risk who were observed longer."
+        "Verdicts refer to all individuals, including the 40 % who could be observed for less than 12 (C* < 12). Those "
+        "with hidden status are assumed to have, from the end of their follow-up on, the hazards of individuals of "
+        "similar predicted risk who were observed longer."
     )
-    assert found.would_change == "less than 0.4 times the assumed hazard of those not yet followed"
+    assert found.would_change == "less than 0.4 times the assumed hazard of those with hidden status"
     assert pair(difference=0.02, lower=0.01, upper=0.03, verdict="worse", administrative=(0.1,) * 4).verdict == "worse"
 
 
 def test_a_sign_that_plausible_hazards_change_is_no_verdict():
     found = pair(tipping_lower=0.95)
     assert found.verdict == "depends"
-    assert "depends on those not yet followed" in found.sentence
+    assert "depends on the individuals with hidden status" in found.sentence
     assert "Late starters had 1.10 times the hazard" in found.sentence
     assert "significantly better" not in found.sentence
     excluded = pair(tipping_upper=1.5, hazard_ratio=1.6, ratio_lower=1.3, ratio_upper=2.0)
@@ -130,18 +133,27 @@ def test_a_sign_that_plausible_hazards_change_is_no_verdict():
     steady = pair(hazard_ratio=1.6, ratio_lower=1.3, ratio_upper=2.0)
     assert steady.verdict == "better"
     assert "Late starters had 1.60 times" in steady.sentence
-    # without an estimate, the sign must hold from 1/2 to 2, unless nobody started late
+    # without an estimate, the sign must hold from 1/2 to 2, unless no status is hidden
     unknown = {"hazard_ratio": np.nan, "ratio_lower": np.nan, "ratio_upper": np.nan}
     assert pair(**unknown, ratio_reason="those with C* < t have no event", tipping_upper=1.9).verdict == "depends"
     assert pair(**unknown, ratio_reason="those with C* < t have no event", tipping_upper=2.1).verdict == "better"
-    assert pair(**unknown, ratio_reason="nobody has C* < t", tipping_upper=1.1).verdict == "better"
+    known = {"share": 1.0, "ratio_reason": "no individual has C* < t"}
+    assert pair(**unknown, **known, tipping_upper=1.1).verdict == "better"
 
 
 def test_a_difference_that_is_not_significant_is_not_decided():
     found = pair(verdict="undecided", lower=-0.03, upper=0.01, administrative=(0.02, 0.01, 0.03, 0.005))
     assert found.verdict == "undecided"
     assert found.sentence.startswith("Not decided: fine is not significantly different from coarse at 12")
-    assert "Only for individuals observed at least 12 is coarse significantly better" in found.sentence
+    assert "Only among individuals with C* >= 12 is coarse significantly better" in found.sentence
+    assert "Longer follow-up or more individuals would be needed." in found.sentence
+    known = pair(verdict="undecided", lower=-0.03, upper=0.01, share=1.0)
+    assert known.sentences == (
+        "Not decided: fine is not significantly different from coarse at 12 (difference in projected Brier score "
+        "-0.0200, 95 % interval -0.0300 to 0.0100, p = 0.001). More individuals would be needed.",
+    )
+    assert (known.would_change, known.scope) == ("more individuals", "")
+    assert known.assumption == "none: the status of each individual is known"
     assert pair(difference=np.nan, undefined="few are followed").sentences == (
         "fine and coarse cannot be compared at 12: few are followed.",
     )
@@ -154,20 +166,20 @@ def test_a_contradiction_names_both_populations():
     assert found.verdict == "better"
     assert not found.encodes
     assert (
-        "Among individuals observed at least 12, coarse is significantly better than fine; for the 40 %"
-        in found.sentence
+        "Among individuals with C* >= 12, by the administrative score, coarse is significantly better than fine; among "
+        "those with C* < 12 (40 %), its projected Brier score is 1 times as high." in found.sentence
     )
     assert "encodes" not in found.sentence
     fine, coarse = found.fits
     coarse = replace(coarse, z=5.0, projected_score=0.48, projected_risk=0.9, projected_proportion=0.4)
     accused = pair(administrative=opposite, fits=(fine, coarse))
     assert accused.encodes == ("coarse",)
-    assert accused.sentences[0] == (
-        "Among individuals observed at least 12, coarse is significantly better than fine; for the 40 % observed for "
-        "less, its projected Brier score is 2.4 times as high: it probably encodes the entry date. Do not use it for "
-        "new individuals."
+    assert accused.sentences[0].endswith("its projected Brier score is 2.4 times as high.")
+    assert accused.sentences[1].startswith(
+        "coarse probably encodes the entry date: among individuals with C* < 12 its mean predicted risk is 0.90 "
+        "against a projected proportion of 0.40, among the others "
     )
-    assert "0.90 against 0.40 projected among the latter" in accused.sentences[1]
+    assert accused.sentences[1].endswith("Do not use it for new individuals.")
     winner = pair(fits=(replace(fine, z=5.0), coarse)).sentence
     assert "fine probably encodes the entry date" in winner
     assert "coarse probably encodes the entry date" in winner
@@ -215,3 +227,194 @@ def test_the_report_and_the_table_of_verdicts_say_the_same():
     assert "for individuals with C* ≥ t only" in verdicts["leaking", "administrative"]
     cards = {(card["model"], card["reference"]): card for card in answer["cards"]}
     assert "leaking probably encodes the entry date." in cards["leaking", "fine"]["notes"]
+
+
+def sample(n=400, *, first_end=1.0, last_end=20.0, dropout=0.0, seed=0):
+    """Return outcomes, and two models at 6 and 12; with `dropout` as the hazard of dropping out."""
+    rng = np.random.default_rng(seed)
+    x, end = rng.normal(size=n), rng.uniform(first_end, last_end, n)
+    rate, grid = 0.08 * np.exp(0.8 * x), np.array([6.0, 12.0])
+    event_time, left = rng.exponential(1 / rate), rng.exponential(1 / max(dropout, 1e-9), n)
+    time = np.minimum(np.minimum(event_time, end), left)
+    y = ss.Outcomes(time, time == event_time, end)
+    rates = {"a": rate, "b": 0.1 * np.exp(0.3 * x)}
+    return y, {name: ss.SurvivalCurves(np.exp(-one[:, None] * grid), grid) for name, one in rates.items()}, x
+
+
+@pytest.mark.filterwarnings("ignore::survscore.FewFollowedWarning", "ignore::survscore.UndefinedScoreWarning")
+def test_too_few_followed_is_a_verdict_and_a_report_is_made():
+    """At the only time; and at the second of two, where no mean is left and the first time is taken."""
+    y, models, _ = sample(60, last_end=14.0)
+    few = "fewer than 20 individuals are followed event-free"
+    alone = ss.compare(y, models, times=[12.0]).recommendation()
+    assert [verdict.verdict for verdict in alone.verdicts] == ["too few", "too few"]
+    assert alone.verdicts[0].sentence == f"b and a cannot be compared at 12: {few}."
+    assert not alone.certain
+    assert not ss.Recommendation(()).certain
+    both = ss.compare(y, models, times=[6.0, 12.0])
+    found = both.recommendation()
+    assert [verdict.sensitivity.first for verdict in found.verdicts] == [6.0, 6.0]
+    assert found.sentences.count(f"There is no projected Brier score at 12: {few}.") == 1
+    assert found.sentences[-1].startswith("Projected statuses come from few: at 6, 28 individuals were followed")
+    assert found.verdicts[0].sentence.endswith("intervals are reliable from 50 of each on.")
+    assert both.recommendation(time=6.0).verdicts[0].cautions == found.verdicts[0].cautions[1:]
+    for times, expected in (([12.0], alone), ([6.0, 12.0], found)):
+        for by in (None, np.arange(60) % 2):
+            summary = ss.report(y, models, times=times, metric="brier", n_curves=0, by=by).summary
+            answer = summary["answer"]["brier"]
+            assert answer["sentence"] == expected.headline
+            assert answer["recommendation"]["sentences"] == expected.sentences
+            assert answer["recommendation"]["trust"] == "with care"
+            assert len(summary["verdicts"]["sentence"]) == 4  # two models, two weightings
+    card = answer["cards"][0]
+    assert (card["model"], card["amount"][:6]) == ("b", f"{found.verdicts[0].sensitivity.difference:.4f}")
+
+
+def test_drop_outs_are_part_of_population_and_assumption():
+    y, models, _ = sample(dropout=0.03)
+    late = y.censoring_time < 12
+    dropped_out = ~late & ~y.event & (y.time < 12)
+    (verdict,) = ss.compare(y, models, times=[12.0], null=False).recommendation().verdicts
+    assert verdict.share_observed == pytest.approx(np.mean(~late))
+    assert verdict.share_dropped_out == pytest.approx(np.mean(dropped_out))
+    assert verdict.population == (
+        f"all individuals, including the {100 * np.mean(late):.0f} % who could be observed for less than 12 (C* < 12) "
+        f"and the {100 * np.mean(dropped_out):.0f} % with C* >= 12 who dropped out before 12"
+    )
+    assert verdict.assumption.startswith("those with hidden status have, from the end of their follow-up on, ")
+    y, models, _ = sample(first_end=13.0, dropout=0.03)
+    (verdict,) = ss.compare(y, models, times=[12.0], null=False).recommendation().verdicts
+    proportion = np.mean(~y.event & (y.time < 12))
+    assert verdict.population == f"all individuals, including the {100 * proportion:.0f} % who dropped out before 12"
+    assert "are assumed to have" in verdict.sentence
+    assert "The sign would change with" in verdict.sentence
+    assert verdict.sensitivity.plausible == (0.5, 2.0)
+    assert "no estimate for those who dropped out" in verdict.sensitivity.ratio_reason
+    y, models, _ = sample(first_end=13.0)
+    (verdict,) = ss.compare(y, models, times=[6.0, 12.0], null=False).recommendation().verdicts
+    assert (verdict.population, verdict.scope) == ("all individuals", "")
+    assert verdict.sensitivity.plausible == (1.0, 1.0)
+    assert "hidden" not in verdict.sentence
+
+
+def test_the_assumption_is_that_of_the_weighting():
+    y, models, x = sample()
+    expected = {
+        ss.Projected(reference="a"): "the hazards predicted by a",
+        ss.Projected(reference=models["a"]): "the hazards of the given reference curves",
+        ss.Projected(strata=x > 0): "the hazards of the individuals of the same stratum who were observed longer",
+        ss.Projected(strata=None): "the hazards of all individuals who were observed longer",
+        ss.Projected(strata="mean-ranks"): "individuals of similar mean rank by all models who were observed longer",
+        ss.Projected(
+            theta=2.0
+        ): "2 times the hazards of individuals of similar predicted risk who were observed longer",
+    }
+    for weighting, hazards in expected.items():
+        result = ss.compare(y, models, weighting=["administrative", weighting], times=[12.0], null=False)
+        (verdict,) = result.recommendation().verdicts
+        assert verdict.assumption.endswith(hazards)
+        assert f"{hazards}." in verdict.scope
+        assert weighting.explanation.endswith(f"{hazards}.")
+
+
+def test_a_sign_that_never_changes_is_told_in_multiples_of_the_assumed_hazard():
+    never = {"tipping_lower": 0.0, "tipping_upper": np.inf}
+    assert "The sign is the same for 1/32 to 32 times the assumed hazard" in pair(**never).sentence
+    assert "The sign is the same for 0.016 to 16 times the assumed hazard" in pair(theta=2.0, **never).sentence
+
+
+def test_models_with_the_same_predictions_have_the_same_score():
+    y, models, _ = sample()
+    same = ss.compare(y, {"a": models["a"], "copy": models["a"]}, times=[6.0, 12.0], null=False).recommendation()
+    assert same.verdicts[0].sentences == ("copy and a have the same projected Brier score on average over 6 to 12.",)
+    assert same.verdicts[0].would_change == "other predictions"
+    assert not same.certain
+
+
+def test_times_and_ranges_that_were_not_evaluated_are_refused():
+    y, models, _ = sample()
+    result = ss.compare(y, models, times=[6.0, 12.0], null=False)
+    with pytest.raises(ss.InputError, match=r"time must be one of the evaluation times \(6 and 12\), not 7.0"):
+        result.recommendation(time=7.0)
+    with pytest.raises(ss.InputError, match="lower and upper must satisfy"):
+        result.recommendation(1.0, 7.0)
+
+
+def leaking_study():
+    """Return outcomes, and a model that is good for those who could be followed, beside one without a covariate."""
+    y, models, _ = churn_study.study_without_fits(5)
+    gone = y.censoring_time[:, None] < churn_study.MONTHS
+    leaking = np.where(gone, 0.02, models["fine"].probabilities)
+    models["leaking"] = ss.SurvivalCurves(leaking, churn_study.MONTHS, monotone="keep")
+    del models["fine"]
+    return y, models
+
+
+def test_an_accusation_is_printed_once():
+    y, models = leaking_study()
+    result = ss.compare(y, {**models, "too": models["leaking"]}, reference="leaking", times=[12.0])
+    found = result.recommendation()
+    assert set(found.encodes) == {"leaking", "too"}
+    for name in found.encodes:
+        assert str(found).count(f"{name} probably encodes the entry date") == 1
+    assert "too and leaking have the same projected Brier score at 12." in str(found)
+
+
+SCOPE = "refer to individuals with C* >= t only"
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"weighting": "administrative"}, "compare with weighting 'projected' before using it for new individuals"),
+        ({"metric": "auc"}, "see the projected ones before using it for new individuals"),
+    ],
+)
+def test_a_leaking_model_is_named_where_there_is_no_recommendation(settings, advice):
+    """It is better among those with C* >= t, and the printed result says that this refers to them only."""
+    y, models = leaking_study()
+    result = ss.compare(y, models, reference="coarse", times=churn_study.MONTHS, **settings)
+    contrasts = result.contrasts
+    observed = contrasts[(contrasts["model"] == "leaking") & (contrasts["weighting"] == "administrative")]
+    assert "better" in set(observed["verdict"])
+    text = " ".join(str(result).split())
+    assert text.startswith("leaking falls by ")
+    assert "it encodes the censoring time" in text
+    assert SCOPE in text
+    assert advice in text
+    segmented = ss.compare(y, models, reference="coarse", times=[6.0, 12.0], by=np.arange(len(y)) % 2, **settings)
+    assert SCOPE in " ".join(str(segmented).split())
+    honest = ss.compare(y, {"coarse": models["coarse"]}, times=churn_study.MONTHS, **settings)
+    assert honest.leak_warnings == ()
+
+
+def test_a_score_table_names_leaking_models():
+    y, models = leaking_study()
+    table = ss.score_table(y, models, horizons=[12.0], metric=["brier", "auc"])
+    text = " ".join(str(table).split())
+    assert text.startswith("leaking falls by ")
+    assert SCOPE in text
+    assert "see the projected ones" in text
+    hidden = int(((y.time < 12) & ~y.event).sum())
+    assert f"{hidden} hidden" in text
+    assert "lost" not in text
+
+
+def test_the_parts_of_projected_scores_are_printed():
+    y, models, _ = sample()
+    result = ss.compare(y, models, times=[6.0, 12.0], null=False)
+    text = " ".join(str(result).split())
+    parts = result.parts.to_frame()
+    share = np.array([np.mean(y.censoring_time >= t) for t in (6.0, 12.0)])
+    rows = parts[parts["model"] == "a"]
+    means = [np.average(rows[name], weights=size) for name, size in (("observed", share), ("projected", 1 - share))]
+    assert f"mean over 6 to 12, observed (C* >= t, {100 * share.mean():.0f} %): a {means[0]:.4f}, b " in text
+    assert f"mean over 6 to 12, projected (C* < t, {100 * (1 - share).mean():.0f} %): a {means[1]:.4f}, b " in text
+    total = share.mean() * means[0] + (1 - share).mean() * means[1]
+    projected = result.integrated().scores.query("model == 'a' and weighting != 'administrative'")
+    assert total == pytest.approx(projected["score"].item(), rel=1e-12)
+    assert max(map(len, str(result).splitlines())) <= 80
+    mean = ss.brier_score(y, models["a"], weighting="projected", times=[6.0, 12.0]).integrated()
+    np.testing.assert_allclose(mean.parts, [share.mean(), *means])
+    shrunk = ss.compare(y, models, weighting=ss.Projected(strata="mean-ranks"), times=[12.0], null=False)
+    assert "differences are shrunk" in str(shrunk)

@@ -150,7 +150,7 @@ def test_one_model_and_one_time(capsys, tmp_path, study):
     usual = [files[0], files[1], "-w", "administrative", "-t", "8", "--by", "country"]
     code, out, _ = run(capsys, "compare", *usual)
     assert code == 0
-    assert "at one time" in out
+    assert "by country, at 8, " in out
     _, models, ids = mangling.study(3, 400)
     ss.io.write_predictions(tmp_path / "one.csv", {"net": models["net"]}, ids=ids)
     usual[1] = tmp_path / "one.csv"

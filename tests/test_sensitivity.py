@@ -137,7 +137,7 @@ def test_the_hazard_ratio_of_late_starters_is_the_literal_one(ties):
         assert found.observed[j] == observed
         assert found.expected[j] == pytest.approx(expected)
         if not late:
-            assert found.reasons[j] == "nobody has C* < t"
+            assert found.reasons[j] == "no individual has C* < t"
             assert np.isnan(ratio[j])
             continue
         half = 1.959964 * np.sqrt(1 / observed + variance / expected**2)

@@ -22,6 +22,7 @@ from survscore._validation import (
     shown,
     warn,
 )
+from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.dropout_test import dropout_test
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
@@ -123,7 +124,8 @@ def compare(
     -------
     Comparison
         Or, with `by`, a `SegmentedComparison`. Where individuals dropped out, a test of whether drop-out depends on
-        predicted risk or on :math:`C^*` is printed below it. There is a warning if the Brier score of a model is far
+        predicted risk or on :math:`C^*` is printed below it. Models that encode :math:`C^*` are named first, by the
+        recommendation or by the rule of `diagnose`. There is a warning if the Brier score of a model is far
         above that of Kaplan-Meier, and that of one minus its predictions is not: probabilities of the event were taken
         for survival.
 
@@ -156,6 +158,12 @@ def compare(
     total = found.total if isinstance(found, SegmentedComparison) else found
     if y.n_dropped_out:
         total = replace(total, dropout_test=dropout_test(y, as_models(models), total.times))
+        found = replace(found, total=total) if isinstance(found, SegmentedComparison) else total
+    if not total.has_recommendation or by is not None:  # which names these models, but is not printed by segment
+        weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
+        total = replace(
+            total, leak_warnings=leak_warnings(y, as_models(models), weightings, groups=groups, level=level)
+        )
         found = replace(found, total=total) if isinstance(found, SegmentedComparison) else total
     warn_about(total.scored)
     if isinstance(found, SegmentedComparison):

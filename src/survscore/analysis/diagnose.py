@@ -35,7 +35,7 @@ from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
-from survscore.weighting import IPCW, Weighting, as_weighting
+from survscore.weighting import IPCW, Administrative, Projected, Weighting, as_weighting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -411,6 +411,25 @@ def leaking_models(
             answers = _answers(suspects, windows, contrasts, groups_of, level)
             return [one for one in answers if one.verdict == "encodes C*"]
     return []
+
+
+def leak_warnings(
+    y: Outcomes,
+    models: Mapping[str, Any],
+    weightings: Iterable[Weighting],
+    *,
+    groups: ArrayLike | None = None,
+    level: float = 0.95,
+) -> tuple[str, ...]:
+    """Return a warning for each model that encodes C* (`leaking_models`): to whom its scores refer."""
+    leaking = leaking_models(y, models, groups=groups, level=level)
+    used = {type(weighting) for weighting in weightings} if leaking else set()
+    scope = ""
+    if Administrative in used:
+        scope = " Its administrative scores, and differences to other models, refer to individuals with C* >= t only: "
+        scope += "see the projected ones" if Projected in used else "compare with weighting 'projected'"
+        scope += " before using it for new individuals."
+    return tuple(f"{answer.warning}{scope}" for answer in leaking)
 
 
 def _falls(windows: Windows, curves: SurvivalCurves) -> bool:

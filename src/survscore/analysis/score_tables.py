@@ -17,6 +17,7 @@ from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore._version import __version__
 from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
 from survscore.analysis.compare import Request, Segments
+from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.distribution_calibration import distribution_calibration
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import ScoreArrays
@@ -103,7 +104,8 @@ def score_table(
     Returns
     -------
     ScoreTable
-        Prints as a table; `to_frame`, `to_html`, `to_latex`, `to_markdown`, `to_json`.
+        Prints as a table, models that encode :math:`C^*` first; `to_frame`, `to_html`, `to_latex`, `to_markdown`,
+        `to_json`.
 
     Notes
     -----
@@ -175,7 +177,8 @@ def score_table(
         "survscore": __version__,
         **({} if unit is None else {"unit": plural_word(unit)}),
     }
-    return ScoreTable(tuple(found), segments.by, level, len(y), y.n_dropped_out, settings)
+    leaking = leak_warnings(y, named, weightings, groups=codes, level=level)
+    return ScoreTable(tuple(found), segments.by, level, len(y), y.n_dropped_out, settings, leaking)
 
 
 def _asked_metrics(

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from survscore._validation import shown as printable
 from survscore.cli.tables import (
     bounds_cell,
@@ -24,10 +26,12 @@ if TYPE_CHECKING:
 
     from survscore.reports.comparing import Findings
     from survscore.results.comparison import Comparison
+    from survscore.results.long_tables import MeanOver
 
 MOST_TIMES = 8  # so many fit on a screen; of more, means are printed
 SHOWN = 4  # of more, beside means
 MEAN = "mean"
+PARTS = ("share_observed", "observed", "projected")
 Row = dict[str, Any]
 Cell = tuple[str, str]  # weighting, model
 
@@ -69,6 +73,9 @@ def score_tables(
             table.add_column("score", justify="right", no_wrap=True)
             if bounded:
                 table.add_column("bounds", justify="right", no_wrap=True)
+            split = "observed" in part and bool(part["observed"].notna().any())
+            for name in ("observed (C* >= t)", "projected (C* < t)") if split else ():
+                table.add_column(name, justify="right")
             for block in blocks:
                 for k, model in enumerate(models):
                     row = block.scores.get((weighting, model))
@@ -76,6 +83,7 @@ def score_tables(
                         continue
                     cells = [*_label(block, k, blocks), model, with_limits(row["score"], row["lower"], row["upper"])]
                     cells += [bounds_cell("{:.4f}", row)] if bounded else []
+                    cells += part_cells(row) if split else []
                     table.add_row(*(plain_text(cell) for cell in cells))
             printed.append(table)
     if "bound_lower" in by_time:
@@ -83,6 +91,15 @@ def score_tables(
         printed.append(Text(f"Whatever happened to the {n_dropped_out:,} of {n:,} who dropped out, scores lie within "
                             "their bounds.\n"))  # fmt: skip
     return printed + ([] if every else [about_times(len(times), "scores")])
+
+
+def part_cells(row: Row) -> list[str]:
+    """Return the parts of a projected score, each with its proportion of the individuals."""
+    share, *scores = (row[name] for name in PARTS)
+    return [
+        "-" if missing(score) else f"{score:.4f} ({100 * proportion:.0f} %)"
+        for score, proportion in zip(scores, (share, 1 - share), strict=True)
+    ]
 
 
 def comparison_tables(findings: Findings, *, unit: str | None = None, advice: Sequence[str] = ()) -> list[Any]:
@@ -114,7 +131,8 @@ def comparison_tables(findings: Findings, *, unit: str | None = None, advice: Se
             told = (printable(sentence, most=4000) for sentence in concluded.sentences)
             printed.append(Text.assemble(("Recommendation: ", "bold"), "\n".join(told), "\n"))
         tables = [None if table is None else table[table["metric"] == metric] for table in (*by_time, *of_means)]
-        printed += difference_tables(compared, metric, blocks_of(*tables), unit, _over(tables[2], unit))
+        mean = None if findings.means is None else findings.means.over[metric]
+        printed += difference_tables(compared, metric, blocks_of(*tables), unit, _over(tables[2], unit), mean)
         about_lost = [
             printable(f"{row['model']}, {row['weighting']}: {findings.bounds_sentence(row)}", most=1000)
             for row in records(judged[judged["metric"] == metric])
@@ -137,7 +155,12 @@ def advised(sentences: Sequence[str]) -> list[Any]:
 
 
 def difference_tables(
-    compared: Comparison, metric: str, blocks: Sequence[Block], unit: str | None, over: str = ""
+    compared: Comparison,
+    metric: str,
+    blocks: Sequence[Block],
+    unit: str | None,
+    over: str = "",
+    mean: MeanOver | None = None,
 ) -> list[Any]:
     """Return a heading, and for each weighting a table of scores and differences to the reference."""
     (scored, *_) = [one for one in compared.scored if one.metric == metric]
@@ -173,8 +196,22 @@ def difference_tables(
                     cells = [with_interval, *ratio, *rest]
                 named = [plain_text(cell) for cell in (*_label(block, k, blocks), model, score_cell(row["score"]))]
                 table.add_row(*named, *cells)
-        printed.append(table)
+        printed += [table, *_parts_of(compared, metric, weighting, mean)]
     return printed
+
+
+def _parts_of(compared: Comparison, metric: str, weighting: str, mean: MeanOver | None) -> list[Any]:
+    """Return the parts of projected scores in words: of the mean over time, or at the one time."""
+    from rich.text import Text
+
+    from survscore.results.parts import part_notes
+
+    place = compared.usable_place(metric)
+    when = f"at {compared.times[place]:g}" if mean is None else MEAN
+    weights = np.eye(compared.times.size)[place] if mean is None else mean[0]
+    scored = next(one for one in compared.scored if (one.metric, one.weighting) == (metric, weighting))
+    lines = part_notes(scored, compared.models, when, weights)
+    return [Text("\n".join(printable(line, most=1000) for line in lines) + "\n")] if lines else []
 
 
 def blocks_of(

@@ -340,14 +340,15 @@ def read(
 
 def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
     """Return what to say after all tables: which of several weightings to use, and which models encode C*."""
-    from survscore.analysis.diagnose import leaking_models
+    from survscore.analysis.diagnose import leak_warnings
     from survscore.reports.recommendation import recommended_weighting
 
     y = study.outcomes
-    told = [one.warning for one in leaking_models(y, study.models, groups=study.groups, level=arguments["level"])]
+    sentences = leak_warnings(y, study.models, weightings, groups=study.groups, level=arguments["level"])
     if len(weightings) > 1:
-        told.append(recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out).sentence)
-    return told
+        recommended = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+        return [*sentences, recommended.sentence]
+    return list(sentences)
 
 
 def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
@@ -451,20 +452,24 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
     """Return the mean scores, and the scores by time, of all models."""
     import pandas as pd
 
-    from survscore.reports.comparing import WHOLE
+    from survscore.cli.horizons import PARTS
+    from survscore.reports.comparing import means_of
 
     means, tables = [], []
     for name, curves in scores.items():
         for curve in curves:
             table = curve.to_frame()
             table.insert(2, "model", name)
+            if curve.parts is not None:
+                table = table.assign(**{column: curve.parts.to_frame()[column] for column in PARTS})
             tables.append(table)
-            if curve.times.size > 1 or time_range != WHOLE:
-                mean = curve.integrated(*time_range, nan="stop")
+            mean = means_of(curve, time_range)
+            if mean is not None:
                 row = {"metric": mean.metric, "weighting": mean.weighting, "model": name, "score": mean.value}
                 row |= {"se": mean.se, "lower": mean.lower, "upper": mean.upper}
                 if mean.bounds is not None:
                     row |= {"bound_lower": mean.bounds[0], "bound_upper": mean.bounds[1]}
+                row |= dict(zip(PARTS, mean.parts, strict=True)) if mean.parts is not None else {}
                 means.append({**row, "from": mean.range[0], "to": mean.range[1]})
     return pd.DataFrame(means), pd.concat(tables, ignore_index=True)
 

@@ -82,7 +82,7 @@ def segment_score_tables(findings: SegmentFindings) -> list[Any]:
 
 def _heading(findings: SegmentFindings, metric: str, better: str) -> Any:
     total = findings.segmented.total
-    over = "at one time"
+    over = f"at {total.times[total.usable_place(metric)]:g}"
     if findings.means is not None:
         first, last = findings.means.over[metric][1]
         over = f"mean over {first:g} to {last:g}"

@@ -71,7 +71,7 @@ class ScoreArrays:
     parts: PartArrays | None = None
     #: The smallest and the largest possible score.
     possible: PossibleRange = ANY_VALUE
-    #: Projected scores for other hazards of those not yet followed, where they were asked for.
+    #: Projected scores for other hazards of those with hidden status, where they were asked for.
     by_theta: ThetaScores | None = None
     #: What interpolation may have changed, where models are read on different grids.
     interpolation: InterpolationEffect | None = None

@@ -18,7 +18,7 @@ from survscore.engine.prepared import MetricResult, PartArrays, WeightedSums, av
 from survscore.engine.second_moments import ScoredLoss, second_moments
 from survscore.engine.sensitivity import theta_scores
 from survscore.engine.sums import ModelWeights, weight_sums
-from survscore.inference.units import Units
+from survscore.inference.units import Units, n_eligible
 from survscore.metrics import Loss
 from survscore.weighting import Projected
 from survscore.weighting.interval_weights import IntervalWeights, WeightSums
@@ -46,7 +46,7 @@ class LossRunner:
         support = weighted.support(undefined.where)
         found = MetricResult(scored.scores, moments, None, support, undefined.where, dict(undefined.reasons))
         if isinstance(weighted.weighting, Projected) and plan.by_theta:
-            found = replace(found, by_theta=theta_scores(plan, scored, weighted.weighting.theta))
+            found = replace(found, by_theta=theta_scores(plan, scored, weighted.weighting))
         if weighted.first.observed_index is not None:
             return replace(found, parts=self._parts(k, weighted, scored))
         return replace(found, bounds=self._bounds(k, weighted, scored, averages))
@@ -70,14 +70,19 @@ class LossRunner:
     def _parts(self, k: int, weighted: WeightedSums, scored: ScoredLoss) -> PartArrays:
         """Return scores of those who could be followed to t, and of the others; their sums are the two buckets."""
         index, sums = self.plan.index, weighted.losses[:, :, k].sum(axis=0)  # (models, 2, times)
-        observed = weight_sums(weighted.weights.each[-1].observed(), index).weights
+        weights_of, m = weighted.weights.each[-1], index.times.size
+        followed = weights_of.observed()
+        observed = weight_sums(followed, index).weights
         defined = ~np.isnan(scored.scores)
         found = []
         for place, weights in enumerate((observed, weighted.weight_sums.weights - observed)):
             losses = _with_constants(scored.loss, sums[:, place], weights, scored.constants, index.times)
             n = np.rint(weights.sum(axis=0))
             found.append(np.where(defined & (n > 0), losses / np.maximum(n, 1.0), np.nan))
-        return PartArrays(observed.sum(axis=0) / weighted.n_population, *found)
+        # with C* >= t, and as far as their status is known
+        end = followed.population_index
+        n_early, n_known = (n_eligible(some, m) for some in (end, arrays.minimum(weights_of.follow_up_index, end)))
+        return PartArrays(n_early / weighted.n_population, (n_early - n_known) / weighted.n_population, *found)
 
 
 def score_loss(plan: Plan, k: int, weighted: WeightedSums) -> ScoredLoss:

@@ -73,7 +73,7 @@ class Plan:
     #: Whether variances are needed at each time, of means over time, or both. Those of means of a pooled metric take
     #: memory for everybody.
     variances: Variances = "both"
-    #: Whether projected scores are computed for other hazards of those not yet followed, too.
+    #: Whether projected scores are computed for other hazards of those with hidden status, too.
     by_theta: bool = False
 
     @classmethod

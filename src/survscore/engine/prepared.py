@@ -262,11 +262,28 @@ def undefined_times(
 class PartArrays:
     """A projected score in two parts: share x observed + (1 - share) x projected."""
 
-    #: Of the individuals, which could be followed to t. Shape (times,).
+    #: The proportion of the individuals who could be followed to t, and of those among them who dropped out before t.
+    #: Shape (times,).
     share: Values
-    #: The score of these, and of the others; NaN of nobody. Shape (models, times).
+    dropped_out: Values
+    #: The score of those who could be followed, and of the others; NaN without individuals. Shape (models, times).
     observed: Values
     projected: Values
+
+    def mean(self, of_parts: Values, weights: Values) -> Values:
+        """Return means over time of a quantity of either part, (models, 2, times): (models, 2).
+
+        Each time counts by its weight and the proportion that belongs to the part. With the same means of the
+        proportions, the parts of the mean score add up to it.
+        """
+        sizes = np.stack((self.share, 1.0 - self.share)) * weights
+        with np.errstate(invalid="ignore", divide="ignore"):  # NaN of a part without individuals
+            return np.asarray(np.where(sizes > 0, of_parts * sizes, 0.0).sum(axis=-1) / sizes.sum(axis=-1))
+
+    @property
+    def scores(self) -> Values:
+        """The scores of both parts, (models, 2, times)."""
+        return np.stack((self.observed, self.projected), axis=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Projected scores for other hazards of those not yet followed: sums over the hidden at several powers of the curve.
+"""Projected scores for other hazards of those with hidden status: sums over the hidden at several powers of the curve.
 
 Hidden in stratum k, an individual is event-free with probability m^theta, m = S_k(t) / S_k(c_i): a factor of the time
 and one of the individual. So the sums over the hidden, at all times and powers, are one product of matrices by stratum.
@@ -22,6 +22,7 @@ from survscore.engine.second_moments import ScoredLoss
 from survscore.engine.sums import ModelWeights, loss_cells, weight_sums
 from survscore.inference.units import n_eligible
 from survscore.metrics import Loss
+from survscore.weighting import Projected
 from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
 
 Array = Any  # a NumPy array, or a torch tensor
@@ -37,8 +38,9 @@ THETAS: Values = np.asarray(MOST_THETA ** np.round(-np.cos(np.pi * np.arange(N_N
 class ThetaScores:
     """Projected scores by theta, and whom predictions fit: those with C* >= t, or those with C* < t."""
 
-    #: That of the weighting.
+    #: That of the weighting, and the hazards that it assumes, in words.
     theta: float
+    hazards: str
     #: At `THETAS`. Shape (models, times, thetas).
     scores: Values
     #: Mean predicted survival of those with C* >= t, and of those with C* < t; NaN of nobody. Shape (models, 2, times).
@@ -68,9 +70,9 @@ class _HiddenSums:
 LARGEST_LOG = 700.0  # of a number: the power of the curve that it is multiplied by is as small
 
 
-def theta_scores(plan: Plan, scored: ScoredLoss, theta: float) -> ThetaScores | None:
+def theta_scores(plan: Plan, scored: ScoredLoss, weighting: Projected) -> ThetaScores | None:
     """Return the scores of one loss at all powers of the reference; None where the weighting has it to the power 0."""
-    weights, index, models = scored.weights, plan.index, plan.read_models
+    weights, index, models, theta = scored.weights, plan.index, plan.read_models, weighting.theta
     if not theta:
         return None
     m, n, powers = index.times.size, models.n, np.append(THETAS, theta) / theta
@@ -91,7 +93,7 @@ def theta_scores(plan: Plan, scored: ScoredLoss, theta: float) -> ThetaScores | 
     sums = [total.predicted, np.array([_event_free(weights[a], index) for a in range(len(change))])]
     with np.errstate(invalid="ignore", divide="ignore"):
         predicted, event_free = (np.where(sizes > 0, one / sizes, np.nan) for one in sums)
-    return ThetaScores(theta, scored.scores[..., None] + change, predicted, event_free)
+    return ThetaScores(theta, weighting.hazards, scored.scores[..., None] + change, predicted, event_free)
 
 
 def _sums(

@@ -12,6 +12,7 @@ from survscore.inference.intervals import student_quantile
 from survscore.outcomes import Outcomes
 
 Vector = NDArray[np.float64]
+NO_LATE_STARTERS = "no individual has C* < t"
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +99,7 @@ def _numbers(early: Vector, events: Vector, late: Vector, observed: float) -> tu
 
 def _reason(n_late: int, observed: float, expected: float) -> str:
     if not n_late:
-        return "nobody has C* < t"
+        return NO_LATE_STARTERS
     if not expected:
         return "those with C* >= t have no event while others are at risk"
     return "" if observed else "those with C* < t have no event"

@@ -71,16 +71,17 @@ class Support:
         events, event_free = mean(self.n_events), mean(self.n_event_free)
         return Support(counted, effective, events, event_free, Units(*units), self.grouped, self.projected)
 
-    def few_followed(self) -> list[str]:
-        """Return that projected statuses come from few, if so: at the last time with a score, where most are hidden."""
+    def few_followed(self, place: int | None = None, when: str = "at the last time with a score") -> list[str]:
+        """Return a caution if projected statuses come from few: at a place, by default the last time with a score."""
         scored = np.flatnonzero(~np.isnan(self.n_effective))
-        if not (self.projected and scored.size and self.n_rarer[scored[-1]] < FEW_FOR_PROJECTION):
+        last = place if place is not None or not scored.size else int(scored[-1])
+        if last is None or not (self.projected and self.n_rarer[last] < FEW_FOR_PROJECTION):
             return []
-        followed, events = int(self.n_event_free[scored[-1]]), int(self.n_events[scored[-1]])
+        followed, events = int(self.n_event_free[last]), int(self.n_events[last])
         return [
-            f"projected statuses come from few: at the last time with a score {plural(followed, 'individual')} "
-            f"{'was' if followed == 1 else 'were'} followed event-free, and {plural(events, 'event')} seen; intervals "
-            f"are reliable from {FEW_FOR_PROJECTION} of each on"
+            f"projected statuses come from few: {when} {plural(followed, 'individual')} "
+            f"{'was' if followed == 1 else 'were'} followed event-free, and {plural(events, 'event')} observed; "
+            f"intervals are reliable from {FEW_FOR_PROJECTION} of each on"
         ]
 
     def cautions(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Differences of projected scores over the hazard of those not yet followed."""
+"""Differences of projected scores over the hazard of those with hidden status."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class SensitivityDisplay(Display):
             ratio = "" if np.isnan(first.hazard_ratio) else "; shaded: estimated for late starters, with interval"
             about = f"difference in {metric_label(first.metric)} to {printable(first.reference, 30)}"
             style.say(
-                on.ax, x=f"theta: hazard of those not yet followed, as a multiple{ratio}", y=about,
+                on.ax, x=f"theta: hazard of those with hidden status, as a multiple{ratio}", y=about,
                 title=f"{when_text(first)}; {first.weighting}",
             )  # fmt: skip
             name_lines(on.ax, lines)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from survscore._validation import several
 from survscore.engine.averaging import Range
 from survscore.engine.evaluation import ScoreArrays
 from survscore.metrics import metric_label, sides
@@ -22,7 +23,6 @@ from survscore.reports.verdicts import (
     number,
     outside_bounds,
     p_value,
-    several,
     share,
     sign_holds,
     significance,
@@ -68,8 +68,9 @@ class Answers:
         }
 
     def score(self, metric: str, model: str) -> float:
-        """Return the mean score of a model, or that at the one time."""
-        return float(self.estimates[metric].scores[self.findings.comparison.models.index(model), 0])
+        """Return the mean score of a model, or that at one time."""
+        place = self.findings.places[metric]
+        return float(self.estimates[metric].scores[self.findings.comparison.models.index(model), place])
 
     def contrast(self, metric: str, model: str, reference: str) -> dict[str, Any]:
         """Return the difference of two models, with interval, p-value, verdict, and bounds where some dropped out."""
@@ -77,7 +78,8 @@ class Answers:
         a, b = compared.models.index(model), compared.models.index(reference)
         columns = {**seen.difference(a, b), **seen.bounds(a, b)}
         columns["difference"] = columns.pop("estimate")
-        values = {name: plain(np.asarray(column).reshape(-1)[0]) for name, column in columns.items()}
+        place = self.findings.places[metric]
+        values = {name: plain(np.asarray(column).reshape(-1)[place]) for name, column in columns.items()}
         return {"metric": metric, "model": model, "reference": reference, **values}
 
     def models(self, metric: str) -> list[str]:
@@ -166,13 +168,14 @@ class Answers:
         if metric not in self.findings.recommendations or card["verdict"] not in RELATIONS:
             return card
         compared = self.findings.comparison.against(card["reference"])
-        found = compared.recommendation(*self.findings.time_range, metric=metric).verdicts
-        one = next(one for one in found if one.sensitivity.model == card["model"])
-        if one.verdict == "depends":
-            relation = "is better or worse, depending on those not yet followed, than"
-            notes = [f"The sign would change with {one.would_change}.", *card["notes"]]
+        verdicts = compared.recommendation(*self.findings.time_range, metric=metric).verdicts
+        verdict = next(verdict for verdict in verdicts if verdict.sensitivity.model == card["model"])
+        if verdict.verdict == "depends":
+            relation = "is better or worse, depending on the individuals with hidden status, than"
+            notes = [f"The sign would change with {verdict.would_change}.", *card["notes"]]
             card = card | {"verdict": "undecided", "relation": relation, "notes": notes}
-        return card | {"notes": [*card["notes"], *(f"{name} probably encodes the entry date." for name in one.encodes)]}
+        encoding = [f"{name} probably encodes the entry date." for name in verdict.encodes]
+        return card | {"notes": [*card["notes"], *encoding]}
 
     def _card(self, row: Row) -> dict[str, Any]:
         compared, one = self.findings.comparison, self.scored[row["metric"]]
@@ -265,8 +268,8 @@ def recommendation(
         ``trust``, ``heading`` and ``sentences``.
     """
     if concluded is not None:
-        encode = dict.fromkeys(name for one in concluded.verdicts for name in one.encodes)
-        heading = f"do not use {several(list(encode))} for new individuals" if encode else "interpret with care"
+        encoding = concluded.encodes
+        heading = f"do not use {several(list(encoding))} for new individuals" if encoding else "interpret with care"
         trust: Trust = "yes" if concluded.certain else "with care"
         return _told(trust, "rely on this" if concluded.certain else heading, [*concluded.sentences, *contradictions])
     if caution is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from survscore._utils.units import plural_word
-from survscore._validation import InputError
+from survscore._validation import InputError, several
 from survscore.analysis.backtest_results import Backtest
 from survscore.reports.comparing import as_table, records
-from survscore.reports.verdicts import several, short
+from survscore.reports.verdicts import short
 from survscore.results.printing import short_names
 
 

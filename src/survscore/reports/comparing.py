@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._validation import plural
+from survscore._validation import InputError, plural
 from survscore.engine.averaging import Range
 from survscore.engine.inputs import about_interpolation
 from survscore.inference.support import FEW_FOR_DIFFERENCE
@@ -30,7 +31,7 @@ WHOLE: Range = (None, None)
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """A comparison, and its means over a range of time; None, where there is one time only.
+    """A comparison, and its means over a range of time; None with one time only, or where too few times have scores.
 
     Attributes
     ----------
@@ -48,10 +49,14 @@ class Findings:
 
     @classmethod
     def of(cls, comparison: Comparison, time_range: Range = WHOLE) -> Findings:
-        """Take the means over the range, as far as there are scores."""
-        if comparison.times.size == 1 and time_range == WHOLE:
-            return cls(comparison, None)
-        return cls(comparison, comparison.integrated(*time_range, nan="stop"), time_range)
+        """Take the means over the range, as far as there are scores; single times, where none was asked for."""
+        return cls(comparison, means_of(comparison, time_range), time_range)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """By metric, which row conclusions go by: the only one of means, or that of a time."""
+        compared = self.comparison
+        return {name: compared.usable_place(name) if self.means is None else 0 for name in compared.metrics}
 
     @cached_property
     def recommendations(self) -> dict[str, Recommendation]:
@@ -65,7 +70,7 @@ class Findings:
     @cached_property
     def projected(self) -> str | None:
         """The projected weighting that conclusions are based on, in words; None where there is none."""
-        some = [one for found in self.recommendations.values() for one in found.verdicts]
+        some = [verdict for concluded in self.recommendations.values() for verdict in concluded.verdicts]
         return some[0].sensitivity.weighting if some else None
 
     @property
@@ -101,17 +106,19 @@ class Findings:
 
     @cached_property
     def judged(self) -> pd.DataFrame:
-        """What verdicts go by: the contrasts of the means, or those at the one time, each with its sentence."""
+        """What verdicts go by: the contrasts of the means, or those at one time, each with its sentence."""
         of_means = None if self.means is None else self.means.contrasts
         contrasts = self.comparison.contrasts if of_means is None else of_means
+        if of_means is None:
+            contrasts = at_one_time(contrasts, self.comparison)
         # one model alone has no contrasts of means, and by time an empty table
         return contrasts.assign(sentence=[self._sentence(row) for row in records(contrasts)])
 
     def _sentence(self, row: dict[str, Any]) -> str:
         concluded = self.recommendations.get(row["metric"])
-        for one in () if concluded is None else concluded.verdicts:
-            if (one.sensitivity.model, one.sensitivity.weighting) == (row["model"], row["weighting"]):
-                return one.sentence
+        for verdict in () if concluded is None else concluded.verdicts:
+            if (verdict.sensitivity.model, verdict.sensitivity.weighting) == (row["model"], row["weighting"]):
+                return verdict.sentence
         about_bounds = self.bounds_sentence(row)
         observed = concluded is not None and is_administrative(row["weighting"])
         whose = " for individuals with C* ≥ t only" if observed else ""
@@ -188,6 +195,23 @@ class Findings:
             f"At {few.size} of {plural(times.size, 'time')}, fewer than {FEW_FOR_DIFFERENCE} individuals with event, "
             "or without, are counted, or groups are too few: intervals of differences are not reliable there."
         ]
+
+
+def means_of(result: Any, time_range: Range) -> Any:
+    """Return the means of a comparison over a range of time; None where none was asked for and none can be made."""
+    if time_range == WHOLE:
+        with suppress(InputError):  # one time, or too few with a score
+            return result.integrated(nan="stop")
+        return None
+    return result.integrated(*time_range, nan="stop")
+
+
+def at_one_time(table: pd.DataFrame, compared: Comparison) -> pd.DataFrame:
+    """Return the rows of the one time that conclusions go by where there is no mean, by metric."""
+    if table.empty:  # one model alone
+        return table
+    times = {name: compared.times[compared.usable_place(name)] for name in compared.metrics}
+    return table[table["time"] == table["metric"].map(times)].reset_index(drop=True)
 
 
 def _about(metrics: Sequence[str], sentence: str) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from survscore._validation import plural
+from survscore._validation import plural, several
 from survscore.engine.inputs import Null
 from survscore.outcomes import Outcomes
-from survscore.reports.verdicts import several, share, short
+from survscore.reports.verdicts import share, short
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
 
 REFERENCES = {

@@ -10,7 +10,7 @@ from survscore._validation import InputError, plural
 from survscore.engine.averaging import Range
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.reports import verdicts
-from survscore.reports.comparing import WHOLE, as_table, by_name, records
+from survscore.reports.comparing import WHOLE, as_table, at_one_time, by_name, means_of, records
 from survscore.results.long_tables import ALL
 from survscore.results.segments import IntegratedSegments, SegmentedComparison
 
@@ -30,9 +30,7 @@ class SegmentFindings:
     @classmethod
     def of(cls, segmented: SegmentedComparison, time_range: Range = WHOLE) -> SegmentFindings:
         """Take the means over the range, as far as the total has scores."""
-        if segmented.total.times.size == 1 and time_range == WHOLE:
-            return cls(segmented, None)
-        return cls(segmented, segmented.integrated(*time_range, nan="stop"))
+        return cls(segmented, means_of(segmented, time_range))
 
     @property
     def by(self) -> list[str]:
@@ -47,14 +45,17 @@ class SegmentFindings:
     @cached_property
     def judged(self) -> pd.DataFrame:
         """What verdicts go by: the contrasts of the means, or those at the one time, with n and n_events."""
-        table = None if self.means is None else self.means.contrasts
-        return self._counted(self.segmented.contrasts if table is None else table)
+        return self._counted(self._one_row("contrasts"))
 
     @cached_property
     def scored(self) -> pd.DataFrame:
         """The mean scores, or those at the one time, with n and n_events."""
-        table = self.segmented.scores if self.means is None else self.means.scores
-        return self._counted(table.drop(columns=["n_events"], errors="ignore"))
+        return self._counted(self._one_row("scores").drop(columns=["n_events"], errors="ignore"))
+
+    def _one_row(self, name: str) -> pd.DataFrame:
+        """Return a table of the means, or where there are none, or no differences, of the one time."""
+        table = None if self.means is None else getattr(self.means, name)
+        return at_one_time(getattr(self.segmented, name), self.segmented.total) if table is None else table
 
     def _counted(self, table: pd.DataFrame) -> pd.DataFrame:
         return table.merge(self.counts[[*self.by, "n", "n_events"]], on=self.by, how="left")
@@ -67,6 +68,8 @@ class SegmentFindings:
             table = found.heterogeneity()
         except InputError:  # groups that span segments, which `notes` tells
             return None
+        if self.means is None:
+            table = at_one_time(table, self.segmented.total)
         return table if len(table) else None
 
     def frames(self) -> dict[str, pd.DataFrame]:

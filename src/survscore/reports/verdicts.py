@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from survscore._validation import several
 from survscore.metrics import metric_label
 
 Row = Mapping[str, Any]
@@ -78,11 +79,6 @@ def verdict_sentence(row: Row, level: float, population: str = "") -> str:
     if row.get("reliable", True):
         return sentence
     return f"{sentence} There are too few events, individuals without event, or groups for a reliable interval."
-
-
-def several(names: Sequence[str]) -> str:
-    """Return names in one phrase."""
-    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
 
 
 def leak_sentence(row: Row) -> str:

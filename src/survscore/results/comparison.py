@@ -21,7 +21,7 @@ from survscore.results.estimates import Estimates, defined_models, has_skill
 from survscore.results.long_tables import LongTable, MeanOver, Tabulated, stacked
 from survscore.results.parts import ScoreParts
 from survscore.results.recommendation import Recommendation, recommend, scored_by_both
-from survscore.results.sensitivity import Sensitivity
+from survscore.results.sensitivity import Sensitivity, times_text
 from survscore.results.tables import Tables
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ class Comparison(Tabulated):
         Whether drop-out depends on predicted risk or on C*, where individuals dropped out and `compare` looked at it.
     late_starters : LateStarters or None
         The hazard of those with C* < t, as a multiple of that of the others, where statuses are projected.
+    leak_warnings : tuple of str
+        Which models encode C*, and to whom their scores refer, as far as no recommendation says so.
     """
 
     models: tuple[str, ...]
@@ -69,6 +71,7 @@ class Comparison(Tabulated):
     scored: tuple[ScoreArrays, ...]
     dropout_test: DropoutTest | None = None
     late_starters: LateStarters | None = None
+    leak_warnings: tuple[str, ...] = ()
 
     def against(self, reference: str) -> Comparison:
         """Return the same comparison with another model as reference; nothing is computed anew."""
@@ -91,7 +94,7 @@ class Comparison(Tabulated):
         return ScoreParts.of(self.models, self.times, self.scored)
 
     def sensitivity(self, lower: float | None = None, upper: float | None = None) -> Sensitivity:
-        """Return for which hazards of those not yet followed the sign of each projected difference holds.
+        """Return for which hazards of those with hidden status the sign of each projected difference holds.
 
         Also the estimated hazard of late starters, as a multiple of that of the others at the same ages. It has
         ``to_frame()``, and ``plot()``, which draws the differences over that multiple. Its means over time are from
@@ -103,10 +106,25 @@ class Comparison(Tabulated):
                 "0: compare(..., weighting='projected')"
             )
         over: dict[str, MeanOver] = {}
-        if self.times.size > 1:
-            with suppress(InputError):  # nothing is left to average
-                over = self.means_over(lower, upper, nan="stop")
+        if (lower, upper) != (None, None):
+            over = self.means_over(lower, upper, nan="stop")
+        elif self.times.size > 1:
+            with suppress(InputError):  # nothing is left to average: single times are
+                over = self.means_over(nan="stop")
         return Sensitivity(self, over)
+
+    def place(self, time: float) -> int:
+        """Return which of the evaluation times this is; raise unless it is one that all models predict."""
+        times = self.times[: self.scored[0].scores.shape[1]]
+        if not (times == time).any():
+            raise InputError(f"time must be one of the evaluation times ({times_text(times)}), not {time!r}")
+        return int(np.flatnonzero(times == time)[0])
+
+    def usable_place(self, metric: str) -> int:
+        """Return the last time with a score of each model under each weighting, where there is no mean; 0 without."""
+        scores = [defined_models(one) for one in self.scored if one.metric == metric]
+        usable = np.flatnonzero(~np.isnan(np.concatenate(scores)).any(axis=0))
+        return int(usable[-1]) if usable.size else 0
 
     def recommendation(
         self,
@@ -119,10 +137,10 @@ class Comparison(Tabulated):
         """Return which of each two models to use, for whom and under which assumption, from two weightings.
 
         It needs administrative and projected scores. A model is better where the interval of the projected difference
-        excludes zero, and its sign is the same for all hazards of those not yet followed that are plausible: from the
-        assumed to the estimated one of late starters, with its interval (`Sensitivity`). Where the administrative
-        score prefers the other model, both populations are named; and where that one's predictions fit late starters
-        far worse than others, it probably encodes the entry date.
+        excludes zero, and its sign is the same for all plausible hazards of those with hidden status: from the assumed
+        to the estimated one of late starters, with its interval (`Sensitivity`). Where the administrative score prefers
+        the other model, both populations are named; and a model whose predictions fit late starters far worse than the
+        others probably encodes the entry date.
 
         Parameters
         ----------
@@ -131,7 +149,8 @@ class Comparison(Tabulated):
         metric : str, optional
             A loss; by default the first.
         time : float, optional
-            One of the evaluation times, in place of the mean over all.
+            One of the evaluation times, in place of the mean over all. Where there is no mean, the last time with a
+            projected score is taken.
 
         Returns
         -------
@@ -152,14 +171,13 @@ class Comparison(Tabulated):
         >>> result = ss.compare(y, models, weighting=["administrative", "projected"], times=[12], null=False)
         >>> for sentence in result.recommendation().verdicts[0].sentences:
         ...     print(sentence)
-        Among individuals observed at least 12, leaking is as good as or better than truth; for the 54 % observed
-        for less, its projected Brier score is 1.7 times as high: it probably encodes the entry date. Do not use it
-        for new individuals.
-        Mean predicted risk of leaking: 0.60 against 0.60 observed among the former, 0.90 against 0.63 projected
-        among the latter.
-        truth is significantly better than leaking at 12 for all individuals: its projected Brier score is lower by
-        0.067 (95 % interval 0.046 to 0.088, p < 0.001). The sign would change with more than 3.1 times the assumed
-        hazard of those not yet followed.
+        Among individuals with C* >= 12, by the administrative score, leaking is not significantly different from
+        truth; among those with C* < 12 (54 %), its projected Brier score is 1.7 times as high.
+        leaking probably encodes the entry date: among individuals with C* < 12 its mean predicted risk is 0.90
+        against a projected proportion of 0.63, among the others 0.60 against 0.60. Do not use it for new individuals.
+        truth is significantly better than leaking at 12: its projected Brier score is lower by 0.067 (95 % interval
+        0.046 to 0.088, p < 0.001). The sign would change with more than 3.1 times the assumed hazard of those with
+        hidden status.
         """
         return recommend(self, lower, upper, metric=metric, time=time)
 
@@ -238,7 +256,7 @@ class Comparison(Tabulated):
         r, rows = self.models.index(self.reference), []
         for metric in self.metrics:
             for a, name in enumerate(self.models):
-                scores = [one.scores for one in self.scored if one.metric == metric]
+                scores = [defined_models(one) for one in self.scored if one.metric == metric]
                 differences = np.array([of_weighting[a] - of_weighting[r] for of_weighting in scores])
                 differ = (differences < 0).any(axis=0) & (differences > 0).any(axis=0)  # NaN is neither
                 for j in np.flatnonzero(differ):

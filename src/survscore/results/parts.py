@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -19,6 +20,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_TIMES = 4
+LEGEND = "observed: C* >= t; projected: C* < t"
+
+
+def part_notes(scored: ScoreArrays, models: Sequence[str], when: str, weights: NDArray[np.float64]) -> list[str]:
+    """Return a line for each of the two parts of scores, with their proportions; none where all have C* >= t.
+
+    `weights` are those of the times in a mean, or 1 at one time.
+    """
+    parts = scored.parts
+    if parts is None:
+        return []
+    weights = weights[: parts.share.size]
+    share, means = float(parts.share @ weights), parts.mean(parts.scores, weights)
+    lines = []
+    for place, (name, proportion) in enumerate((("observed (C* >= t", share), ("projected (C* < t", 1.0 - share))):
+        scores = zip(models, means[:, place], strict=True)
+        written = [f"{shown(model)} {score:.4f}" for model, score in scores if not np.isnan(score)]
+        lines += [f"{when}, {name}, {100 * proportion:.0f} %): {', '.join(written)}"] if written else []
+    return lines if share < 1 else []
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,9 +68,9 @@ class ScoreParts(PrintedAsTables):
     observed: C* >= t; projected: C* < t
     <BLANKLINE>
     Brier score (lower is better); projected (own ranks)
-    time  for everybody  observed  projected  share observed
-    --------------------------------------------------------
-    50           0.1098    0.1097     0.1100             46%
+    time   score  observed  projected  share observed
+    -------------------------------------------------
+    50    0.1098    0.1097     0.1100             46%
     >>> score.parts.to_frame().round(4).drop(columns=["metric", "weighting"])
        time   score  share_observed  observed  projected
     0  50.0  0.1098           0.463    0.1097       0.11
@@ -85,7 +105,7 @@ class ScoreParts(PrintedAsTables):
         return {"share_observed": share, "observed": one.parts.observed[a], "projected": one.parts.projected[a]}
 
     def _printed(self) -> Tables:
-        return Tables("observed: C* >= t; projected: C* < t", [self._part(one) for one in self.scored])
+        return Tables(LEGEND, [self._part(one) for one in self.scored])
 
     def _part(self, one: ScoreArrays) -> Part:
         lines = []
@@ -99,6 +119,6 @@ class ScoreParts(PrintedAsTables):
                 lines.append(Line(words, numbers, (f"{share:.0%}",)))
                 first = ""
         words = ("time", "model") if self.models else ("time",)
-        header = (*words, "for everybody", "observed", "projected", "share observed")
+        header = (*words, "score", "observed", "projected", "share observed")
         title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
         return Part.of(title, header, lines, [], "l" * len(words) + "rrrr")

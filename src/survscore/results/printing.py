@@ -22,6 +22,7 @@ from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import about_interpolation
 from survscore.metrics import metric_label
 from survscore.results.estimates import Columns, Estimates
+from survscore.results.parts import part_notes
 from survscore.results.rounding import Number, p_text
 from survscore.results.tables import Line, Part, Tables, spread_over
 
@@ -55,97 +56,109 @@ def no_score_at(missing: int, undefined: Iterable[str]) -> list[str]:
 
 
 def interpolation_note(read: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return how models are read between predicted times, if they differ in that, or nobody said how and it matters."""
+    """Return how models are read between predicted times, if they differ in that, or it was not given and matters."""
     unasked = any("read_between" in how for how in read.values())
     if not unasked and len({how["interpolation"] for how in read.values()}) < 2:
         return []
     names = {name: "" if list(read) == ["curves"] else f"{shown(name)} " for name in read}
-    told = [f"{names[name]}{how['interpolation']} ({plural(how['n_times'], 'time')})" for name, how in read.items()]
-    return [f"interpolation: {', '.join(told)}"]
+    described = [
+        f"{names[name]}{how['interpolation']} ({plural(how['n_times'], 'time')})" for name, how in read.items()
+    ]
+    return [f"interpolation: {', '.join(described)}"]
 
 
-def of_comparison(found: Comparison) -> Tables:
+def of_comparison(compared: Comparison) -> Tables:
     """Return the tables of a comparison, one for each metric and weighting: means over time, and some of the times.
 
     Intervals are those of the differences, which are what a comparison is about.
     """
     try:  # means over as much time as all have scores
-        over: Mapping[str, MeanOver] = found.means_over(nan="stop")
+        over: Mapping[str, MeanOver] = compared.means_over(nan="stop")
     except InputError:
         over = {}
     parts: list[Part] = []
-    for one in found.scored:
-        defined = ~np.isnan(one.scores).all(axis=0)
+    for scored in compared.scored:
+        defined = ~np.isnan(scored.scores).all(axis=0)
         # where all individuals have the same status, as at time 0, there is nothing to see
-        differ = defined & (np.ptp(np.nan_to_num(one.scores), axis=0) > 0)
+        differ = defined & (np.ptp(np.nan_to_num(scored.scores), axis=0) > 0)
         chosen = spread_over(np.flatnonzero(differ if differ.any() else defined), MOST_TIMES)
-        blocks = [_mean(found, one, over[one.metric])] if over else []
-        blocks += [(f"at {found.times[j]:g}", Estimates(one, found.level), j) for j in chosen]
-        notes = no_score_at(found.times.size - int(defined.sum()), one.undefined)
-        if len(chosen) < found.times.size:
-            notes = [f"{len(chosen)} of {plural(found.times.size, 'time')}; .contrasts has all", *notes]
-        if one.parts is not None:
-            notes.append(".parts tells what is observed and what is projected")
+        blocks = [_mean(compared, scored, over[scored.metric])] if over else []
+        blocks += [(f"at {compared.times[j]:g}", Estimates(scored, compared.level), j) for j in chosen]
+        notes = no_score_at(compared.times.size - int(defined.sum()), scored.undefined)
+        if len(chosen) < defined.sum():
+            notes = [f"{len(chosen)} of {plural(compared.times.size, 'time')}; .contrasts has all", *notes]
+        for block in blocks[:1] if over else blocks:
+            notes += _part_notes(compared, scored, block, over)
         if not parts:
-            notes += interpolation_note(one.settings["curves"])
-        if one.interpolation is not None and one.interpolation.exceeds(one.scores, found.models.index(found.reference)):
+            notes += interpolation_note(scored.settings["curves"])
+        effect, r = scored.interpolation, compared.models.index(compared.reference)
+        if effect is not None and effect.exceeds(scored.scores, r):
             notes.append("some differences are no larger than the effect of interpolation, which intervals allow for")
-        if found.dropout_test is not None and not parts:
-            notes += found.dropout_test.sentences(found.level)
-        title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
-        parts.append(_part(title, blocks, found, notes))
-    reference = f"; reference {shown(found.reference)}" if len(found.models) > 1 else ""
-    lead = found.recommendation().sentences if found.has_recommendation else []
-    return Tables(caption(found.n, found.n_dropped_out, found.level, reference), parts, lead)
+        if compared.dropout_test is not None and not parts:
+            notes += compared.dropout_test.sentences(compared.level)
+        title = f"{metric_label(scored.metric)} ({scored.direction} is better); {scored.weighting}"
+        parts.append(_part(title, blocks, compared, notes))
+    reference = f"; reference {shown(compared.reference)}" if len(compared.models) > 1 else ""
+    lead = compared.recommendation().sentences if compared.has_recommendation else compared.leak_warnings
+    return Tables(caption(compared.n, compared.n_dropped_out, compared.level, reference), parts, lead)
 
 
-def of_means(found: Comparison, over: Mapping[str, MeanOver]) -> Tables:
+def _part_notes(compared: Comparison, scored: ScoreArrays, block: Block, over: Mapping[str, MeanOver]) -> list[str]:
+    """Return the parts of projected scores, of the mean or at the time of a block."""
+    when, _, place = block
+    weights = over[scored.metric][0] if over else np.eye(scored.scores.shape[1])[place]
+    return part_notes(scored, compared.models, when, weights)
+
+
+def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
     """Return the tables of mean scores, one for each metric and weighting."""
     parts = []
-    for one in found.scored:
-        when, seen, place = _mean(found, one, over[one.metric])
-        parts.append(_part(f"{metric_label(one.metric)}, {when}; {one.weighting}", [("", seen, place)], found, []))
-    return Tables(f"{100 * found.level:g} % intervals", parts)
+    for scored in compared.scored:
+        when, seen, place = _mean(compared, scored, over[scored.metric])
+        parts.append(
+            _part(f"{metric_label(scored.metric)}, {when}; {scored.weighting}", [("", seen, place)], compared, [])
+        )
+    return Tables(f"{100 * compared.level:g} % intervals", parts)
 
 
-def of_segments(found: LongTable) -> Tables:
+def of_segments(segments: LongTable) -> Tables:
     """Return the tables of mean scores by segment, one for each metric, weighting and model but the reference."""
-    total, compares = found.total, len(found.total.models) > 1
+    total, compares = segments.total, len(segments.total.models) > 1
     name, every, sign = ("difference", "contrasts", "+") if compares else ("score", "scores", "")
-    table: Any = found.table("difference" if compares else "score")
+    table: Any = segments.table("difference" if compares else "score")
     parts = []
     for (metric, weighting, model), rows in table.groupby(["metric", "weighting", "model"], sort=False):
         who = f"{shown(model)} to {shown(total.reference)}" if compares else shown(model)
         lines = []
         for row in rows.head(MOST_SEGMENTS).to_dict("records"):
-            label = ", ".join(shown(row[column]) or "''" for column in found.by)
+            label = ", ".join(shown(row[column]) or "''" for column in segments.by)
             judged = (p_text(float(row["p_adjusted"])), verdict_text(row["verdict"])) if compares else ()
             lines.append(Line((label,), (_number({**row, "estimate": row[name]}, sign),), judged))
         notes = ["p is adjusted for the number of segments"] if compares else []
         if len(rows) > len(lines):
             notes = [f"{len(lines) - 1} of {plural(len(rows) - 1, 'segment')}; .{every} has all", *notes]
-        header = (", ".join(map(shown, found.by)), name, *(("p", "") if compares else ()))
+        header = (", ".join(map(shown, segments.by)), name, *(("p", "") if compares else ()))
         title = f"{metric_label(metric)}, {who}; {_over(rows['from'].iloc[0], rows['to'].iloc[0])}; {weighting}"
         parts.append(Part.of(title, header, lines, notes, "lrrl" if compares else "lr", 1))
-    return Tables(caption(total.n, total.n_dropped_out, total.level), parts)
+    return Tables(caption(total.n, total.n_dropped_out, total.level), parts, total.leak_warnings)
 
 
 def _over(first: float, last: float) -> str:
     return f"mean over {first:g} to {last:g}"
 
 
-def _mean(found: Comparison, one: ScoreArrays, over: MeanOver) -> Block:
+def _mean(compared: Comparison, scored: ScoreArrays, over: MeanOver) -> Block:
     weights, ends = over
-    return _over(*ends), Estimates(one, found.level, weights), 0
+    return _over(*ends), Estimates(scored, compared.level, weights), 0
 
 
-def _part(title: str, blocks: Sequence[Block], found: Comparison, notes: list[str]) -> Part:
-    r, compares = found.models.index(found.reference), len(found.models) > 1 and bool(blocks)
+def _part(title: str, blocks: Sequence[Block], compared: Comparison, notes: list[str]) -> Part:
+    r, compares = compared.models.index(compared.reference), len(compared.models) > 1 and bool(blocks)
     interval = not (compares and len(blocks) > 1)  # of one block, which the title tells, scores have theirs, too
     lines = []
     for when, seen, j in blocks:
         first = [when] if when else []
-        for a, model in enumerate(found.models):
+        for a, model in enumerate(compared.models):
             if np.isnan(seen.scores[a, j]) and a != r:  # as the null model where order is all
                 continue
             score = _at(seen.score(a), j)
@@ -160,7 +173,7 @@ def _part(title: str, blocks: Sequence[Block], found: Comparison, notes: list[st
             lines.append(Line((*first, shown(model)), numbers, rest))
             first = [""] if when else []
     n_words = len(lines[0].words) if lines else 2
-    beside = (f"difference to {shown(found.reference, 24)}", "p", "") if compares else ()
+    beside = (f"difference to {shown(compared.reference, 24)}", "p", "") if compares else ()
     align = "l" * n_words + ("rrrl" if compares else "r")
     return Part.of(title, (*[""] * n_words, "score", *beside), lines, notes, align, n_words + 1)
 
@@ -174,37 +187,37 @@ def _number(row: Mapping[Any, Any], sign: str = "") -> Number:
     return Number(value, lower, upper, se=se, reliable=bool(row["reliable"]), sign=sign)
 
 
-def undefined_times(found: Iterable[ScoreArrays]) -> str | None:
+def undefined_times(results: Iterable[ScoreArrays]) -> str | None:
     """Say which times have no score, and why, by weighting; None where all have one."""
-    told: dict[str, list[str]] = {}
-    for one in found:
-        if one.undefined:
-            reasons = ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in one.undefined.items())
-            told.setdefault(f"{one.weighting}: {reasons}", []).append(one.metric)
-    metrics = {metric for some in told.values() for metric in some}
+    metrics_by_reason: dict[str, list[str]] = {}
+    for scored in results:
+        if scored.undefined:
+            reasons = ", ".join(f"{plural(count, 'time')} where {reason}" for reason, count in scored.undefined.items())
+            metrics_by_reason.setdefault(f"{scored.weighting}: {reasons}", []).append(scored.metric)
+    metrics = {metric for of_reason in metrics_by_reason.values() for metric in of_reason}
     sentences = [
-        why if len(some) == len(metrics) else f"{why} ({', '.join(some)})"  # where metrics differ, of which
-        for why, some in told.items()
+        why if len(of_reason) == len(metrics) else f"{why} ({', '.join(of_reason)})"  # where metrics differ, of which
+        for why, of_reason in metrics_by_reason.items()
     ]
     return f"scores are NaN under {'; '.join(sentences)}" if sentences else None
 
 
-def warn_about(found: Iterable[ScoreArrays]) -> None:
+def warn_about(results: Iterable[ScoreArrays]) -> None:
     """Warn once about predictions read between few times, times without score, and errors from few groups."""
-    several = list(found)
-    warn_about_interpolation(*(one.settings["curves"] for one in several))
-    told = undefined_times(several)
-    if told:
-        warn(told, UndefinedScoreWarning)
-    cautions = [caution for one in several if one.moments is not None for caution in one.support.cautions()]
+    several = list(results)
+    warn_about_interpolation(*(scored.settings["curves"] for scored in several))
+    message = undefined_times(several)
+    if message:
+        warn(message, UndefinedScoreWarning)
+    cautions = [caution for scored in several if scored.moments is not None for caution in scored.support.cautions()]
     for caution in dict.fromkeys(cautions):
         warn(caution, FewGroupsWarning)
-    for caution in dict.fromkeys(caution for one in several for caution in one.support.few_followed()):
+    for caution in dict.fromkeys(caution for scored in several for caution in scored.support.few_followed()):
         warn(caution, FewFollowedWarning)
 
 
 def warn_about_interpolation(*read: Mapping[str, Mapping[str, Any]]) -> None:
-    """Warn about models that are read between few predicted times, and nobody said how; see `curves_read`."""
+    """Warn about models that are read between few predicted times without a given interpolation; see `curves_read`."""
     for sentence in dict.fromkeys(sentence for some in read for sentence in about_interpolation(some)):
         warn(sentence, InterpolationWarning)
 

@@ -17,7 +17,7 @@ from survscore.inference.intervals import LEAST_LOG_DEGREES
 from survscore.metrics import Direction, metric_label
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import padded
-from survscore.results.parts import ScoreParts
+from survscore.results.parts import LEGEND, ScoreParts
 from survscore.results.printing import caption, interpolation_note, no_score_at
 from survscore.results.rounding import Number, decimals, rounded
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables, spread_over
@@ -216,8 +216,17 @@ class ScoreCurve(PrintedAsTables):
             direction=self.direction,
             level=self.level,
             bounds=bounds,
+            parts=self._parts_of_mean(weights),
             settings=dict(self.settings),
         )
+
+    def _parts_of_mean(self, weights: NDArray[np.float64]) -> tuple[float, float, float] | None:
+        parts = self.scored.parts
+        if parts is None:
+            return None
+        weights = weights[: parts.share.size]
+        observed, projected = parts.mean(parts.scores, weights)[0]
+        return float(parts.share @ weights), float(observed), float(projected)
 
     def plot(
         self,
@@ -259,13 +268,16 @@ class ScoreCurve(PrintedAsTables):
         defined = ~np.isnan(self.scores)
         chosen = spread_over(np.flatnonzero(defined), MOST_ROWS)
         weighted = bool((self.n_effective[chosen] < self.n_counted[chosen] - 0.5).any())
-        lines = list[Line]()
+        lines, parts = list[Line](), self.scored.parts
         for j in chosen:
             value, se, lower, upper = (float(column[j]) for column in (self.scores, self.se, self.lower, self.upper))
             number = Number(value, lower, upper, se=se, reliable=bool(self.reliable[j]))
             counts: tuple[str, ...] = (f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}")
             if weighted:
                 counts += (f"{self.n_effective[j]:,.0f}",)
+            if parts is not None:
+                scores = "" if np.isnan(parts.projected[0, j]) else f"{parts.projected[0, j]:.4f}"
+                counts += (f"{parts.observed[0, j]:.4f}", scores, f"{parts.share[j]:.0%}")
             lines.append(Line((f"{self.times[j]:g}",), (number,), counts))
         notes = []
         if defined.sum() > 1:
@@ -273,8 +285,8 @@ class ScoreCurve(PrintedAsTables):
                 notes.append(self.integrated(nan="stop")._told())
         if len(chosen) < defined.sum():
             notes.append(f"{len(chosen)} of {plural(self.times.size, 'time')}; to_frame() has all")
-        if self.scored.parts is not None:
-            notes.append(".parts tells what is observed and what is projected")
+        if parts is not None:
+            notes.append(f"{LEGEND}, with the proportion observed")
         notes += interpolation_note(self.settings["curves"])
         notes += no_score_at(int((~defined).sum()), self.undefined)
         degrees = padded(self.scored.support.score_degrees, self.times.size)
@@ -285,6 +297,7 @@ class ScoreCurve(PrintedAsTables):
         about = f"{metric_label(self.metric)} ({self.direction} is better); {self.weighting}; "
         about += caption(self.n, self.n_dropped_out, None if np.isnan(self.lower).all() else self.level)
         header = ("time", "score", "counted", "with event", *(["effective n"] if weighted else []))
+        header += () if parts is None else ("observed", "projected", "")
         if weighted:
             notes.append("effective n: Kish's effective sample size of the weights")
         return Tables(about, [Part.of("", header, lines, notes, "r" * len(header))])
@@ -327,6 +340,8 @@ class IntegratedScore:
         Of the confidence interval.
     bounds : tuple of float or None
         Whatever happened to those who dropped out, the mean lies within; None without drop-outs.
+    parts : tuple of float or None
+        Where statuses are projected, the mean proportion with C* >= t, their score, and that of the others.
     """
 
     value: float
@@ -340,6 +355,7 @@ class IntegratedScore:
     direction: Direction = "lower"
     level: float = 0.95
     bounds: tuple[float, float] | None = None
+    parts: tuple[float, float, float] | None = None
     settings: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __float__(self) -> float:

@@ -13,6 +13,7 @@ from survscore.results.long_tables import ALL
 from survscore.results.printing import caption, interpolation_note, verdict_text
 from survscore.results.rounding import Number, decimals, p_text
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables
+from survscore.weighting import Projected
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +48,7 @@ class TableRow:
     difference_reliable: bool = False
     n_counted: float = math.nan  # to how many individuals it refers
     n_events: float = math.nan  # how many of them are known to have the event
-    n_lost: float = math.nan  # how many dropped out
+    n_lost: float = math.nan  # how many of them have an unknown status: by drop-out, or, if projected, by C* < t
     n_groups: float = math.nan
     note: str = ""  # why there is no number, or what to know about it
 
@@ -70,6 +71,8 @@ class ScoreTable(PrintedAsTables):
         How many of them dropped out; None where that is unknown.
     settings : dict
         What was asked for, and the version.
+    leak_warnings : tuple of str
+        Which models encode C*, and to whom their scores refer.
     """
 
     rows: tuple[TableRow, ...]
@@ -78,6 +81,7 @@ class ScoreTable(PrintedAsTables):
     n: int
     n_dropped_out: int | None
     settings: dict[str, Any]
+    leak_warnings: tuple[str, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """Return all numbers as a long table, one row for each metric, horizon, weighting and model."""
@@ -108,7 +112,7 @@ class ScoreTable(PrintedAsTables):
         tables = [self._part(list(rows)) for _, rows in parts]
         note = interpolation_note(self.settings["curves"])
         tables[0] = replace(tables[0], notes=(*tables[0].notes, *note))
-        return Tables(caption(self.n, self.n_dropped_out, self.level), tables)
+        return Tables(caption(self.n, self.n_dropped_out, self.level), tables, self.leak_warnings)
 
     def _part(self, rows: list[TableRow]) -> Part:
         """Return the table of one segment, weighting and horizon."""
@@ -136,7 +140,8 @@ class ScoreTable(PrintedAsTables):
             when = " ".join(filter(None, words))
         counts = ""
         if not row.over_time and not math.isnan(row.n_counted):
-            lost = f", {row.n_lost:.0f} lost" if row.n_lost >= 0.5 else ""
+            word = "hidden" if row.weighting.startswith(Projected.name) else "lost"
+            lost = f", {row.n_lost:.0f} {word}" if row.n_lost >= 0.5 else ""
             groups = f", {row.n_groups:.0f} groups" if not math.isnan(row.n_groups) else ""
             counts = f"{row.n_counted:.0f} counted, {row.n_events:.0f} with event{lost}{groups}"
         return "; ".join(filter(None, (of or ("all individuals" if self.by else ""), when, row.weighting, counts)))

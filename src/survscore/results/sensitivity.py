@@ -1,4 +1,4 @@
-"""For which hazards of those not yet followed the sign of a difference holds."""
+"""For which hazards of the individuals with hidden status the sign of a difference holds."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import check_choice, check_number, shown
+from survscore._validation import check_choice, several, shown
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.sensitivity import MOST_THETA, THETAS, ThetaScores
+from survscore.inference.late_starters import NO_LATE_STARTERS
 from survscore.metrics import metric_label
 from survscore.results.estimates import Estimates
 from survscore.results.long_tables import MeanOver, stacked
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 Vector = NDArray[np.float64]
 
 MOST_TIMES = 4  # that are printed, beside the mean over all
+MOST_LISTED = 8  # times in a sentence
 N_FINE = 2001  # values of theta between which a change of sign is interpolated, 1 among them
 ESTIMATE = ("estimate", "lower", "upper")
 ROUNDING = 1e-12  # of the scores: a smaller difference is none
+ONLY_DROPOUTS = f"{NO_LATE_STARTERS}, and there is no estimate for those who dropped out"
 #: Where the hazard ratio of late starters cannot be estimated, the sign must hold over this range.
 UNKNOWN_RATIO = (0.5, 2.0)
 
@@ -39,7 +42,8 @@ UNKNOWN_RATIO = (0.5, 2.0)
 class TippingPoint:
     """One difference of projected scores, and for which theta its sign holds.
 
-    Theta is the hazard of those not yet followed, as a multiple of that of those who were followed at the same ages.
+    Theta is the hazard of those whose status at t is hidden, as a multiple of the reference hazard of the weighting: by
+    default that of individuals of similar predicted risk who were observed longer, at the same ages.
 
     Attributes
     ----------
@@ -58,7 +62,7 @@ class TippingPoint:
         The estimated hazard of those with C* < t before their C*, as a multiple of that of those with C* >= t, with
         its interval. Of a mean over time, at the time at which it is known most precisely. NaN where there is none.
     ratio_reason : str
-        Why there is none.
+        Why there is no ratio; empty where there is one.
     difference_at_ratio : float
         The difference with theta = `hazard_ratio`.
     """
@@ -84,10 +88,10 @@ class TippingPoint:
 
     @property
     def plausible(self) -> tuple[float, float]:
-        """The interval of the hazard ratio joined with theta; 1/2 to 2 where there is no ratio but for want of data."""
+        """The interval of the hazard ratio joined with theta; 1/2 to 2 if statuses are hidden and there is no ratio."""
         ratio = (self.ratio_lower, self.ratio_upper)
         if np.isnan(self.hazard_ratio):
-            ratio = (self.theta, self.theta) if self.ratio_reason == NOBODY_LATE else UNKNOWN_RATIO
+            ratio = (self.theta, self.theta) if self.ratio_reason == NO_LATE_STARTERS else UNKNOWN_RATIO
         return min(self.theta, ratio[0]), max(self.theta, ratio[1])
 
     @property
@@ -97,26 +101,25 @@ class TippingPoint:
         return bool(self.tipping_lower < low and high < self.tipping_upper)
 
 
-NOBODY_LATE = "nobody has C* < t"
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivity(PrintedAsTables):
-    r"""Differences of projected scores for other hazards of those not yet followed; prints as a table.
+    r"""Differences of projected scores for other hazards of those with hidden status; prints as a table.
 
-    Those who could not be followed to t are event-free with the probability :math:`m_i^\theta`, with theta the hazard
-    after their last day, as a multiple of that of individuals of similar predicted risk who were followed:
+    Those whose status at t is hidden, by :math:`C^* < t` or by drop-out, are event-free with the probability
+    :math:`m_i^\theta`, with theta their hazard from the end of their follow-up on, as a multiple of the reference
+    hazard of the weighting:
 
     .. math:: D(\theta) = \frac1n \sum_{\text{known}} d_i + \frac1n \sum_{\text{hidden}}
         \left[d_{0i} + m_{ai}^\theta a_i - m_{bi}^\theta b_i\right],
 
     with :math:`d_i` the difference of the two models' losses, :math:`d_{0i}` that with event, and :math:`a_i, b_i` what
-    being event-free adds to the losses of either. Tipping points are those nearest to 1, below and above, at which D
-    changes its sign: a verdict holds unless those not yet followed have less than the one, or more than the other,
-    times the hazard of those who were.
+    being event-free adds to the losses of either. Tipping points are the values of theta nearest to that of the
+    weighting, below and above, at which D changes its sign: a verdict holds unless those with hidden status have less
+    than the one, or more than the other, times the reference hazard.
 
-    Theta can be estimated as far as those with C* < t were followed: their observed events, divided by those expected
-    by the hazards of the others at the same ages (`hazard_ratio`).
+    Theta can be estimated as far as those with :math:`C^* < t` were followed: their observed events, divided by those
+    expected from the hazards of the others at the same ages (`hazard_ratio`). For those who dropped out there is no
+    such estimate.
 
     Attributes
     ----------
@@ -139,8 +142,8 @@ class Sensitivity(PrintedAsTables):
     ... }
     >>> result = ss.compare(y, models, weighting="projected", times=[12], null=False)
     >>> print(result.sensitivity())
-    theta: hazard of those not yet followed, as a multiple; reference truth; 95 %
-      intervals
+    theta: hazard of those with hidden status, as a multiple of the reference
+      hazard; differences to truth; 95 % intervals
     <BLANKLINE>
     Brier score (lower is better); projected (own ranks)
                           difference to truth same sign for theta     late starters
@@ -158,17 +161,17 @@ class Sensitivity(PrintedAsTables):
 
     @property
     def _scored(self) -> list[ScoreArrays]:
-        return [one for one in self.compared.scored if one.by_theta is not None]
+        return [scored for scored in self.compared.scored if scored.by_theta is not None]
 
     def points(self) -> list[TippingPoint]:
         """Return all rows: by metric, weighting and model, that of the mean over time, then those of each time."""
-        return [point for one in self._scored for a in self._others() for point in self._points(one, a)]
+        return [point for scored in self._scored for a in self._others() for point in self._points(scored, a)]
 
     def point(self, model: str, *, time: float | None = None, metric: str | None = None) -> TippingPoint:
         """Return the row of a model; arguments as for `curve`."""
-        one = self._of_metric(metric)
+        scored = self._of_metric(metric)
         check_choice("model", model, tuple(self.compared.models[a] for a in self._others()))
-        (point,) = self._points(one, self.compared.models.index(model), [self.place(one, time)])
+        (point,) = self._points(scored, self.compared.models.index(model), [self.place(scored, time)])
         return point
 
     def to_frame(self) -> pd.DataFrame:
@@ -188,15 +191,16 @@ class Sensitivity(PrintedAsTables):
         model : str
             Which.
         time : float, optional
-            One of the evaluation times; by default of the mean over time, or of the only time.
+            One of the evaluation times; by default of the mean over time, or where there is none, of the last time
+            with a score under each weighting.
         metric : str, optional
             By default the first.
         """
-        one = self._of_metric(metric)
+        scored = self._of_metric(metric)
         check_choice("model", model, tuple(self.compared.models[a] for a in self._others()))
         a = self.compared.models.index(model)
-        _, _, nodes = self._rows(one, a)
-        return stacked([{"theta": _fine(), "difference": _between(nodes[self.place(one, time)])}])
+        _, _, nodes = self._rows(scored, a)
+        return stacked([{"theta": _fine(), "difference": _between(nodes[self.place(scored, time)])}])
 
     def plot(
         self,
@@ -221,71 +225,70 @@ class Sensitivity(PrintedAsTables):
         """
         from survscore.plots import SensitivityDisplay
 
-        one = self._of_metric(metric)
+        scored = self._of_metric(metric)
         models = [self.compared.models[a] for a in self._others()]
-        points = {model: self.point(model, time=time, metric=one.metric) for model in models}
-        curves = {model: self.curve(model, time=time, metric=one.metric) for model in models}
-        display = SensitivityDisplay(points, curves, one.direction, self.compared.models, self.compared.null)
+        points = {model: self.point(model, time=time, metric=scored.metric) for model in models}
+        curves = {model: self.curve(model, time=time, metric=scored.metric) for model in models}
+        display = SensitivityDisplay(points, curves, scored.direction, self.compared.models, self.compared.null)
         return display.plot(ax=ax, width=width)
 
     def _of_metric(self, metric: str | None) -> ScoreArrays:
-        metrics = tuple(dict.fromkeys(one.metric for one in self._scored))
+        metrics = tuple(dict.fromkeys(scored.metric for scored in self._scored))
         metric = metrics[0] if metric is None else metric
         check_choice("metric", metric, metrics)
-        return next(one for one in self._scored if one.metric == metric)
+        return next(scored for scored in self._scored if scored.metric == metric)
 
-    def place(self, one: ScoreArrays, time: float | None) -> int:
+    def place(self, scored: ScoreArrays, time: float | None) -> int:
         """Return which of the rows of a metric is that of a time, or of the mean."""
-        mean = one.metric in self.over
+        mean = scored.metric in self.over
         if time is None:
-            return 0
-        check_number("time", time, "one of the evaluation times", lambda t: bool((self.compared.times == t).any()))
-        return mean + int(np.flatnonzero(self.compared.times == time)[0])
+            return 0 if mean else self.compared.usable_place(scored.metric)
+        return mean + self.compared.place(time)
 
     def _others(self) -> list[int]:
         compared = self.compared
         return [a for a, name in enumerate(compared.models) if name != compared.reference]
 
-    def _rows(self, one: ScoreArrays, a: int) -> tuple[list[tuple[float, float]], dict[str, Any], Vector]:
+    def _rows(self, scored: ScoreArrays, a: int) -> tuple[list[tuple[float, float]], dict[str, Any], Vector]:
         """Return when, the difference, and its values at `THETAS`, of the mean over time and of each time."""
-        compared, by_theta, over = self.compared, one.by_theta, self.over.get(one.metric)
+        compared, by_theta, over = self.compared, scored.by_theta, self.over.get(scored.metric)
         if by_theta is None:
             raise TypeError("there are no scores by theta")
-        r, m = compared.models.index(compared.reference), one.scores.shape[1]
+        r, m = compared.models.index(compared.reference), scored.scores.shape[1]
         when = [(float(t), float(t)) for t in compared.times[:m]]
-        seen = Estimates(one, compared.level).difference(a, r)
+        seen = Estimates(scored, compared.level).difference(a, r)
         nodes = by_theta.scores[a] - by_theta.scores[r]
         if over is not None:
             weights, ends = over
             mean = by_theta.averaged(weights[:m])
-            first = Estimates(one, compared.level, weights).difference(a, r)
+            first = Estimates(scored, compared.level, weights).difference(a, r)
             seen = {name: np.concatenate((first[name], seen[name])) for name in seen}
             when, nodes = [ends, *when], np.concatenate(((mean[a] - mean[r])[None], nodes))
         size = np.nanmax(np.abs(by_theta.scores), initial=0.0)
         return when, seen, np.where(np.abs(nodes) > ROUNDING * size, nodes, 0.0)
 
-    def _points(self, one: ScoreArrays, a: int, places: Sequence[int] | None = None) -> list[TippingPoint]:
+    def _points(self, scored: ScoreArrays, a: int, places: Sequence[int] | None = None) -> list[TippingPoint]:
         """Return the rows of a model, or some of them."""
         compared = self.compared
-        when, seen, nodes = self._rows(one, a)
+        when, seen, nodes = self._rows(scored, a)
         if places is not None:
             when, nodes = [when[place] for place in places], nodes[places]
             seen = {name: np.asarray(column)[places] for name, column in seen.items()}
-        theta = one.by_theta.theta if isinstance(one.by_theta, ThetaScores) else np.nan
+        theta = scored.by_theta.theta if isinstance(scored.by_theta, ThetaScores) else np.nan
         lower, upper = tipping_points(nodes, theta)
-        names = (one.metric, one.weighting, compared.models[a], compared.reference)
-        found = []
+        names = (scored.metric, scored.weighting, compared.models[a], compared.reference)
+        points = []
         for place, ends in enumerate(when):
-            *ratio, reason = self._ratio(ends)
+            *ratio, reason = self._ratio(scored, ends)
             at = min(max(ratio[0], 1 / MOST_THETA), MOST_THETA)
             at_ratio = np.interp(np.log(at), np.log(_fine()), _between(nodes[place])) if ratio[0] > 0 else np.nan
             values: list[Any] = [*names, *ends, theta, *(float(seen[name][place]) for name in ESTIMATE)]
             values += [str(seen["verdict"][place]), float(lower[place]), float(upper[place])]
             values += [*ratio, reason, float(at_ratio)]
-            found.append(TippingPoint(*values))
-        return found
+            points.append(TippingPoint(*values))
+        return points
 
-    def _ratio(self, ends: tuple[float, float]) -> tuple[float, float, float, str]:
+    def _ratio(self, scored: ScoreArrays, ends: tuple[float, float]) -> tuple[float, float, float, str]:
         """Return the hazard ratio of late starters with its interval; of a mean, where it is known most precisely."""
         late = self.compared.late_starters
         if late is None:
@@ -293,23 +296,30 @@ class Sensitivity(PrintedAsTables):
         inside = (late.times >= ends[0]) & (late.times <= ends[1])
         j = late.most_precise(inside)
         if j is None:
-            return np.nan, np.nan, np.nan, late.reasons[int(np.flatnonzero(inside)[-1])]
-        ratio, lower, upper = (float(one[j]) for one in late.ratio(self.compared.level))
+            reason, parts = late.reasons[int(np.flatnonzero(inside)[-1])], scored.parts
+            if (
+                reason == NO_LATE_STARTERS
+                and parts is not None
+                and parts.dropped_out[inside[: scored.scores.shape[1]]].any()
+            ):
+                reason = ONLY_DROPOUTS
+            return np.nan, np.nan, np.nan, reason
+        ratio, lower, upper = (float(limit[j]) for limit in late.ratio(self.compared.level))
         return ratio, lower, upper, ""
 
     def _printed(self) -> Tables:
         compared = self.compared
         caption = (
-            f"theta: hazard of those not yet followed, as a multiple; reference {shown(compared.reference)}; "
-            f"{100 * compared.level:g} % intervals"
+            "theta: hazard of those with hidden status, as a multiple of the reference hazard; "
+            f"differences to {shown(compared.reference)}; {100 * compared.level:g} % intervals"
         )
-        return Tables(caption, [self._part(one) for one in self._scored])
+        return Tables(caption, [self._part(scored) for scored in self._scored])
 
-    def _part(self, one: ScoreArrays) -> Part:
-        mean = int(one.metric in self.over)
-        defined = np.flatnonzero(~np.isnan(one.scores).all(axis=0))
+    def _part(self, scored: ScoreArrays) -> Part:
+        mean = int(scored.metric in self.over)
+        defined = np.flatnonzero(~np.isnan(scored.scores).all(axis=0))
         chosen = [*range(mean), *(mean + j for j in spread_over(defined, MOST_TIMES))]
-        per_model = {self.compared.models[a]: self._points(one, a, chosen) for a in self._others()}
+        per_model = {self.compared.models[a]: self._points(scored, a, chosen) for a in self._others()}
         lines, notes = [], ["late starters: hazard of those with C* < t, as a multiple of that of the others"]
         for at_once in zip(*per_model.values(), strict=True):
             first = when_text(at_once[0])
@@ -322,7 +332,7 @@ class Sensitivity(PrintedAsTables):
         if defined.size > MOST_TIMES:
             notes.insert(0, f"{MOST_TIMES} of {self.compared.times.size} times; .to_frame() has all")
         header = ("", "", f"difference to {shown(self.compared.reference, 24)}", "same sign for theta", "late starters")
-        title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
+        title = f"{metric_label(scored.metric)} ({scored.direction} is better); {scored.weighting}"
         return Part.of(title, header, lines, notes, "llrrr")
 
 
@@ -331,6 +341,21 @@ def when_text(point: TippingPoint) -> str:
     if point.first == point.last:
         return f"at {point.first:g}"
     return f"mean over {point.first:g} to {point.last:g}"
+
+
+def times_text(times: Vector) -> str:
+    """Return a few times, or of many how many there are, from when to when.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from survscore.results.sensitivity import times_text
+    >>> times_text(np.array([6.0, 12.0])), times_text(np.arange(20.0))
+    ('6 and 12', '20 times from 0 to 19')
+    """
+    if times.size > MOST_LISTED:
+        return f"{times.size} times from {times[0]:g} to {times[-1]:g}"
+    return several([f"{time:g}" for time in times])
 
 
 def range_text(point: TippingPoint) -> str:

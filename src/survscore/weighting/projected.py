@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._validation import InputError, check_choice, check_length, check_number, check_whole, plural
+from survscore._validation import InputError, check_choice, check_length, check_number, check_whole, plural, shown
 from survscore.curves import SurvivalCurves
 from survscore.inference.units import n_eligible
 from survscore.outcomes import Outcomes
@@ -235,16 +235,36 @@ class Projected(Weighting):
         return {**(by_strata if self.reference is None else by_curves), "theta": self.theta}
 
     @property
+    def hazards(self) -> str:
+        """The hazards that the hidden are assumed to have after :math:`c_i`, in words."""
+        times = "" if self.theta == 1 else f"{self.theta:g} times "
+        match self.reference, self.strata:
+            case None, "own-ranks":
+                whose = "of individuals of similar predicted risk who were observed longer"
+            case None, "mean-ranks":
+                whose = "of individuals of similar mean rank by all models who were observed longer"
+            case None, None:
+                whose = "of all individuals who were observed longer"
+            case None, _:
+                whose = "of the individuals of the same stratum who were observed longer"
+            case str(), _:
+                whose = f"predicted by {shown(self.reference)}"
+            case _:
+                whose = "of the given reference curves"
+        return f"{times}the hazards {whose}"
+
+    @property
     def explanation(self) -> str:  # noqa: D102
         return (
-            "Everybody counts with their own prediction. Those who could not be followed to t count with the share "
-            "event-free at t among individuals of similar predicted risk who had been event-free as long."
+            "Each individual counts with the own prediction. Those whose status at t is hidden, by C* < t or by "
+            "drop-out, count with the probability of being event-free at t if, from the end of their follow-up on, "
+            f"they have {self.hazards}."
         )
 
     def __str__(self) -> str:
         match self.reference, self.strata:
             case None, str():
-                source = self.strata.replace("-", " ")
+                source = "own ranks" if self.strata == "own-ranks" else "mean ranks, differences are shrunk"
             case None, None:
                 source = "one stratum"
             case None, _:

@@ -1,0 +1,344 @@
+"""What to conclude about two models, from the numbers of the pair: the rules, and their words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from survscore._validation import several, shown
+from survscore.engine.sensitivity import MOST_THETA
+from survscore.metrics import metric_label
+from survscore.results.rounding import decimals, p_text
+from survscore.results.sensitivity import TippingPoint
+
+Code = Literal["better", "worse", "undecided", "depends", "too few"]
+
+ROUNDING = 1e-9  # relative to a difference: a smaller one is none
+#: Predictions fit early and late starters so differently, in standard errors of the difference of two proportions,
+#: that the entry date must be behind it.
+MUCH = 3.0
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How a model's predictions fit those with C* >= t, and those with C* < t: means over them, and over time.
+
+    Attributes
+    ----------
+    model : str
+        Its name.
+    observed_score, projected_score : float
+        The score of those with C* >= t, and of those with C* < t.
+    observed_risk, observed_proportion : float
+        Of those with C* >= t, the mean predicted risk, and the proportion with event.
+    projected_risk, projected_proportion : float
+        Of those with C* < t, the same. Hidden statuses are projected.
+    z : float
+        By how much risk and proportion are further apart among those with C* < t than among the others, in standard
+        errors of a difference of two proportions, for each plausible hazard of those with hidden status; NaN of the
+        null model, and without a score.
+    """
+
+    model: str
+    observed_score: float
+    projected_score: float
+    observed_risk: float
+    observed_proportion: float
+    projected_risk: float
+    projected_proportion: float
+    z: float
+
+    @property
+    def encodes(self) -> bool:
+        """Whether predictions fit late starters so much worse that they probably encode the entry date."""
+        return self.z > MUCH
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What to conclude about a model and the reference.
+
+    Attributes
+    ----------
+    verdict : {"better", "worse", "undecided", "depends", "too few"}
+        Of the model, for all individuals. "depends": on the individuals with hidden status; "too few": individuals are
+        followed, or events observed, for a projected difference.
+    sentences : tuple of str
+        The same in words.
+    scope : str
+        For whom, and under which assumption, in words.
+    cautions : tuple of str
+        At which times there is no projected score, and whether projected statuses come from few, in words.
+    would_change : str
+        What would change it.
+    population, assumption : str
+        To whom the verdict refers, and what it assumes about those with hidden status.
+    encodes : tuple of str
+        Which of the two models probably encode the entry date.
+    p_value : float
+        Of the projected difference.
+    administrative, administrative_lower, administrative_upper : float
+        The difference among those with C* >= t.
+    share_observed, share_dropped_out : float
+        The proportions of the individuals with C* >= t, and of those among them who dropped out before t; of a mean
+        over time, on average.
+    sensitivity : TippingPoint
+        The projected difference, its tipping points, and the hazard ratio of late starters.
+    fits : tuple of Fit
+        Of the model, and of the reference.
+    """
+
+    verdict: Code
+    sentences: tuple[str, ...]
+    scope: str
+    cautions: tuple[str, ...]
+    would_change: str
+    population: str
+    assumption: str
+    encodes: tuple[str, ...]
+    p_value: float
+    administrative: float
+    administrative_lower: float
+    administrative_upper: float
+    share_observed: float
+    share_dropped_out: float
+    sensitivity: TippingPoint
+    fits: tuple[Fit, Fit]
+
+    @property
+    def sentence(self) -> str:
+        """All in words."""
+        return " ".join(filter(None, (*self.sentences, self.scope, *self.cautions)))
+
+
+@dataclass(frozen=True)
+class ModelPair:
+    """A model and the reference: all numbers, from which the verdict and its words follow."""
+
+    point: TippingPoint
+    p_value: float
+    se: float
+    administrative: tuple[float, ...]  # difference, limits, standard error
+    share: float  # with C* >= t
+    dropped_out: float  # with C* >= t, before t
+    fits: tuple[Fit, Fit]
+    level: float
+    hazards: str  # that those with hidden status are assumed to have
+    undefined: str
+    cautions: tuple[str, ...] = ()
+
+    def verdict(self) -> Verdict:
+        """Apply the rules in their order."""
+        code, sentences = self._decide()
+        estimate, lower, upper, _ = self.administrative
+        encodes = tuple(fit.model for fit in self.fits if fit.encodes)
+        return Verdict(
+            code, tuple(sentences), "" if code == "too few" else self._scope(), self.cautions,
+            self._would_change(code), self._population(), self._assumption(), encodes, self.p_value, estimate, lower,
+            upper, self.share, self.dropped_out, self.point, self.fits,
+        )  # fmt: skip
+
+    def _decide(self) -> tuple[Code, list[str]]:
+        point, (model, reference) = self.point, self.names
+        if self.same:
+            same = f"{model} and {reference} have the same projected {self.label} {self.when}."
+            return "undecided", [same, *self._accusations()]
+        if np.isnan(point.difference) or point.verdict not in ("better", "worse", "undecided"):
+            why = self.undefined or "too few events, individuals without event, or groups"
+            return "too few", [f"{model} and {reference} cannot be compared {self.when}: {why}."]
+        if point.verdict == "undecided":
+            return "undecided", [*self._not_decided(), *self._accusations()]
+        winner, loser = self.names if point.difference < 0 else self.names[::-1]
+        if self.hidden and not point.sign_holds:
+            return "depends", [*self._depends(winner, loser), *self._accusations()]
+        code: Code = "better" if point.difference < 0 else "worse"
+        better = [f"{winner} is significantly better than {loser} {self.when}: {self._by()}.{self._tipping()}"]
+        # among those with C* >= t, the loser is as good or better
+        if self.administrative[0] * point.difference <= ROUNDING * point.difference**2:
+            first, second = better, [self._contradicted(winner, loser)]
+            if next(fit for fit in self.fits if shown(fit.model) == loser).encodes:
+                return code, [*second, *self._accusations(), *first, *self._late_starters()]
+            better = [*first, *second]
+        return code, [*better, *self._late_starters(), *self._accusations()]
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of both models."""
+        return shown(self.point.model), shown(self.point.reference)
+
+    @property
+    def label(self) -> str:
+        """The name of the score."""
+        return metric_label(self.point.metric)
+
+    @property
+    def single(self) -> bool:
+        """Whether it is about one time, not a mean."""
+        return self.point.first == self.point.last
+
+    @property
+    def when(self) -> str:
+        """At which time, or over which the difference is a mean."""
+        point = self.point
+        return f"at {point.first:g}" if self.single else f"on average over {point.first:g} to {point.last:g}"
+
+    @property
+    def t(self) -> str:
+        """The time, or t where it is a mean over several."""
+        return f"{self.point.first:g}" if self.single else "t"
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the status of some individuals is hidden."""
+        return self.share < 1 or self.dropped_out > 0
+
+    @property
+    def same(self) -> bool:
+        """Whether the difference is zero for each theta."""
+        return not np.isnan(self.point.difference) and np.isnan(self.point.tipping_lower)
+
+    def _proportion(self, share: float) -> str:
+        return f"the {_percent(share)}" if self.single else f"on average {_percent(share)}"
+
+    def _population(self) -> str:
+        groups = []
+        if self.share < 1:
+            late = self._proportion(1 - self.share)
+            groups.append(f"{late} who could be observed for less than {self.t} (C* < {self.t})")
+        if self.dropped_out > 0:
+            others = f" with C* >= {self.t}" if groups else ""
+            groups.append(f"{self._proportion(self.dropped_out)}{others} who dropped out before {self.t}")
+        return f"all individuals, including {several(groups)}" if groups else "all individuals"
+
+    def _assumption(self) -> str:
+        if not self.hidden:
+            return "none: the status of each individual is known"
+        return f"those with hidden status have, from the end of their follow-up on, {self.hazards}"
+
+    def _scope(self) -> str:
+        if not self.hidden:
+            return ""
+        return (
+            f"Verdicts refer to {self._population()}. Those with hidden status are assumed to have, from the end of "
+            f"their follow-up on, {self.hazards}."
+        )
+
+    def _would_change(self, code: Code) -> str:
+        if self.same:
+            return "other predictions"
+        if code in ("undecided", "too few"):
+            return "longer follow-up, or more individuals" if self.hidden else "more individuals"
+        if not self.hidden:
+            return "other data: the status of each individual is known"
+        ends = self._ends()
+        return (
+            f"{ends} times the assumed hazard of those with hidden status" if ends else "no hazard that was looked at"
+        )
+
+    def _tipping(self) -> str:
+        """Return with which hazards of those with hidden status the sign changes."""
+        if not self.hidden:
+            return ""
+        ends, theta = self._ends(), self.point.theta
+        most = f"{MOST_THETA:g}"
+        looked_at = f"1/{most} to {most}" if theta == 1 else f"{1 / MOST_THETA / theta:.2g} to {MOST_THETA / theta:.2g}"
+        start = f"The sign would change with {ends}" if ends else f"The sign is the same for {looked_at}"
+        return f" {start} times the assumed hazard of those with hidden status."
+
+    def _ends(self) -> str:
+        low, high = self.point.tipping_lower / self.point.theta, self.point.tipping_upper / self.point.theta
+        ends = [f"less than {low:.2g}"] if low > 0 else []
+        return " or ".join([*ends, f"more than {high:.2g}"] if np.isfinite(high) else ends)
+
+    def _not_decided(self) -> list[str]:
+        model, reference = self.names
+        needed = "Longer follow-up or more" if self.hidden else "More"
+        sentences = [
+            f"Not decided: {model} is not significantly different from {reference} {self.when} "
+            f"({self._difference()}). {needed} individuals would be needed."
+        ]
+        estimate, lower, upper, _ = self.administrative
+        if lower * upper > 0:
+            better = model if estimate < 0 else reference
+            sentences.append(
+                f"Only among individuals with C* >= {self.t} is {better} significantly better, by the administrative "
+                f"{self.label}."
+            )
+        return sentences
+
+    def _depends(self, winner: str, loser: str) -> list[str]:
+        point, ratio = self.point, self._ratio()
+        start = f"{winner} has the better projected {self.label} {self.when} ({self._difference()}), but"
+        if ratio and not point.ratio_lower <= point.theta <= point.ratio_upper:
+            return [
+                f"{start} that depends on the individuals with hidden status.",
+                f"No verdict: {ratio}, and with such hazards the sign of the difference may change.",
+            ]
+        whether = f"whether it is better than {loser} depends on the individuals with hidden status."
+        return [f"{start} {whether}{self._tipping()}", *([f"{ratio[0].upper()}{ratio[1:]}."] if ratio else [])]
+
+    def _contradicted(self, winner: str, loser: str) -> str:
+        """Return whom the administrative score prefers the other model for."""
+        significant = self.administrative[1] * self.administrative[2] > 0
+        better = "significantly better than" if significant else "not significantly different from"
+        start = f"Among individuals with C* >= {self.t}, by the administrative score, {loser} is {better} {winner}"
+        of_loser, of_winner = (
+            next(fit.projected_score for fit in self.fits if shown(fit.model) == name) for name in (loser, winner)
+        )
+        if not self.share < 1 or not of_winner > 0:
+            return f"{start}."
+        proportion = self._proportion(1 - self.share).removeprefix("the ")
+        others = f"among those with C* < {self.t} ({proportion})"
+        return f"{start}; {others}, its projected {self.label} is {of_loser / of_winner:.2g} times as high."
+
+    def _accusations(self) -> list[str]:
+        """Say which models probably encode the entry date, with mean predicted risks of early and late starters."""
+        return [
+            f"{shown(fit.model)} probably encodes the entry date: among individuals with C* < {self.t} its mean "
+            f"predicted risk is {fit.projected_risk:.2f} against a projected proportion of "
+            f"{fit.projected_proportion:.2f}, among the others {fit.observed_risk:.2f} against "
+            f"{fit.observed_proportion:.2f}. Do not use it for new individuals."
+            for fit in self.fits
+            if fit.encodes
+        ]
+
+    def _late_starters(self) -> list[str]:
+        """Say so if late starters have another hazard; the sign of the difference is the same there."""
+        ratio, point = self._ratio(), self.point
+        if not ratio or point.ratio_lower <= point.theta <= point.ratio_upper:
+            return []
+        return [f"{ratio[0].upper()}{ratio[1:]}; the verdict is the same with such hazards."]
+
+    def _ratio(self) -> str:
+        point = self.point
+        if np.isnan(point.hazard_ratio):
+            return ""
+        return (
+            f"late starters had {point.hazard_ratio:.2f} times the hazard of the others at the same ages "
+            f"({100 * self.level:g} % interval {point.ratio_lower:.2f} to {point.ratio_upper:.2f})"
+        )
+
+    def _by(self) -> str:
+        """Return by how much the score of the better model is lower."""
+        low, high = sorted((abs(self.point.lower), abs(self.point.upper)))
+        size = self._number(abs(self.point.difference))
+        return f"its projected {self.label} is lower by {size} ({self._interval(low, high)})"
+
+    def _difference(self) -> str:
+        point = self.point
+        interval = self._interval(point.lower, point.upper)
+        return f"difference in projected {self.label} {self._number(point.difference)}, {interval}"
+
+    def _interval(self, lower: float, upper: float) -> str:
+        p = p_text(self.p_value)
+        shown_p = f"p {p.replace('<', '< ')}" if p.startswith("<") else f"p = {p}"
+        return f"{100 * self.level:g} % interval {self._number(lower)} to {self._number(upper)}, {shown_p}"
+
+    def _number(self, value: float) -> str:
+        return f"{value:z.{decimals([self.se], 4)}f}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if 0.01 <= share <= 0.99 else f"{100 * share:.2g} %"
