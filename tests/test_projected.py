@@ -287,6 +287,16 @@ def test_given_curves_and_a_model_are_references(theta):
     np.testing.assert_allclose([last["score"], last["se"]], [losses.mean(), losses.std(ddof=1) / np.sqrt(200)])
 
 
+def test_plain_kaplan_meier_is_a_reference():
+    y, models, label = draw(200, 3, ties=False)
+    assert str(ss.Projected(reference="Kaplan-Meier", theta=2)) == str(ss.Projected(strata=None, theta=2))
+    found = [ss.compare(y, models, weighting=one, times=TIMES).scores["score"]
+             for one in (ss.Projected(reference="Kaplan-Meier"), ss.Projected(strata=None))]  # fmt: skip
+    np.testing.assert_array_equal(*found)
+    with pytest.raises(ss.InputError, match="one curve for all individuals: it has no strata"):
+        ss.Projected(strata=label, reference="Kaplan-Meier")
+
+
 def test_a_score_is_the_sum_of_its_parts():
     y, models, _ = draw(500, 7, ties=False, lost=False)
     administrative = ss.compare(y, models, metric=["brier", "log"], weighting="administrative", times=TIMES)
