@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -292,3 +292,8 @@ def without_controls(text: str) -> str:
 def plural(count: int, noun: str) -> str:
     """Return ``"1 individual"`` or ``"5 individuals"``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def several(names: Sequence[str]) -> str:
+    """Return ``"a"``, ``"a and b"`` or ``"a, b and c"``."""
+    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from survscore._utils.frames import columns_of
 from survscore._utils.parallel import row_blocks
-from survscore._validation import InputError, check_length, plural
+from survscore._validation import InputError, check_length, plural, several
 from survscore.analysis.censoring_leak import CensoringLeak
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights
@@ -296,7 +296,7 @@ def ipcw_verdict(
     covariates = r2 is not None and r2.lower > PREDICTED
     moved = [one.model for one in answers if one.favour.lower > 0 or one.favour.upper < 0]
     encodes = "encodes" if len(leaking) == 1 else "encode"
-    reasons = [f"{_several(leaking)} {encodes} the censoring time"] if leaking else []
+    reasons = [f"{several(leaking)} {encodes} the censoring time"] if leaking else []
     if contradicted:
         one = contradicted[0]
         order, opposite = ("better", "worse") if one.ipcw.upper < 0 else ("worse", "better")
@@ -310,10 +310,10 @@ def ipcw_verdict(
     if leaking or contradicted or (covariates and moved):
         return "misleading", reasons
     if moved:
-        reasons.append(f"its rating of {_several(moved)} differs significantly from that of the administrative score")
+        reasons.append(f"its rating of {several(moved)} differs significantly from that of the administrative score")
     unclear = [one.model for one in answers if one.verdict == "unclear"]
     if unclear:
-        reasons.append(f"{_several(unclear)} may encode the censoring time")
+        reasons.append(f"{several(unclear)} may encode the censoring time")
     if reasons:
         return "suspect", reasons
     if all(one.verdict == "too few" for one in answers) and not any(one.favour.known for one in answers):
@@ -370,10 +370,6 @@ def _about_covariates(r2: Estimate, level: float) -> str:
         write = "{:.2f}".format
         return f"Covariates do not predict C*: R2 {write(r2.value)} ({_interval(r2, level, write)}), cross-validated."
     return f"Covariates predict {_share(r2.value)} of the variance of C* ({_interval(r2, level, _share)})."
-
-
-def _several(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
 
 
 def _percent(share: float) -> str:
