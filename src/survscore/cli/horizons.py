@@ -133,7 +133,7 @@ def advised(sentences: Sequence[str]) -> list[Any]:
     """Return sentences that stand after all tables."""
     from rich.text import Text
 
-    return [Text(printable(sentence, most=1000) + "\n") for sentence in sentences]
+    return [Text(printable(sentence, most=4000) + "\n") for sentence in sentences]
 
 
 def difference_tables(

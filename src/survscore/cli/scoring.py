@@ -133,12 +133,15 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
       survscore compare outcomes.csv models.csv -w administrative --groups customer --json -
       survscore compare outcomes.csv new.csv old.csv -w administrative --by country --by plan
     """  # noqa: D301
+    import pandas as pd
+
     from survscore.analysis.compare import compare as compare_models
     from survscore.cli.horizons import comparison_tables
     from survscore.cli.segments import segment_tables
     from survscore.cli.tables import console
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
+    from survscore.results.long_tables import ALL
     from survscore.results.segments import SegmentedComparison
 
     write = results_writer(arguments)
@@ -167,6 +170,9 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
         [] if segments is None else segment_tables(segments)
     )
     frames = findings.frames() if segments is None else segments.frames()
+    if findings.recommendations:
+        concluded = pd.concat([one.to_frame() for one in findings.recommendations.values()], ignore_index=True)
+        frames["recommendations"] = concluded.assign(**dict.fromkeys([] if segments is None else segments.by, ALL))
     if not write(frames["contrasts"], frames, settings):
         console().print(*printed, sep="\n")
 
@@ -202,8 +208,8 @@ def report(
 ) -> None:
     """Write a report: one page that works offline, with charts, tables and verdicts in words.
 
-    Files are as for "survscore score". Without --weighting, the report shows those that the data allow. It goes by
-    the administrative one if that is among them, also if some dropped out; if not, it says what to beware of.
+    Files are as for "survscore score". Without --weighting, the report shows administrative and projected scores where
+    C* is known, and recommends by both; where C* is unknown, it shows IPCW, and says what to beware of.
 
     With outcomes as dates (--cutoff), --as-of adds a backtest as by "survscore backtest": what each score would have
     chosen, had follow-up ended earlier, by the first metric at --horizons.
