@@ -331,6 +331,17 @@ def test_parts_of_one_model_and_with_drop_outs():
     assert ss.brier_score(unknown, models["a"], weighting="projected", times=TIMES).parts is None
 
 
+def test_how_many_statuses_were_observed_is_shown():
+    y, models, _ = draw(400, 5, ties=False)
+    score = ss.brier_score(y, models["a"], weighting="projected", times=TIMES[:3])
+    known = [int(np.sum(y.event & (y.time <= t)) + np.sum(y.time > t)) for t in TIMES[:3]]
+    assert known[-1] < 400
+    assert f"status observed of {known[0]} to {known[-1]}" in repr(score)
+    assert "effective" not in repr(score)
+    assert "observed: number of individuals whose status is" in " ".join(str(score).split())
+    assert f" {known[-1]}" in str(score)
+
+
 def test_no_score_where_few_are_followed():
     y, models, _ = draw(40, 3, ties=False)
     followed = [np.sum((y.time > t) | ((y.time == t) & ~y.event)) for t in TIMES]

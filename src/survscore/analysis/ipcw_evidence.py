@@ -87,8 +87,10 @@ def contrasts_of(
     def contrast(a: int, b: int) -> Contrast:
         (ipcw, *_), (administrative, *_) = parts = [_part(one, a, b) for one in scored]
         both = (ipcw - administrative, parts[0][1] - parts[1][1], parts[0][2] + parts[1][2])
-        found = [Estimate.of(value, own, groups, level, added_variance=more) for value, own, more in (*parts, both)]
-        return Contrast(names[a], names[b], *found, Estimate())
+        first, second, difference = (
+            Estimate.of(value, own, groups, level, added_variance=more) for value, own, more in (*parts, both)
+        )
+        return Contrast(names[a], names[b], first, second, difference, Estimate())
 
     return [contrast(a, b) for a, b in [*((a, km) for a in others), *combinations(others, 2)]], time_range
 

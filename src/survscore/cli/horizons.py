@@ -22,6 +22,7 @@ from survscore.cli.tables import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from survscore.analysis.dropout_test import DropoutTest
     from survscore.reports.comparing import Findings
     from survscore.results.comparison import Comparison
 
@@ -126,7 +127,12 @@ def comparison_tables(findings: Findings, *, unit: str | None = None, advice: Se
             printed.append(Text.assemble(("Careful. ", "bold yellow"), careful, "\n"))
         printed += [Text(printable(sentence, most=1000) + "\n") for sentence in sentences["unclear"][metric]]
     printed += [] if every else [about_times(compared.times.size, "differences")]
-    return printed + advised(advice)
+    return printed + about_dropout(compared.dropout_test, compared.level) + advised(advice)
+
+
+def about_dropout(test: DropoutTest | None, level: float) -> list[Any]:
+    """Return whether drop-out depends on predicted risk or on C*, in sentences."""
+    return advised([f"{one[0].upper()}{one[1:]}." for one in (() if test is None else test.sentences(level))])
 
 
 def advised(sentences: Sequence[str]) -> list[Any]:
