@@ -174,7 +174,7 @@ figure.legend(lines, list(models), loc="outside lower center", ncols=3)
 # counts these machines, by the outcomes of others with similar predictions, and is close to
 # the truth.
 #
-# That it prefers the net here is because the classifiers are worse before C*, too. Where a model
-# that drops the censored is good up to C*, the administrative score prefers it. So look at the
-# projected score, which counts all machines, and at the aligned curves. And if you want
-# classifiers, train them as the administrative score counts: ``keep="administrative"``.
+# The administrative score prefers the net because the classifiers are worse before C*, too. A
+# model that drops the censored and is good up to C* may win by it. So look at the projected
+# score, which counts all machines, and at the aligned curves. And if you want classifiers,
+# train them as the administrative score counts: ``keep="administrative"``.

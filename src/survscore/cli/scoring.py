@@ -460,7 +460,7 @@ def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
 
 def reference_file(arguments: Arguments) -> Path | None:
     """Return the file of --reference-curves; None where it names a model, or is not given."""
-    given = arguments["reference_curves"]
+    given = arguments.get("reference_curves")
     return Path(given) if given is not None and Path(given).exists() else None
 
 

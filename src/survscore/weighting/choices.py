@@ -38,8 +38,8 @@ def weightings_that_fit(outcomes: Outcomes) -> WeightingChoices:
     return WeightingChoices(
         ("administrative", "ipcw"),
         False,
-        f"All censoring times are known, so 'administrative' fits these data{weighted}, for those with C* >= t, and "
-        "'projected' for all individuals; IPCW() is possible, but biased if the predictions encode the censoring time",
+        f"All censoring times are known: 'administrative' counts those with C* >= t{weighted}, 'projected' counts all "
+        "individuals; IPCW() is possible, but biased if the predictions encode the censoring time",
         # a model that encodes C* may be good for those with C* >= t alone: both populations are shown
         ("administrative", "projected"),
     )
