@@ -139,6 +139,7 @@ weightings = {
     "administrative": (y, "administrative"),
     "IPCW, Kaplan-Meier": (y, "ipcw"),
     "IPCW, known C*": (y, ss.IPCW("known")),
+    "projected": (y, "projected"),
 }
 rows = {}
 for label, (outcomes, weighting) in weightings.items():
@@ -169,9 +170,11 @@ figure.legend(lines, list(models), loc="outside lower center", ncols=3)
 # The classifiers that drop the censored are the worst by far, and both IPCW scores call them
 # the best. The administrative score does not: it prefers the net, and the interval of the
 # difference does not hold zero. But the difference is smaller than in truth, because it never
-# looks at machines after C*, where the classifiers are at their worst. That is a limit of the
-# data, not of the score: nothing was observed there.
+# looks at machines after C*, where the classifiers are at their worst. The projected score
+# counts these machines, by the outcomes of others with similar predictions, and is close to
+# the truth.
 #
-# So use both tools. The administrative score ranks models without being misled; the aligned
-# curves show what it can't see. And if you want classifiers, train them as the score counts:
-# ``keep="administrative"``.
+# The administrative score prefers the net because the classifiers are worse before C*, too. A
+# model that drops the censored and is good up to C* may win by it. So look at the projected
+# score, which counts all machines, and at the aligned curves. And if you want classifiers,
+# train them as the administrative score counts: ``keep="administrative"``.

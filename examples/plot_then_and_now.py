@@ -81,19 +81,23 @@ table = scores.pivot_table(
     index=["cutoff", "model"], columns="weighting", values="score", sort=False
 )
 table["truth"] = scores.groupby(["cutoff", "model"])["truth"].first()
-table.columns = ["administrative", "IPCW", "truth"]
+table.columns = ["administrative", "projected", "IPCW", "truth"]
 table.round(3)
 
 # %%
 # By IPCW, the last model was the best by far. It was the worst by far: for nearly all who
 # had come too late to be seen for 90 days, it predicted a second purchase. The administrative
-# score chose the logistic regression, which was the best.
+# and the projected score chose the logistic regression, which was the best.
 #
-# It showed that the last model was worse, but not how much: nobody had been observed where that
-# model fails. Points on the diagonal mean that a score said what came true.
+# The administrative score of the last model is a little worse than the others: it counts only
+# those who could be followed for 90 days, and that model fails for the others. The projected
+# score counts all customers, and shows how bad that model is. Points on the diagonal mean that
+# a score agrees with what came true.
 
-figure, axes = plt.subplots(1, 2, figsize=(7.5, 4), sharey=True, layout="constrained")
-for ax, (weighting, rows) in zip(axes, found.scores.groupby("weighting"), strict=True):
+figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.7), sharey=True, layout="constrained")
+for ax, (weighting, rows) in zip(
+    axes, found.scores.groupby("weighting", sort=False), strict=True
+):
     for model, points in rows.groupby("model", sort=False):
         ax.plot(points["truth"], points["score"], "o", label=model)
     ax.plot([0, 0.65], [0, 0.65], color="0.7", zorder=0)

@@ -82,7 +82,8 @@ def backtested():
         models[f"noise {noise:g}"] = np.exp(-rate[:, None] * horizons)
     models["leaks"] = models["noise 0.4"] * np.where(horizons > (1800 - start)[:, None], 0.05, 1.0)
     curves = {name: ss.SurvivalCurves(values, horizons) for name, values in models.items()}
-    return ss.backtest(y, curves, as_of=[base + 1600, base + 1700, base + 1800], horizons=horizons, n_draws=40)
+    days, weighting = [base + 1600, base + 1700, base + 1800], ["administrative", "ipcw"]
+    return ss.backtest(y, curves, as_of=days, horizons=horizons, weighting=weighting, n_draws=40)
 
 
 def training():

@@ -55,7 +55,7 @@ def test_it_is_scores_of_outcomes_as_of_then_and_now(lost):
     for day, made in zip(days, found.days, strict=True):
         there = y.dates.start <= day
         some = {name: curves[there] for name, curves in models.items()}
-        for q, weighting in enumerate(("administrative", "ipcw")):
+        for q, weighting in enumerate(("administrative", "projected", "ipcw")):
             then = ss.compare(y[there].as_of(day), some, weighting=weighting, times=HORIZONS, null=False)
             np.testing.assert_allclose(made.scores[q], then.scored[0].scores, rtol=1e-12)
         now = ss.compare(y[there], some, weighting="administrative", times=HORIZONS, null=False)
@@ -164,22 +164,22 @@ def test_tables_tell_it():
     y, models = study(2, leak=True)
     found = run(y, models, n_draws=20)
     assert found.models == tuple(models)
-    assert len(found.scores) == 2 * 2 * 4
+    assert len(found.scores) == 2 * 3 * 4
     table = found.table
     # up to C* the model that leaks is the same as another, and the administrative score can't tell them apart
-    assert table["chosen"].tolist() == ["noise 0", "noise 0.4 or leaks", "leaks", "leaks"]
+    assert table["chosen"].tolist() == ["noise 0", "noise 0.4 or leaks", "noise 0", "noise 0", "leaks", "leaks"]
     assert (table["best"] == "noise 0").all()
-    np.testing.assert_allclose(
-        table["relative_regret"] * found.days[0].truth.min(axis=0)[[0, 1, 0, 1]], table["regret"]
-    )
+    np.testing.assert_allclose(table["relative_regret"] * found.days[0].truth.min(axis=0)[[0, 1] * 3], table["regret"])
     summary = found.summary.set_index("weighting")
     assert summary.loc["administrative", "excess"] == 0
-    ipcw = summary.iloc[1]
+    ipcw = summary.iloc[2]
     assert ipcw["regret_lower"] <= ipcw["relative_regret"] <= ipcw["regret_upper"]
-    assert found.accused == (summary.index[1],)
+    assert found.accused == (summary.index[2],)
     assert "significantly worse than those by administrative" in found.sentence
     assert found.settings["seed"] == 1
-    assert repr(found).startswith("Backtest(4 models, 1 cut-off, 2 horizons, administrative; ipcw")
+    assert repr(found).startswith(
+        "Backtest(4 models, 1 cut-off, 2 horizons, administrative; projected (own ranks); ipcw"
+    )
     again, other = run(y, models, n_draws=20), run(y, models, n_draws=20, seed=2)
     np.testing.assert_array_equal(again.draws, found.draws)
     assert not np.array_equal(other.draws, found.draws)
@@ -351,7 +351,9 @@ def test_it_is_drawn():
     pytest.importorskip("matplotlib")
     found = run(*study(2, leak=True), n_draws=20)
     display = found.plot()
-    assert [label.get_text().split()[0] for label in display.ax_.get_yticklabels()] == ["administrative", "ipcw"]
+    assert [label.get_text().split()[0] for label in display.ax_.get_yticklabels()] == [
+        "administrative", "projected", "ipcw",
+    ]  # fmt: skip
     assert "worse than the best" in display.ax_.get_xlabel()
 
 

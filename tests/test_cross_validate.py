@@ -98,6 +98,64 @@ def test_ipcw_weights_are_of_everybody_and_in_folds_of_the_fold():
     assert found.folds["score"].iloc[0] == pytest.approx(fold, rel=1e-12)
 
 
+def test_administrative_and_projected_are_the_default():
+    found = validated(weighting=None, times=[2, 3])
+    there = ss.compare(Y, found.curves, times=[2, 3])
+    pd.testing.assert_frame_equal(found.comparison.scores, there.scores)
+    assert found.settings["weightings"] == ["administrative", "projected (own ranks)"]
+    assert set(found.folds["weighting"]) == set(found.settings["weightings"])
+    sentence = " ".join(there.recommendation().sentences[0].split())
+    assert sentence in " ".join(str(found).split())
+
+
+LABELS = (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    "weighting",
+    [
+        ss.Projected(strata=LABELS, min_followed=1),
+        ss.Projected(reference=Exponential().fit(X, Y).predict_curves(X), min_followed=1),
+        ss.Administrative(dropout_strata=LABELS),
+        ss.IPCW(strata=LABELS),
+    ],
+    ids=str,
+)
+def test_weightings_with_a_value_for_each_individual_are_cut_to_folds(weighting):
+    rng = np.random.default_rng(1)
+    lost = np.minimum(Y.time, rng.exponential(12, len(Y)))
+    y = ss.Outcomes(lost, Y.event & (lost == Y.time), Y.censoring_time)
+    found = validated(y=y, weighting=weighting, times=[3])
+    (_, test), *_ = KFold(4).split(X)
+    score = ss.brier_score(y[test], found.curves["right"][test], weighting=weighting.of_rows(test), times=[3])
+    assert found.folds["score"].iloc[0] == pytest.approx(score.scores[0], rel=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.FewFollowedWarning")
+@pytest.mark.parametrize(
+    "weighting", [ss.Projected("mean-ranks", min_followed=1), ss.Projected(reference="wrong", min_followed=1)]
+)
+def test_weightings_that_depend_on_all_models_do_so_in_folds(weighting):
+    found = validated(weighting=weighting, times=[9], cv=KFold(2))
+    (_, test), *_ = KFold(2).split(X)
+    curves = {name: one[test] for name, one in found.curves.items()}
+    there = ss.compare(Y[test], curves, weighting=weighting, times=[9], null=False).scores
+    table = found.folds[found.folds["fold"] == 0]
+    np.testing.assert_allclose(table["score"], there["score"], rtol=1e-12)
+    alone = ss.compare(Y[test], {"right": curves["right"]}, weighting=ss.Projected(min_followed=1), times=[9])
+    assert table["score"].iloc[0] != pytest.approx(alone.scores["score"].iloc[0], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"weighting": "ipwc"}, "weighting must be"), ({"weighting": ["administrative", None]}, "weighting must be given"),
+     ({"metric": "bryer"}, "metric")],
+)  # fmt: skip
+def test_what_cannot_be_scored_is_not_fitted(options, message):
+    with pytest.raises(ss.InputError, match=message):
+        validated({"never fitted": Exponential(fails=True)}, **options)
+
+
 # Folds
 
 
@@ -340,7 +398,7 @@ def test_a_failing_estimator_is_named_with_its_fold(n_jobs):
         ({"cv": 1}, "n_splits must be a whole number of at least 2"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"reference": "nobody"}, "reference must be one of the models"),
-        ({"weighting": None}, "weighting"),
+        ({"weighting": None, "y": ss.Outcomes(Y.time, Y.event)}, "weighting must be given"),
     ],
     ids=lambda value: None if isinstance(value, dict) else value[:30],
 )

@@ -12,7 +12,8 @@ import survscore as ss
 from calendar_study import TIMES, CalendarStudy
 from survscore.analysis import censoring_leak
 from survscore.analysis import diagnose as diagnosis
-from survscore.analysis.ipcw_evidence import Answer, Contrast, as_features, contrasts_of
+from survscore.analysis.censoring_r2 import as_features
+from survscore.analysis.ipcw_evidence import Answer, Contrast, contrasts_of
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import normal_quantile
 from survscore.simulate import ConstantHazardStudy
@@ -134,9 +135,11 @@ def test_differences_are_those_of_compare_and_their_limits_too(sample, models, w
     some = {name: curves[:600] for name, curves in models.items()}
     times = np.arange(5.0, 81.0, 5.0)
     pairs = ss.diagnose(y, some, weighting=asked, times=times).pairs
-    contrasts = ss.compare(y, some, weighting=[asked, "administrative"], times=times, reference="Kaplan-Meier")
+    contrasts = ss.compare(
+        y, some, weighting=[asked, "administrative", "projected"], times=times, reference="Kaplan-Meier"
+    )
     table = contrasts.integrated().contrasts
-    for label, column in zip(contrasts.weightings, ("ipcw", "administrative"), strict=True):
+    for label, column in zip(contrasts.weightings, ("ipcw", "administrative", "projected"), strict=True):
         wanted = table[table["weighting"] == label].set_index("model")
         for _, row in pairs[pairs["reference"] == "Kaplan-Meier"].iterrows():
             assert row[column] == pytest.approx(wanted["difference"][row["model"]], rel=1e-9)
@@ -144,6 +147,41 @@ def test_differences_are_those_of_compare_and_their_limits_too(sample, models, w
             limits = wanted.loc[row["model"], ["lower", "upper"]]
             assert length == pytest.approx(limits["upper"] - limits["lower"], rel=0.02)
     assert np.allclose(pairs["ipcw_minus_administrative"], pairs["ipcw"] - pairs["administrative"])
+
+
+def test_advice_is_by_the_projected_score():
+    rng = np.random.default_rng(1)
+    rate = rng.gamma(2, 0.05, 2000)
+    event_time, end = rng.exponential(1 / rate), rng.uniform(2, 20, 2000)
+    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
+    honest = np.exp(-rate[:, None] * np.arange(1.0, 16.0))
+    vague = 0.5 * honest + 0.5 * honest.mean(axis=0)
+    after = end[:, None] < np.arange(1.0, 16.0)
+    models = {"vague": vague, "leaking": np.where(after, 0.02 * honest, honest)}
+    models = {name: ss.SurvivalCurves(one, np.arange(1.0, 16.0), "step") for name, one in models.items()}
+    found = ss.diagnose(y, models, times=[6, 9, 12])
+    pair = found.pairs.set_index(["model", "reference"]).loc[("vague", "leaking")]
+    assert pair["administrative"] > 0 > pair["projected_upper"]
+    assert pair["ipcw_lower"] > 0
+    assert pair["contradicts"]
+    told = "by IPCW, leaking is significantly better than Kaplan-Meier, and by the projected score significantly worse"
+    assert told in found.sentences[0]
+    assert found.sentences[1].startswith("Go by the projected score, which counts all individuals")
+    assert "The administrative score prefers leaking to vague, among those with C* >= t; for all individuals" in str(
+        found
+    )
+    assert "use the administrative score" not in str(found)
+
+
+def test_without_projected_scores_the_advice_says_what_the_others_do_not_see():
+    sample = ConstantHazardStudy().sample(200, seed=1)
+    truth = sample.survival(range(1, 101))
+    leaking = truth.probabilities * (sample.outcomes.censoring_time[:, None] > truth.times)
+    models = {"truth": truth, "leaking": ss.SurvivalCurves(leaking, truth.times, "step")}
+    found = ss.diagnose(sample.outcomes, models, times=[80, 85, 90])
+    assert found.pairs["projected"].isna().all()
+    assert found.pairs["administrative"].notna().all()
+    assert "too few are followed for a projected score" in found.sentences[1]
 
 
 def test_limits_of_what_two_weightings_differ_by_are_those_of_the_jackknife():
@@ -291,7 +329,7 @@ def test_two_witnesses_must_agree(ratio, excess, onset, favour, verdict, said):
         estimate(0.4, 0.3, 0.5), 0.1, estimate(*excess), estimate(*ratio), begins, falls, falls
     )
     none = Estimate()
-    answer = Answer("net", seen, Contrast("net", "Kaplan-Meier", none, none, estimate(*favour)))
+    answer = Answer("net", seen, Contrast("net", "Kaplan-Meier", none, none, estimate(*favour), none))
     assert answer.verdict == verdict
     assert said in answer.sentence(0.95, "")
 

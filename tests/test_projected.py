@@ -287,6 +287,16 @@ def test_given_curves_and_a_model_are_references(theta):
     np.testing.assert_allclose([last["score"], last["se"]], [losses.mean(), losses.std(ddof=1) / np.sqrt(200)])
 
 
+def test_plain_kaplan_meier_is_a_reference():
+    y, models, label = draw(200, 3, ties=False)
+    assert str(ss.Projected(reference="Kaplan-Meier", theta=2)) == str(ss.Projected(strata=None, theta=2))
+    found = [ss.compare(y, models, weighting=one, times=TIMES).scores["score"]
+             for one in (ss.Projected(reference="Kaplan-Meier"), ss.Projected(strata=None))]  # fmt: skip
+    np.testing.assert_array_equal(*found)
+    with pytest.raises(ss.InputError, match="one curve for all individuals: it has no strata"):
+        ss.Projected(strata=label, reference="Kaplan-Meier")
+
+
 def test_a_score_is_the_sum_of_its_parts():
     y, models, _ = draw(500, 7, ties=False, lost=False)
     administrative = ss.compare(y, models, metric=["brier", "log"], weighting="administrative", times=TIMES)
@@ -319,6 +329,17 @@ def test_parts_of_one_model_and_with_drop_outs():
     assert ss.auc(y, models["a"], weighting="projected", times=TIMES).parts is None
     unknown = ss.Outcomes(y.time, y.event)
     assert ss.brier_score(unknown, models["a"], weighting="projected", times=TIMES).parts is None
+
+
+def test_how_many_statuses_were_observed_is_shown():
+    y, models, _ = draw(400, 5, ties=False)
+    score = ss.brier_score(y, models["a"], weighting="projected", times=TIMES[:3])
+    known = [int(np.sum(y.event & (y.time <= t)) + np.sum(y.time > t)) for t in TIMES[:3]]
+    assert known[-1] < 400
+    assert f"status observed of {known[0]} to {known[-1]}" in repr(score)
+    assert "effective" not in repr(score)
+    assert "observed: number of individuals whose status is" in " ".join(str(score).split())
+    assert f" {known[-1]}" in str(score)
 
 
 def test_no_score_where_few_are_followed():

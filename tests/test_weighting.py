@@ -16,9 +16,9 @@ def score(y, weighting=None, times=(1, 4)):
 @pytest.mark.parametrize(
     ("y", "weighting", "message"),
     [
-        (ADMINISTRATIVE, None, "weighting must be given, .* 'administrative' fits these data; IPCW.* is possible"),
+        (ADMINISTRATIVE, None, "weighting must be given, .* 'administrative' counts those with .* IPCW.* is possible"),
         (UNKNOWN, None, r"Without censoring_time the choice is IPCW\(\); if follow-up ends on a known date"),
-        (DROPPED_OUT, None, "'administrative' fits these data and weights for the 1 of 3 who dropped out; IPCW"),
+        (DROPPED_OUT, None, "t and weights for the 1 of 3 who dropped out, 'projected' counts all individuals; IPCW"),
         (UNKNOWN, "administrative", r"'administrative' weighting needs outcomes with censoring_time .* IPCW\(\)"),
         (
             DROPPED_OUT,
@@ -29,7 +29,7 @@ def score(y, weighting=None, times=(1, 4)):
             ADMINISTRATIVE,
             "uncensored",
             r"status up to the last time, 4: 1 individual of 3 were censored before, .* position 1 \(time 3\). "
-            "All censoring times are known, so 'administrative' fits",
+            "All censoring times are known: 'administrative' counts",
         ),
         (UNKNOWN, ss.IPCW("known"), r"'known' censoring needs outcomes with censoring_time .*IPCW\(max_weight=1\)"),
         (DROPPED_OUT, ss.IPCW("known"), "'known' censoring needs all individuals without event to be followed"),

@@ -295,5 +295,5 @@ def plural(count: int, noun: str) -> str:
 
 
 def several(names: Sequence[str]) -> str:
-    """Return names in one phrase: ``"a, b and c"``."""
+    """Return ``"a"``, ``"a and b"`` or ``"a, b and c"``."""
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -218,10 +219,24 @@ def score_all(
     administrative [0.1 0.2]
     ipcw (Kaplan-Meier of the scored outcomes) [0.1        0.25333333]
     """
-    evaluation = Evaluation.of(
+    return _scored(
         y, {"curves": curves}, metric=metric, weighting=weighting, times=times, groups=groups, level=level,
         ranges=ranges, errors=errors,
     )  # fmt: skip
+
+
+def score_among(
+    y: Outcomes, models: Mapping[str, Predictions], name: str, *, weighting: Sequence[Weighting], **settings: Any
+) -> list[ScoreCurve]:
+    """Return what `score_all` does for one of several models; the others serve weightings that depend on them."""
+    alone = not any(one.depends_on_other_models for one in weighting)
+    some = {"curves": models[name]} if alone else {name: models[name], **models}
+    return _scored(y, some, weighting=weighting, **settings)
+
+
+def _scored(y: Outcomes, models: Mapping[str, Predictions], *, times: Any, **settings: Any) -> list[ScoreCurve]:
+    """Score the first of some models."""
+    evaluation = Evaluation.of(y, models, times=times, **settings)
     found = evaluation.run()
     warn_about(found)
     return [ScoreCurve.of(evaluation, scored, default_times=times is None) for scored in found]

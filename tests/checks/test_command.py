@@ -304,6 +304,81 @@ def test_python_gives_the_same_as_the_command(run):
     assert compared().n == 800
 
 
+@pytest.fixture(scope="module")
+def churn(tmp_path_factory):
+    """Return files of an honest but coarse model, and of one that is better up to C* and falls to zero after it."""
+    import numpy as np
+    import pandas as pd
+
+    rng = np.random.default_rng(1)
+    rate, grid = rng.gamma(2, 0.05, 2000), np.array([6.0, 9.0, 12.0])
+    event_time, end = rng.exponential(1 / rate), rng.uniform(2, 20, 2000)
+    honest = np.exp(-rate[:, None] * grid)
+    models = {
+        "coarse": 0.5 * honest + 0.5 * honest.mean(axis=0),
+        "leak": np.where(end[:, None] < grid, 0.02 * honest, honest),
+    }
+    folder = tmp_path_factory.mktemp("churn")
+    outcomes = {"time": np.minimum(event_time, end), "event": (event_time <= end).astype(int), "censoring_time": end}
+    pd.DataFrame(outcomes).to_csv(folder / "y.csv", index=False)
+    for name, values in models.items():
+        pd.DataFrame(values, columns=["6", "9", "12"]).to_csv(folder / f"{name}.csv", index=False)
+    return [folder / "y.csv", folder / "coarse.csv", folder / "leak.csv"]
+
+
+LEAK = 'name = "leak is not worse"\nmodel = "leak"\nreference = "coarse"'
+
+
+@pytest.mark.parametrize("options", [[], ["-w", "administrative", "-w", "projected"]])
+@pytest.mark.parametrize("when", ["", "\nat = 12", "\nrange = [6, 9]"])
+def test_a_leaking_model_fails_by_the_recommendation(command, churn, rules, options, when):
+    code, out, _ = command("check", rules(LEAK + when), *churn, *options, "--json", "-")
+    told = json.loads(out)
+    (found,) = told["findings"]
+    assert (code, found["verdict"], found["weighting"]) == (1, "failed", "projected (own ranks)")
+    assert "leak" in found["recommendation"]
+    assert "Do not use it for new individuals." in found["recommendation"]
+    assert told["recommendation"] == [found["recommendation"]]
+    named = command("check", rules(f'{LEAK}{when}\nweighting = "administrative"'), *churn, *options, "--json", "-")
+    assert named[0] == 0  # which is what was asked for
+    assert command("check", rules('model = "coarse"\nreference = "leak"' + when), *churn, *options)[0] == 0
+
+
+def test_the_recommendation_is_in_all_outputs(command, churn, rules, tmp_path):
+    path, written = rules(LEAK), [tmp_path / name for name in ("c.xml", "c.md")]
+    code, out, _ = command("check", path, *churn, "--junit", written[0], "--markdown", written[1])
+    told = "Do not use it for new individuals."
+    assert code == 1
+    assert told in " ".join(out.split())
+    (value,) = [one.get("value") for one in ET.parse(written[0]).iter("property")]
+    assert told in value
+    assert told in written[1].read_text()
+    # also where no rule is about a difference, and from results
+    scores = rules('value = "score"\nbelow = 1', "scores.toml")
+    assert told in " ".join(command("check", scores, *churn)[1].split())
+    result = tmp_path / "result.json"
+    command("compare", *churn, "-r", "coarse", "-m", "brier", "--json", result)
+    code, out, _ = command("check", path, "--results", result)
+    assert (code, told in " ".join(out.split())) == (1, True)
+    code, out, _ = command("check", rules(LEAK + "\nat = 12"), "--results", result, "--json", "-")
+    (found,) = json.loads(out)["findings"]
+    assert (code, found["verdict"]) == (1, "undefined")
+    assert found["reason"].startswith("there is no recommendation at 12")
+
+
+def test_a_check_by_the_administrative_score_alone_says_so(command, churn, rules):
+    code, out, _ = command("check", rules(LEAK), *churn, "-w", "administrative", "--json", "-")
+    (found,) = json.loads(out)["findings"]
+    assert (code, found["verdict"], found["recommendation"]) == (0, "passed", "")
+    assert found["reason"] == "by the administrative score alone, which refers to individuals with C* >= t only"
+    (named,) = json.loads(
+        command("check", rules(f'{LEAK}\nweighting = "administrative"'), *churn, "-w", "administrative", "--json", "-")[
+            1
+        ]
+    )["findings"]
+    assert named["reason"] == ""
+
+
 def test_segments_are_computed_and_checked(study, rules, tmp_path, capsys):
     """--by makes the comparison, and rules about each segment find the one that is bad."""
     import pandas as pd

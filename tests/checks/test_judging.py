@@ -202,6 +202,21 @@ def test_ambiguous_names_are_refused(comparison):
     assert one(run, [], model="new", reference={"model": "last"}).reference == "last"
 
 
+@pytest.mark.parametrize(
+    ("code", "verdict"), [("better", "passed"), ("depends", "undefined"), ("too few", "undefined")]
+)
+def test_differences_that_cannot_be_concluded_do_not_pass(code, verdict):
+    run = Run.of(compared(metric=("brier",), weighting=["administrative", "projected"]), references=["new"])
+    table = run.tables["recommendations"].assign(verdict=code)
+    run = replace(run, tables={**run.tables, "recommendations": table})
+    rule = {"model": "old", "reference": "new"}
+    found = one(run, **rule)
+    assert (found.verdict, found.weighting) == (verdict, "projected (own ranks)")
+    assert one(run, **rule, undefined="skip").verdict == {"undefined": "skipped"}.get(verdict, verdict)
+    turned = one(run, model="new", reference="old", value="difference", above=0)
+    assert turned.recommendation == found.recommendation
+
+
 def test_failing_findings_come_first(run):
     rules = [{"below": 1}, {"below": 0, "severity": "warning"}, {"below": 1, "min_events": 1e9}, {"below": 0}]
     found = check(run, parse_rules({"check": [{"model": "new", **rule} for rule in rules]}))

@@ -10,6 +10,7 @@ import pytest
 import survscore as ss
 from report_case import HOSTILE, TIMES
 from report_situations import GRID, SITUATIONS, report_of
+from survscore._validation import several
 from survscore.reports import figures, render, summarise
 from survscore.reports.answers import recommendation
 from survscore.reports.cells import digits_of, even, evenly, fixed, p_values, relative, with_interval
@@ -244,14 +245,15 @@ def test_a_backtest_has_a_section(dated):
     table = tested.summary
     assert told["summary"]["relative_regret"] == table["relative_regret"].tolist()
     assert told["regrets"]["relative_regret"] == tested.regrets().T.ravel().tolist()
-    right = [f"{name} in {k} of 4" for name, k in zip(["administrative", "IPCW"], table["chose_best"], strict=True)]
-    assert told["chosen"] == f"The model that turned out best would have been chosen by {' and '.join(right)} cases."
+    short = ["administrative", "projected", "IPCW"]
+    right = [f"{name} in {k} of 4" for name, k in zip(short, table["chose_best"], strict=True)]
+    assert told["chosen"] == f"The model that turned out best would have been chosen by {several(right)} cases."
     section = found.html.split('id="backtest"')[1].split("</section>")[0]
     assert told["chosen"] in section
     assert "chosen worse than best by (%)" in section
     assert "In a backtest, scores were computed as of 2013-06-30 and 2014-06-30" in found.html
     (panel,) = figures.panels(found.summary)["backtest"]
-    assert [row["title"] for row in panel["rows"]] == ["administrative", "IPCW"]
+    assert [row["title"] for row in panel["rows"]] == short
     assert json.loads(json.dumps(found.summary, allow_nan=False)) == found.summary
     assert 'id="backtest"' not in report_of("tie", n_curves=0).html
     with pytest.raises(ss.InputError, match=r"backtest must be a Backtest, .* not DataFrame"):
@@ -266,7 +268,7 @@ def test_a_browser_draws_the_backtest(browser, dated, tmp_path):
     page.goto(made.save(tmp_path / "report.html").as_uri())
     page.wait_for_selector("html[data-drawn]")
     rows = page.locator('[data-chart="backtest"] .rows')
-    assert rows.locator("circle.ring").count() == 4  # two weightings on two days
+    assert rows.locator("circle.ring").count() == 6  # three weightings on two days
     assert rows.locator("circle.dot").count() == 2
     assert "administrative 0.00 %" in rows.get_attribute("aria-label")
     assert page.locator("#backtest table[data-name=backtest-summary] tbody tr").count() == 2

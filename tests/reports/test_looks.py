@@ -57,7 +57,8 @@ def backtest():
         "honest": ss.SurvivalCurves(honest, [300, 600, 900]),
         "coarse": ss.SurvivalCurves(np.full((600, 3), honest.mean(axis=0)), [300, 600, 900]),
     }
-    return ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600], n_draws=5)
+    days, weighting = ["2013-06-30", "2014-06-30"], ["administrative", "ipcw"]
+    return ss.backtest(y, models, as_of=days, horizons=[600], weighting=weighting, n_draws=5)
 
 
 def opened(browser, path, view="desktop"):

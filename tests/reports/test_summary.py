@@ -204,7 +204,7 @@ def test_a_headline_by_ipcw_carries_a_caution(case):
     assert "do not rely on this, since the only weighting is known to mislead" in box
     assert "goes by an IPCW score" in box
     asked_for = summarise(y, models, weighting="ipcw", times=TIMES, n_curves=0)  # though C* is known
-    assert "'administrative' fits these data" in asked_for["caution"]
+    assert "'administrative' counts those with C* >= t" in asked_for["caution"]
     assert summarise(y, models, times=TIMES, n_curves=0)["caution"] is None
 
 

@@ -27,7 +27,7 @@ from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Estimates
 from survscore.results.printing import warn_about_interpolation
-from survscore.weighting import Administrative, Weighting
+from survscore.weighting import IPCW, Administrative, Projected, Weighting
 
 #: Makes weights of the outcomes as of a day, for what is to be estimated from them.
 WeightingOf = Callable[[Outcomes], Weighting]
@@ -45,7 +45,7 @@ def backtest(
     horizons: ArrayLike,
     X: Any = None,
     cv: Any = 5,
-    weighting: str | Weighting | WeightingOf | Sequence[str | Weighting | WeightingOf] = ("administrative", "ipcw"),
+    weighting: str | Weighting | WeightingOf | Sequence[str | Weighting | WeightingOf] | None = None,
     metric: str | Metric = "brier",
     predicted_on: Any = None,
     groups: ArrayLike | None = None,
@@ -82,9 +82,10 @@ def backtest(
     X, cv, n_jobs
         For estimators, as for `cross_validate`: covariates as known at each one's start. `n_jobs` also for draws.
     weighting : str, Weighting, function, or several
-        The scores that are tried. The first is what the others are compared with. A function is given the outcomes as
-        of each day, with their dates, and returns the weighting: for one with a model that must know no more than that,
-        and which is taken as known in draws.
+        The scores that are tried; by default administrative, projected (where the metric has that form) and IPCW. The
+        first is what the others are compared with. A function is given the outcomes as of each day, with their dates,
+        and returns the weighting: for one with a model that must know no more than that, and which is taken as known in
+        draws.
     metric : str or Metric
         Of which lower or higher values are better.
     predicted_on : date, or array_like of dates, optional
@@ -142,6 +143,7 @@ def backtest(
        ordered  relative_regret  chose_best  of
     0      1.0              0.0           4   4
     1      1.0              0.0           4   4
+    2      1.0              0.0           4   4
     """
     check_outcomes(y)
     if y.dates is None:
@@ -154,7 +156,8 @@ def backtest(
         raise InputError(f"metric must be one to choose models by, of which lower or higher is better, not {metric!r}")
     codes = None if groups is None else Groups.of(groups, len(y)).codes
     times = as_times(horizons, "horizons")
-    request = Request(chosen, one_or_more(weighting, Weighting, "weighting"), times, groups=codes, level=level)
+    tried = weightings_tried(chosen) if weighting is None else one_or_more(weighting, Weighting, "weighting")
+    request = Request(chosen, tried, times, groups=codes, level=level)
     named = as_models(models)
     if len(named) < 2:
         raise InputError(f"models must be at least two, to choose among, not {len(named)}")
@@ -210,6 +213,12 @@ def backtest(
     }
     names = (tuple(named), days[-1].weightings, chosen.name, metric_label(chosen.name))
     return Backtest(*names, chosen.direction, times, tuple(days), level, settings)
+
+
+def weightings_tried(metric: Metric) -> tuple[str, ...]:
+    """Return the weightings that are tried by default; metrics of the whole follow-up have no projected form."""
+    names = (Administrative.name, Projected.name, IPCW.name)
+    return tuple(name for name in names if name != Projected.name or not isinstance(metric, FollowUpMetric))
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,7 +379,7 @@ class _Cohort:
                 raise InputError(
                     f"horizons: of those who had started on {_shown(self.date)} there is no score {when} at "
                     f"{self.horizons[np.argmax(missing)]:g} under {one.weighting}: {'; '.join(one.undefined)}; "
-                    "take an earlier horizon, or a later cut-off"
+                    "take an earlier horizon, a later cut-off, or other weightings"
                 )
 
     def drawn(self, draws: range, seed: int) -> tuple[Values, Values]:

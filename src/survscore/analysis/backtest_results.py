@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import InputError, plural, shown
+from survscore._validation import InputError, plural, several, shown
 from survscore.inference.intervals import normal_quantile
 from survscore.metrics import Direction
 from survscore.results.long_tables import stacked
@@ -342,12 +342,12 @@ class Backtest(PrintedAsTables):
         first = self.weightings[0]
         told = [f"{100 * row['relative_regret']:.3g} % if by {name}" for name, row in table.iterrows()]
         verdict = (
-            f"choices by {' and '.join(self.accused)} were significantly worse than those by {first}"
+            f"choices by {several(self.accused)} were significantly worse than those by {first}"
             if self.accused
             else f"no choice was significantly worse than that by {first}"
         )
         days = f"{plural(len(self.days), 'earlier day')} and {plural(self.horizons.size, 'horizon')}"
-        return f"Over {days}, the model chosen was in truth worse than the best by {' and '.join(told)}: {verdict}."
+        return f"Over {days}, the model chosen was in truth worse than the best by {several(told)}: {verdict}."
 
     def plot(self, ax: Any = None, *, width: float | None = None) -> BacktestDisplay:
         """Draw how much worse than the best the chosen models were, by weighting: means with intervals, and each day.

@@ -14,21 +14,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._utils.jobs import Progress, results_of, telling
-from survscore._validation import InputError, InterpolationWarning, check_length, check_whole, plural, warn
+from survscore._validation import (
+    FewFollowedWarning,
+    InputError,
+    InterpolationWarning,
+    check_length,
+    check_whole,
+    plural,
+    warn,
+)
 from survscore._version import __version__
-from survscore.analysis.compare import compare
+from survscore.analysis.compare import Request, compare
 from survscore.analysis.selection import EventKFold, curves_of, innermost
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import WhereNaN
-from survscore.engine.inputs import Null
-from survscore.metrics import Metric
+from survscore.engine.inputs import Null, one_or_more
+from survscore.metrics import Metric, as_metric
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.long_tables import stacked
 from survscore.results.score_curve import ScoreCurve
 from survscore.results.tables import PrintedAsTables, Tables
-from survscore.scores import score_all
-from survscore.weighting import Weighting
+from survscore.scores import score_among
+from survscore.weighting import Weighting, as_weighting, default_weightings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +83,8 @@ def cross_validate(
         The folds. An int stands for `EventKFold`, shuffled by `seed`, which keeps `groups` together. Each
         individual must be tested exactly once. Other splitters that shuffle get the seed if they have none.
     metric, weighting, times, reference, null, level
-        As for `compare`.
+        As for `compare`, by default with the administrative and the projected weighting where :math:`C^*` is known.
+        Values that a weighting holds for each individual (strata, curves) are cut to each fold.
     groups : array_like of shape (n,), optional
         Labels of individuals that belong together, for the folds and for the standard errors. There is a warning if
         `cv` does not keep them together: then models are tested on individuals whose like they have seen.
@@ -135,24 +144,17 @@ def cross_validate(
     1       Weibull  0.151  0.009
     2  Kaplan-Meier  0.205  0.008
     """
+    request = _request(metric, weighting, as_outcomes(y))  # an error in it is raised before anything is fitted
     made = out_of_fold(estimators, X, y, cv=cv, groups=groups, n_jobs=n_jobs, seed=seed, progress=progress)
     curves = made.curves()
-    scoring: dict[str, Any] = {"metric": metric, "weighting": weighting}
     options: dict[str, Any] = {"reference": reference, "null": null, "groups": made.groups, "level": level}
-    comparison: Comparison = compare(made.y, curves, times=times, **scoring, **options)
-    scored = []
+    comparison: Comparison = compare(
+        made.y, curves, metric=request.metric, weighting=request.weighting, times=times, **options
+    )
+    scored = _fold_scores(made, request, comparison.times)
     fold = np.empty(len(made.y), dtype=np.intp)
     for k, (_, test) in enumerate(made.splits):
         fold[test] = k
-    for name, fits in made.fits.items():
-        for k, (of_fold, fit_seconds, predict_seconds) in enumerate(fits):
-            y_fold, started = made.y[made.splits[k][1]], time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", InterpolationWarning)  # which `compare` gave about all folds together
-                scores = score_all(y_fold, of_fold, times=comparison.times, **scoring, errors=False)
-            seconds = predict_seconds + time.perf_counter() - started
-            counts = (len(y_fold), int(y_fold.event.sum()))
-            scored.append(FoldScores(name, k, tuple(scores), *counts, fit_seconds, seconds))
     settings = {
         "survscore": __version__,
         "seed": seed,
@@ -167,7 +169,15 @@ def cross_validate(
         "level": level,
         "curves": comparison.scored[0].settings["curves"],
     }
-    return CrossValidation(comparison, curves, made.y, fold, tuple(scored), settings)
+    return CrossValidation(comparison, curves, made.y, fold, scored, settings)
+
+
+def _request(metric: Any, weighting: Any, y: Outcomes) -> Request:
+    """Return metrics and weightings, those of `compare` by default; raise where they do not fit these individuals."""
+    metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
+    if weighting is None:
+        return Request(metrics, default_weightings(y, metrics))
+    return Request(metrics, [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,6 +244,28 @@ class FoldScores:
     score_seconds: float
 
 
+def _fold_scores(made: OutOfFold, request: Request, times: NDArray[np.float64]) -> tuple[FoldScores, ...]:
+    """Score each estimator on each fold, with what the weightings hold of the fold's individuals."""
+    found = []
+    for k, (_, test) in enumerate(made.splits):
+        of_fold, y_fold = request.of_rows(made.y, test), made.y[test]
+        curves = {name: fits[k][0] for name, fits in made.fits.items()}
+        counts = (len(y_fold), int(y_fold.event.sum()))
+        for name, fits in made.fits.items():
+            _, fit_seconds, predict_seconds = fits[k]
+            started = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", InterpolationWarning)  # which `compare` gave about all folds together
+                warnings.simplefilter("ignore", FewFollowedWarning)  # which is about intervals: folds have none
+                scores = score_among(
+                    y_fold, curves, name, metric=of_fold.metric, weighting=of_fold.weighting, times=times, errors=False
+                )
+            seconds = predict_seconds + time.perf_counter() - started
+            found.append(FoldScores(name, k, tuple(scores), *counts, fit_seconds, seconds))
+    order = list(made.fits)
+    return tuple(sorted(found, key=lambda one: order.index(one.estimator)))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(PrintedAsTables):
     """What `cross_validate` found.
@@ -290,7 +322,8 @@ class CrossValidation(PrintedAsTables):
 
     def _printed(self) -> Tables:
         found = self.comparison._printed()
-        return Tables(f"{self.settings['n_splits']} folds, predictions out of fold; {found.caption}", found.parts)
+        caption = f"{self.settings['n_splits']} folds, predictions out of fold; {found.caption}"
+        return Tables(caption, found.parts, found.lead)
 
     def __repr__(self) -> str:
         directions = dict.fromkeys(f"{one.metric} ({one.direction} is better)" for one in self.comparison.scored)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
 from survscore.analysis.censoring_leak import Windows
+from survscore.analysis.censoring_r2 import explained_variance
 from survscore.analysis.dropout_test import DropoutTest, dropout_test
 from survscore.analysis.ipcw_evidence import (
     MORE_LOST,
@@ -21,11 +22,11 @@ from survscore.analysis.ipcw_evidence import (
     Contrast,
     IPCWVerdict,
     contrasts_of,
-    explained_variance,
     ipcw_verdict,
     scores_by_cap,
     sentences,
     weights_over_time,
+    with_projected,
 )
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -60,7 +61,8 @@ class Diagnosis:
         The verdict on IPCW with these data and models. "no sign of a leak" does not say that its scores are unbiased:
         drop-out that depends on the risk, for one, leaves none of the signs that are looked for.
     sentences : tuple of str
-        The answer in words: first on IPCW, then on each model, then on covariates, weights and caps, and on drop-out.
+        The answer in words: first on IPCW and which scores to go by, then on each model, then on covariates, weights
+        and caps, and on drop-out.
     models : pandas.DataFrame
         One row per model: its verdict ("encodes C*", "no sign", "unclear", "too few"); which share of the predicted
         survival is lost right after C* (fall_after) and would be by other ages and other individuals (fall_elsewhere);
@@ -68,8 +70,10 @@ class Diagnosis:
         before C* (onset); and by how much the mean Brier score under IPCW differs from the administrative one, both
         against Kaplan-Meier (ipcw_minus_administrative, negative where IPCW favours the model). All with limits.
     pairs : pandas.DataFrame
-        Every model against Kaplan-Meier and all other pairs: the differences of mean Brier scores under both
-        weightings, how these differ, with limits, and whether both are significant and opposite (contradicts).
+        Every model against Kaplan-Meier and all other pairs: the differences of mean Brier scores under IPCW, the
+        administrative and the projected weighting (ipcw, administrative, projected; the last as far as it has scores),
+        how the first two differ, with limits, and whether IPCW and one of the others are significant and opposite
+        (contradicts).
     placebo : pandas.DataFrame
         The falls at C* (offset 0), a width before and at the placebo dates, of those looked at and of others at the
         same ages.
@@ -154,10 +158,11 @@ def diagnose(
 
     No individual's risk changes at its own :math:`C^*`: only follow-up ends there. A method that has learnt from
     covariates that no individual is seen event-free after :math:`C^*` predicts a steep fall there, and an IPCW score
-    rewards it for that; the administrative score does not. Honest predictions may depend on :math:`C^*` as well, since
-    it is the same date for all: by trends over calendar time, and by differences between early and late starters. So a
-    model is said to encode :math:`C^*` only if two criteria are met: its fall at :math:`C^*` stands out against other
-    ages, other individuals and placebo dates, and IPCW rates it better than the administrative score does.
+    rewards it for that; the administrative score does not, and the projected score penalises it. Honest predictions may
+    depend on :math:`C^*` as well, since it is the same date for all: by trends over calendar time, and by differences
+    between early and late starters. So a model is said to encode :math:`C^*` only if two criteria are met: its fall at
+    :math:`C^*` stands out against other ages, other individuals and placebo dates, and IPCW rates it better than the
+    administrative score does.
 
     That no sign is found does not show that an IPCW score is unbiased. Informative drop-out, which biases both scores,
     leaves no sign of this kind.
@@ -267,6 +272,8 @@ def diagnose(
     contrasts: list[Contrast] = []
     with suppress(InputError):  # where no time has a score under both, this criterion is missing
         contrasts, time_range = contrasts_of(some, curves_of, weighting_of, scored_at, groups_of, level)
+        within = scored_at[scored_at <= time_range[1]]
+        contrasts = with_projected(contrasts, some, curves_of, within, groups_of, level)
     answers = _answers(curves_of, windows, contrasts, groups_of, level)
     why_not = (
         "all C* are equal, so that there are no others to compare with"
@@ -284,7 +291,7 @@ def diagnose(
     about_dropout = [] if dropout is None else [f"{one[0].upper()}{one[1:]}." for one in dropout.sentences(level)]
     return Diagnosis(
         ipcw=verdict,
-        sentences=(*sentences(answers, verdict, reasons, r2, weights, caps, level, why_not), *about_dropout),
+        sentences=(*sentences(answers, contrasts, verdict, reasons, r2, weights, caps, level, why_not), *about_dropout),
         models=pd.DataFrame([_row(one) for one in answers]),
         pairs=pd.DataFrame([_pair_row(one) for one in contrasts]),
         placebo=stacked(falls) if falls else pd.DataFrame(columns=["model", "offset", "fall", "fall_of_others"]),
@@ -376,8 +383,10 @@ def _row(answer: Answer) -> dict[str, Any]:
 def _pair_row(contrast: Contrast) -> dict[str, Any]:
     """Return the row of two models in `Diagnosis.pairs`."""
     row: dict[str, Any] = {"model": contrast.model, "reference": contrast.reference}
-    row |= _limits("ipcw", contrast.ipcw) | _limits("administrative", contrast.administrative)
-    return row | _limits("ipcw_minus_administrative", contrast.difference) | {"contradicts": contrast.contradicts}
+    for name in ("ipcw", "administrative", "projected"):
+        row |= _limits(name, getattr(contrast, name))
+    row |= _limits("ipcw_minus_administrative", contrast.difference)
+    return row | {"contradicts": contrast.contradicted_by is not None}
 
 
 def leaking_models(

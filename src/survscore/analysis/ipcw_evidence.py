@@ -6,24 +6,24 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.frames import columns_of
 from survscore._utils.parallel import row_blocks
-from survscore._validation import InputError, check_length, plural
+from survscore._validation import InputError, plural, several
 from survscore.analysis.censoring_leak import CensoringLeak
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.inputs import NULL_MODEL
+from survscore.engine.second_moments import MeanInfluences
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
-from survscore.weighting import IPCW, Administrative, Weighting
+from survscore.weighting import IPCW, Administrative, Projected, Weighting
 from survscore.weighting.interval_weights import TimeIndex
 
 if TYPE_CHECKING:
@@ -47,19 +47,28 @@ PREDICTED = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Contrast:
-    """A model against another, by the mean Brier score under both weightings, and how these differ."""
+    """A model against another, by the mean Brier score under each weighting, and how the first two differ."""
 
     model: str
     reference: str
     ipcw: Estimate
     administrative: Estimate
     difference: Estimate
+    projected: Estimate  # over as much of the time as there are projected scores
 
     @property
-    def contradicts(self) -> bool:
-        """Whether both weightings are sure which is better, and disagree."""
-        first, second = self.ipcw, self.administrative
-        return (first.upper < 0 < second.lower) or (second.upper < 0 < first.lower)
+    def contradicted_by(self) -> str | None:
+        """Which score is significant with the opposite sign of IPCW, itself significant; first that of all."""
+        for name, other in (("projected", self.projected), ("administrative", self.administrative)):
+            if (self.ipcw.upper < 0 < other.lower) or (other.upper < 0 < self.ipcw.lower):
+                return name
+        return None
+
+    @property
+    def holds_for_some_only(self) -> bool:
+        """Whether the administrative score prefers one model, and the projected score is significant for the other."""
+        other = self.administrative.value
+        return (other < 0 < self.projected.lower) or (self.projected.upper < 0 < other)
 
 
 def contrasts_of(
@@ -71,24 +80,60 @@ def contrasts_of(
     level: float,
 ) -> tuple[list[Contrast], tuple[float, float]]:
     """Return every model against the null model, then all other pairs, and the range of time."""
-    both, null = [weighting, Administrative()], NULL_MODEL not in models
-    evaluation = Evaluation.of(y, models, weighting=both, times=times, null=null, level=level, needs_numpy="diagnose")
-    scored, time_range = evaluation.mean_influences()
-    names = evaluation.names
+    scored, names, time_range = _mean_influences(y, models, [weighting, Administrative()], times, level)
     km = names.index(NULL_MODEL)
     others = [a for a in range(len(names)) if a != km]
 
     def contrast(a: int, b: int) -> Contrast:
-        values = [float(one.scores[a] - one.scores[b]) for one in scored]
-        influences = [one.values[a] - one.values[b] for one in scored]
-        # the variance of a G that was fitted to others
-        added = [float(one.steps @ np.square(one.moved[a] - one.moved[b])) for one in scored]
-        parts = [*zip(values, influences, added, strict=True)]
-        parts.append((values[0] - values[1], influences[0] - influences[1], sum(added)))
-        found = [Estimate.of(value, own, groups, level, added_variance=more) for value, own, more in parts]
-        return Contrast(names[a], names[b], *found)
+        (ipcw, *_), (administrative, *_) = parts = [_part(one, a, b) for one in scored]
+        both = (ipcw - administrative, parts[0][1] - parts[1][1], parts[0][2] + parts[1][2])
+        first, second, difference = (
+            Estimate.of(value, own, groups, level, added_variance=more) for value, own, more in (*parts, both)
+        )
+        return Contrast(names[a], names[b], first, second, difference, Estimate())
 
     return [contrast(a, b) for a, b in [*((a, km) for a in others), *combinations(others, 2)]], time_range
+
+
+def with_projected(
+    contrasts: Sequence[Contrast],
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves],
+    times: NDArray[np.float64],
+    groups: Groups | None,
+    level: float,
+) -> list[Contrast]:
+    """Return contrasts with the projected one, at these times as far as there are projected scores."""
+    try:
+        (scored,), names, _ = _mean_influences(y, models, [Projected()], times, level)
+    except InputError:  # too few are followed
+        return list(contrasts)
+    found = []
+    for one in contrasts:
+        value, own, more = _part(scored, names.index(one.model), names.index(one.reference))
+        found.append(replace(one, projected=Estimate.of(value, own, groups, level, added_variance=more)))
+    return found
+
+
+def _mean_influences(
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves],
+    weightings: Sequence[Weighting],
+    times: NDArray[np.float64] | None,
+    level: float,
+) -> tuple[list[MeanInfluences], tuple[str, ...], tuple[float, float]]:
+    """Return influences on mean Brier scores under each weighting, with the null model, and the range of time."""
+    evaluation = Evaluation.of(
+        y, models, weighting=weightings, times=times, null=NULL_MODEL not in models, level=level, needs_numpy="diagnose"
+    )
+    scored, time_range = evaluation.mean_influences()
+    return scored, tuple(evaluation.names), time_range
+
+
+def _part(scored: MeanInfluences, a: int, b: int) -> tuple[float, NDArray[np.float64], float]:
+    """Return a difference, its influences, and the variance of a G that was fitted to others."""
+    added = float(scored.steps @ np.square(scored.moved[a] - scored.moved[b]))
+    return float(scored.scores[a] - scored.scores[b]), scored.values[a] - scored.values[b], added
 
 
 CAPS = (1.0, 2.0, 5.0, 10.0, None)
@@ -139,81 +184,6 @@ def scores_by_cap(
         limit = np.inf if cap is None else cap
         parts.append({"max_weight": limit, "model": evaluation.names, "score": scores, "rank": ranks})
     return stacked(parts)
-
-
-MOST_ROWS = 20_000
-N_FOLDS = 5
-#: More categories than the trees can tell apart are taken by their order, as numbers given in order are.
-MOST_CATEGORIES = 255
-
-
-def explained_variance(
-    X: Any, censoring_time: NDArray[np.float64], groups: Groups | None, level: float, seed: int
-) -> Estimate:
-    r"""Return the cross-validated R2 of C* predicted from covariates by gradient boosting.
-
-    :math:`R^2 = 1 - \sum_i (C^*_i - \hat C_i)^2 / \sum_i (C^*_i - \bar C)^2`, with :math:`\hat C_i` from the folds
-    without i (and without its group). It is negative where the predictions are worse than the mean. Its standard error
-    is that of a ratio of two means.
-    """
-    try:
-        from sklearn.ensemble import HistGradientBoostingRegressor
-        from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
-    except ImportError:
-        raise ImportError("X needs scikit-learn: pip install 'survscore[models]'") from None
-    features, categorical = as_features(X)
-    check_length("X", len(features), "y", censoring_time.size)
-    rows = np.flatnonzero(np.isfinite(censoring_time))
-    rows = np.random.default_rng(seed).permutation(rows)[:MOST_ROWS]
-    if rows.size < 2 * N_FOLDS:
-        raise InputError(f"X: {plural(rows.size, 'individual')} with a finite censoring_time are too few to learn from")
-    features, target = features[rows], censoring_time[rows]
-    if np.ptp(target) == 0:
-        return Estimate()  # nothing varies that could be predicted
-    of_rows = None if groups is None else Groups.of(groups.codes[rows], rows.size)
-    if of_rows is not None and of_rows.n_groups < N_FOLDS:
-        raise InputError(f"X: {plural(of_rows.n_groups, 'group')} are too few for {N_FOLDS} folds")
-    folds = KFold(N_FOLDS) if of_rows is None else GroupKFold(N_FOLDS)
-    model = HistGradientBoostingRegressor(categorical_features=categorical, random_state=seed)
-    predicted = cross_val_predict(model, features, target, groups=None if of_rows is None else of_rows.codes, cv=folds)
-    errors, spread = np.square(target - predicted), np.square(target - target.mean())
-    missed = float(errors.sum() / spread.sum())
-    influence = -(errors - missed * spread) / spread.sum()
-    return Estimate.of(1.0 - missed, influence, of_rows, level)
-
-
-def as_features(X: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return numbers, NaN where missing, and which columns are codes of categories; from an array or any data frame."""
-    columns = columns_of(X)
-    if not columns:
-        raise InputError("X has no columns")
-    encoded = [_encode(values, name) for name, values in columns.items()]
-    return np.stack([values for values, _ in encoded], axis=1), np.array([category for _, category in encoded])
-
-
-def _encode(values: NDArray[Any], name: str) -> tuple[NDArray[np.float64], bool]:
-    """Return a column as numbers, and whether these are codes of categories."""
-    import pandas as pd
-
-    if values.dtype.kind in "biuf":
-        numbers = values.astype(np.float64)
-        return np.where(np.isinf(numbers), np.sign(numbers) * 1e300, numbers), False
-    if values.dtype.kind in "mM":  # dates predict C* better than anything
-        return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(np.float64)), False
-    if values.dtype.kind not in "OUST":
-        raise InputError(
-            f"X: column {name!r} must hold numbers, booleans, text, categories or dates, not {values.dtype}"
-        )
-    column = pd.Series(values.tolist(), dtype=object)
-    there = column.dropna()
-    if all(isinstance(value, (bool, int, float, np.number)) for value in there):
-        return column.to_numpy(np.float64, na_value=np.nan), False
-    # in the order of the values, for dates and numbers given in order; as text where they can't be compared
-    comparable = len({type(value) for value in there}) == 1 and hasattr(there.iloc[0], "__lt__")
-    codes, labels = pd.factorize(column if comparable else there.map(str).reindex(column.index), sort=True)
-    return np.where(codes < 0, np.nan, codes.astype(np.float64)), isinstance(labels[0], str) and len(
-        labels
-    ) <= MOST_CATEGORIES
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,28 +262,28 @@ def ipcw_verdict(
     if not weighted:
         return "not needed", ["nobody is censored before the last time that is scored"]
     leaking = [one.model for one in answers if one.verdict == "encodes C*"]
-    contradicted = [one for one in contrasts if one.contradicts]
+    contradicted = [one for one in contrasts if one.contradicted_by is not None]
     covariates = r2 is not None and r2.lower > PREDICTED
     moved = [one.model for one in answers if one.favour.lower > 0 or one.favour.upper < 0]
     encodes = "encodes" if len(leaking) == 1 else "encode"
-    reasons = [f"{_several(leaking)} {encodes} the censoring time"] if leaking else []
+    reasons = [f"{several(leaking)} {encodes} the censoring time"] if leaking else []
     if contradicted:
         one = contradicted[0]
         order, opposite = ("better", "worse") if one.ipcw.upper < 0 else ("worse", "better")
         more = f", and {plural(len(contradicted) - 1, 'more such pair')}" if len(contradicted) > 1 else ""
         reasons.append(
-            f"by it, {one.model} is significantly {order} than {one.reference}, and by the administrative score "
-            f"significantly {opposite}{more}"
+            f"by IPCW, {one.model} is significantly {order} than {one.reference}, and by the {one.contradicted_by} "
+            f"score significantly {opposite}{more}"
         )
     if covariates and r2 is not None:
         reasons.append(f"covariates predict C* (R2 {r2.value:.2f})")
     if leaking or contradicted or (covariates and moved):
         return "misleading", reasons
     if moved:
-        reasons.append(f"its rating of {_several(moved)} differs significantly from that of the administrative score")
+        reasons.append(f"its rating of {several(moved)} differs significantly from that of the administrative score")
     unclear = [one.model for one in answers if one.verdict == "unclear"]
     if unclear:
-        reasons.append(f"{_several(unclear)} may encode the censoring time")
+        reasons.append(f"{several(unclear)} may encode the censoring time")
     if reasons:
         return "suspect", reasons
     if all(one.verdict == "too few" for one in answers) and not any(one.favour.known for one in answers):
@@ -326,6 +296,7 @@ def ipcw_verdict(
 
 def sentences(
     answers: Sequence[Answer],
+    contrasts: Sequence[Contrast],
     verdict: IPCWVerdict,
     reasons: Sequence[str],
     r2: Estimate | None,
@@ -334,8 +305,7 @@ def sentences(
     level: float,
     why_not: str,
 ) -> tuple[str, ...]:
-    """Return the answer in words: about IPCW, each model, covariates, weights and caps."""
-    advice = "" if verdict in ("no sign of a leak", "not needed") else "; use the administrative score"
+    """Return the answer in words: about IPCW, which scores to use, each model, covariates, weights and caps."""
     heading = {
         "no sign of a leak": "No sign of a leak was found",
         "suspect": "IPCW is suspect here",
@@ -343,7 +313,9 @@ def sentences(
         "not needed": "Weights are not needed here",
         "too few": "Too few data to assess IPCW",
     }
-    found = [f"{heading[verdict]}: {'; '.join(reasons)}{advice}."]
+    found = [f"{heading[verdict]}: {'; '.join(reasons)}."]
+    found += [] if verdict in ("no sign of a leak", "not needed") else [_advice(contrasts)]
+    found += _for_some_only(contrasts, level)
     found += [one.sentence(level, why_not) for one in answers]
     if r2 is not None:
         found.append(_about_covariates(r2, level))
@@ -362,6 +334,35 @@ def sentences(
     return tuple(found)
 
 
+def _advice(contrasts: Sequence[Contrast]) -> str:
+    if any(one.projected.known for one in contrasts):
+        return (
+            "Go by the projected score, which counts all individuals; the administrative score refers to those with "
+            "C* >= t alone, and does not see what models predict for the others."
+        )
+    return (
+        "The administrative score does not reward that, but it refers to those with C* >= t alone, and does not see "
+        "what models predict for the others; too few are followed for a projected score."
+    )
+
+
+def _for_some_only(contrasts: Sequence[Contrast], level: float) -> list[str]:
+    """Return which model the administrative score prefers, and the projected score does not."""
+    some = [one for one in contrasts if one.holds_for_some_only]
+    if not some:
+        return []
+    one = next((one for one in some if one.reference != NULL_MODEL), some[0])
+    names, worse = (one.model, one.reference), one.projected
+    if worse.value < 0:
+        names, worse = names[::-1], -worse
+    more = f" There {'is' if len(some) == 2 else 'are'} {plural(len(some) - 1, 'more such pair')}." * (len(some) > 1)
+    return [
+        f"The administrative score prefers {names[0]} to {names[1]}, among those with C* >= t; for all individuals, "
+        f"{names[0]} is significantly worse: its projected score is higher by {worse.value:.4f} "
+        f"({_interval(worse, level, '{:.4f}'.format)}).{more}"
+    ]
+
+
 def _about_covariates(r2: Estimate, level: float) -> str:
     """Return how well covariates predict C*, in words: a share of its variance only where that is positive."""
     if not r2.known:
@@ -370,10 +371,6 @@ def _about_covariates(r2: Estimate, level: float) -> str:
         write = "{:.2f}".format
         return f"Covariates do not predict C*: R2 {write(r2.value)} ({_interval(r2, level, write)}), cross-validated."
     return f"Covariates predict {_share(r2.value)} of the variance of C* ({_interval(r2, level, _share)})."
-
-
-def _several(names: Sequence[str]) -> str:
-    return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else "".join(names)
 
 
 def _percent(share: float) -> str:

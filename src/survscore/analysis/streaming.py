@@ -29,8 +29,11 @@ class StreamingScore:
     .. math:: \mathrm{score}(t) = \frac{\sum_b \sum_{i \in b} w_i(t) \, \ell_i(t)}{\sum_b \sum_{i \in b} w_i(t)}
 
     Only the sums are kept. Weights come from all outcomes, so the result is that of `score_all` with the whole matrix,
-    means over time included. Standard errors, and the bounds where somebody dropped out, need the predictions a second
-    time: they are not here. For them, give `brier_score` a `CurveBatches`, which goes through its batches twice.
+    means over time included, unless weights depend on predictions: where individuals dropped out, `Administrative` has
+    one curve of dropping out here, and by default one for each stratum of predicted risk there, which
+    ``dropout_strata=None`` makes the same; `Projected` needs given strata or curves. Standard errors, and the bounds
+    where individuals dropped out, need the predictions a second time: they are not here. For them, give `brier_score` a
+    `CurveBatches`, which goes through its batches twice.
 
     Parameters
     ----------

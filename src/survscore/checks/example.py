@@ -20,7 +20,8 @@ min_events = 20                   # with fewer, the check is skipped; on_too_few
 severity = "warning"              # is told, and does not change the exit code
 
 # A new model against the old one, on the same individuals. Without a threshold, the new one must not be significantly
-# worse: worse_by = 0.002 tolerates that much. It knows that a higher AUC is better.
+# worse: worse_by = 0.002 tolerates that much. It knows that a higher AUC is better. Where C* is known, that is by the
+# projected score and the recommendation, unless a weighting is named.
 # [[check]]
 # name = "new model is not worse"
 # model = "new"
@@ -29,7 +30,8 @@ severity = "warning"              # is told, and does not change the exit code
 # At one time, and over a range of time.
 # [[check]]
 # name = "good after a year"
-# weighting = "administrative"    # the label of a weighting or its first word; by default the first
+# weighting = "administrative"    # the label of a weighting or its first word; by default the first,
+#                                 # of differences between models the projected one
 # at = 365
 # below = 0.15
 #

@@ -11,9 +11,11 @@ from typing import Any, Literal
 from survscore._validation import shown
 from survscore.checks.lookup import Estimate, Key, Numbers, When
 from survscore.checks.references import Target, resolve_reference
-from survscore.checks.rules import EVERY, Rule, Severity, nearest
+from survscore.checks.rules import EVERY, OF_DIFFERENCES, Rule, Severity, nearest
 from survscore.checks.runs import ALL, Run
 from survscore.inference.intervals import limits
+from survscore.results.recommendation import is_administrative
+from survscore.weighting import Projected
 
 Verdict = Literal["passed", "failed", "undefined", "skipped"]
 ORDER = ("failed", "undefined", "skipped", "passed")
@@ -52,7 +54,9 @@ class Finding:
     severity : {"error", "warning"}
         Whether a failure counts.
     reason : str
-        Why there is no number, or why it was skipped; else empty.
+        Why there is no number, why it was skipped, or what the verdict does not cover; else empty.
+    recommendation : str
+        What `Comparison.recommendation` says about the model and the reference, where the verdict goes by it.
     """
 
     number: int
@@ -73,6 +77,7 @@ class Finding:
     verdict: Verdict
     severity: Severity
     reason: str
+    recommendation: str = ""
 
     @property
     def broken(self) -> bool:
@@ -158,13 +163,14 @@ def _findings(
 ) -> Iterator[Finding]:
     run = numbers.run
     target = resolve_reference(rule, run, earlier)
-    weighting, segments, models = _weighting(rule, run), numbers.segments(rule), _models(rule, run, target)
+    weighting, segments = _weighting(rule, run, target), numbers.segments(rule)
+    models = _models(rule, run, target)
     for metric, segment, model in product(_metrics(rule, run), segments, models):
         yield _finding(rule, numbers, Key(segment, metric, weighting, model), target, stored)
 
 
 def _finding(rule: Rule, numbers: Numbers, key: Key, target: Target | None, stored: dict[str, Numbers]) -> Finding:
-    when = numbers.when(rule, key)
+    when, concluded = numbers.when(rule, key), ""
     score = numbers.score(key, when)
     reason = "" if score is not None else f"there is no such score {when.told}"
     estimate = Estimate() if score is None else score
@@ -187,13 +193,35 @@ def _finding(rule: Rule, numbers: Numbers, key: Key, target: Target | None, stor
     elif math.isnan(value):
         verdict = "undefined" if rule.undefined == "error" else "skipped"
         reason = reason or _why_undefined(when)
+    elif target is not None and _is_open(rule, target):
+        undecidable, reason, concluded = _concluded(numbers, key, target, when)
+        if undecidable:
+            verdict = "undefined" if rule.undefined == "error" else "skipped"
     return Finding(
         number=rule.number, check=rule.label, segment=numbers.told_segment(key.segment), metric=key.metric,
         weighting=key.weighting, model=key.model, reference=None if target is None else target.told, when=when.told,
         quantity=_quantity(rule.value, worse_if_higher), value=value, estimate=estimate.value, lower=estimate.lower,
         upper=estimate.upper, n_events=events, threshold=rule.threshold.told(direction), verdict=verdict,
-        severity=rule.severity, reason=reason,
+        severity=rule.severity, reason=reason, recommendation=concluded,
     )  # fmt: skip
+
+
+def _is_open(rule: Rule, target: Target) -> bool:
+    """Whether a rule is about the difference of two models, and leaves open by which weighting."""
+    return rule.weighting is None and not target.is_run and rule.value in OF_DIFFERENCES
+
+
+def _concluded(numbers: Numbers, key: Key, target: Target, when: When) -> tuple[bool, str, str]:
+    """Return whether a difference is too uncertain to be checked, why, and the recommendation's sentence."""
+    if is_administrative(key.weighting):
+        return False, "by the administrative score alone, which refers to individuals with C* >= t only", ""
+    if not numbers.has_conclusions(key):  # of a segment, or by a metric that is no loss
+        return False, "", ""
+    found = numbers.conclusion(key, target.name, when)
+    if found is None:
+        return True, f"there is no recommendation {when.told}; a rule with a weighting needs none", ""
+    reasons = {"depends": "it depends on individuals not yet followed", "too few": "too few are followed"}
+    return found.verdict in reasons, reasons.get(found.verdict, ""), found.sentence
 
 
 def _why_undefined(when: When) -> str:
@@ -310,10 +338,12 @@ def _named(rule: Rule, key: str, names: Sequence[str], known: list[str]) -> list
     return list(known) if EVERY in names else list(names)
 
 
-def _weighting(rule: Rule, run: Run) -> str:
+def _weighting(rule: Rule, run: Run, target: Target | None) -> str:
+    """Return the weighting of a rule: by default the projected one for differences between models, else the first."""
     known = run.names("weighting")
     if rule.weighting is None:
-        return known[0]
+        projected = [one for one in known if one.split(maxsplit=1)[:1] == [Projected.name]]
+        return projected[0] if projected and target is not None and not target.is_run else known[0]
     matching = [one for one in known if one == rule.weighting] or [
         one for one in known if one.split(maxsplit=1)[:1] == [rule.weighting]
     ]

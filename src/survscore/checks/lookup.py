@@ -60,6 +60,14 @@ class Estimate:
     n_events: float = math.nan
 
 
+@dataclass(frozen=True)
+class Conclusion:
+    """What a recommendation says about a model and a reference."""
+
+    verdict: str
+    sentence: str
+
+
 class Numbers:
     """The numbers of a run, by whom and what they are of and when."""
 
@@ -71,6 +79,10 @@ class Numbers:
         for name, into in (("scores", self._scores), ("means", self._means)):
             for row in self._rows(name):
                 into.setdefault(self._key(row), {})[_when(row)] = _estimate(row, "score")
+        self._conclusions: dict[tuple[Key, str], dict[When, Conclusion]] = {}
+        for row in self._rows("recommendations"):
+            concluded = self._conclusions.setdefault((self._key(row), row["reference"]), {})
+            concluded[_when(row)] = Conclusion(row["verdict"], row["sentence"])
         for row in self._rows("contrasts"):
             found = self._differences.setdefault((self._key(row), row["reference"]), {})
             found[_when(row)] = _estimate(row, "difference")
@@ -177,6 +189,20 @@ class Numbers:
         other = self._differences.get((key.of(reference), key.model), {}).get(when)
         return None if other is None else Estimate(-other.value, other.se, -other.upper, -other.lower)
 
+    def has_conclusions(self, key: Key) -> bool:
+        """Whether there are recommendations by a metric under a weighting, for these individuals."""
+        wanted = (key.segment, key.metric, key.weighting)
+        return any((one.segment, one.metric, one.weighting) == wanted for one, _ in self._conclusions)
+
+    def conclusion(self, key: Key, reference: str, when: When) -> Conclusion | None:
+        """Return what to conclude about a model and a reference; turned round, where only that is there."""
+        for (one, other), turned in ((key, reference), False), ((key.of(reference), key.model), True):
+            for known, found in self._conclusions.get((one, other), {}).items():
+                if known.same(when):
+                    opposite = {"better": "worse", "worse": "better"}.get(found.verdict, found.verdict)
+                    return replace(found, verdict=opposite) if turned else found
+        return None
+
     def stored_score(self, key: Key, whose: Mapping[str, str], when: When) -> tuple[Estimate | None, str]:
         """Return the score of an earlier run that is of the same as a new one, and why there is none.
 
@@ -208,7 +234,9 @@ class Numbers:
 
 def _when(row: Mapping[str, Any]) -> When:
     time = row.get("time", math.nan)
-    return When(row["from"], row["to"]) if time != time else When(time)  # noqa: PLR0124 - NaN
+    if time == time:  # noqa: PLR0124 - NaN
+        return When(time)
+    return When(row["from"], None if row["from"] == row["to"] else row["to"])
 
 
 def _estimate(row: Mapping[str, Any], value: str) -> Estimate:

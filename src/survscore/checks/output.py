@@ -14,6 +14,7 @@ from survscore.checks.judging import Finding, exit_code, told
 from survscore.checks.runs import Run, plain
 
 LONGEST = 300
+SENTENCES = 4000  # letters of a recommendation
 QUANTITIES = {
     "upper": "upper limit",
     "lower": "lower limit",
@@ -46,9 +47,20 @@ def as_json(run: Run, findings: Sequence[Finding]) -> str:
             "skipped": sum(one.verdict == "skipped" for one in findings),
             "exit_code": exit_code(findings),
         },
+        "recommendation": recommended(run, findings),
         "findings": [{name: plain(value) for name, value in asdict(one).items()} for one in findings],
     }
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
+
+
+def recommended(run: Run, findings: Sequence[Finding]) -> list[str]:
+    """Return the recommendations that findings go by; where none does, those by the first loss over the whole time."""
+    found = dict.fromkeys(one.recommendation for one in findings if one.recommendation)
+    table = run.tables.get("recommendations")
+    if not found and table is not None and len(table):
+        keys = table[["metric", "reference", "from", "to"]]
+        found = dict.fromkeys(table[keys.eq(keys.iloc[0]).all(axis=1)]["sentence"])
+    return list(found)
 
 
 def as_junit(run: Run, findings: Sequence[Finding]) -> str:
@@ -70,6 +82,11 @@ def as_junit(run: Run, findings: Sequence[Finding]) -> str:
     root = ET.Element("testsuites", counts | {"name": "survscore check"})
     about = {"name": _xml(f"survscore check {run.id}"), "timestamp": _xml(run.date[:19]), "time": "0"}
     suite = ET.SubElement(root, "testsuite", about | counts)
+    told = recommended(run, findings)
+    if told:
+        properties = ET.SubElement(suite, "properties")
+        for one_told in told:
+            ET.SubElement(properties, "property", {"name": "recommendation", "value": _xml(one_told)})
     for one in findings:
         whose = f" [{one.whose}]" if one.segment else ""
         name = _xml(f"{one.check}: {one.what}{whose}")
@@ -109,7 +126,8 @@ def as_markdown(run: Run, findings: Sequence[Finding]) -> str:
         cells = (verdict(one), one.check, one.whose, one.what, with_interval(one), required(one))
         lines.append("| " + " | ".join(_markdown(cell) for cell in cells) + " |")
     notes = [f"- {_markdown(f'{one.check}, {one.whose}: {one.reason}')}" for one in findings if one.reason]
-    return "\n".join([*lines, "", *dict.fromkeys(notes)]).rstrip() + "\n"
+    concluded = [f"\n{_markdown(one, most=SENTENCES)}" for one in recommended(run, findings)]
+    return "\n".join([*lines, "", *dict.fromkeys(notes), *concluded]).rstrip() + "\n"
 
 
 def verdict(finding: Finding) -> str:
@@ -148,10 +166,10 @@ def sentence(finding: Finding) -> str:
 
 
 def _xml(text: str) -> str:
-    return shown(NOT_IN_XML.sub("", text), most=LONGEST * 3)
+    return shown(NOT_IN_XML.sub("", text), most=SENTENCES)
 
 
-def _markdown(text: str) -> str:
+def _markdown(text: str, most: int = LONGEST) -> str:
     """Return text that stays text in Markdown: on one line, without markup and HTML."""
-    plain = shown(" ".join(str(text).split()), most=LONGEST).replace("&", "&amp;").replace("<", "&lt;")
+    plain = shown(" ".join(str(text).split()), most=most).replace("&", "&amp;").replace("<", "&lt;")
     return MEANS_SOMETHING.sub(r"\\\1", plain.replace(">", "&gt;"))

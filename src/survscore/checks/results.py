@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from survscore._validation import InputError, shown
 from survscore.checks.rules import nearest, segment_label
-from survscore.checks.runs import NAMES, Run, check_id, make_run
+from survscore.checks.runs import NAMES, TEXTS, Run, check_id, make_run
 from survscore.io.files import check_regular
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ NEEDED = {
     "means": (*NAMES, "from", "to", "score", "se", "lower", "upper"),
     "contrasts": (*NAMES, "reference", "time", "difference", "se", "lower", "upper"),
     "verdicts": (*NAMES, "reference", "difference", "se", "lower", "upper"),
+    "recommendations": (*NAMES, "reference", "from", "to", "verdict", "sentence"),
 }
 OPTIONAL = ("n_events", "time", "from", "to")
-TEXTS = (*NAMES, "reference")
 
 
 def read_results(path: Path | str, *, id: str | None = None, date: datetime | None = None) -> Run:
@@ -63,8 +63,9 @@ def run_of_results(data: Any, *, id: str | None = None, date: datetime | None = 
     Parameters
     ----------
     data : mapping
-        With ``settings`` and the lists of rows ``scores``, ``means``, ``contrasts`` and ``verdicts``, as
-        ``survscore compare --json`` writes them. Columns before ``metric`` say of which segment a row is.
+        With ``settings`` and the lists of rows ``scores``, ``means``, ``contrasts``, ``verdicts`` and
+        ``recommendations``, as ``survscore compare --json`` writes them. Columns before ``metric`` say of which segment
+        a row is.
     id, date
         See `read_results`.
 

@@ -96,7 +96,8 @@ class Rule:
     metrics, models : tuple of str, or None
         Which; None is the default, ``"*"`` all.
     weighting : str or None
-        Its label or the first word of it; None is the first.
+        Its label or the first word of it. None: of differences between models the projected one, where there is one,
+        with the recommendation; of all else the first.
     at : float or None
         An evaluation time.
     range : tuple of float, or None

@@ -31,8 +31,10 @@ COLUMNS = {
     "scores": (*NAMES, "time", *NUMBERS, "n_events"),
     "means": (*NAMES, "from", "to", *NUMBERS, "n_events"),
     "contrasts": (*NAMES, "reference", "time", "from", "to", "difference", "se", "lower", "upper"),
+    "recommendations": (*NAMES, "reference", "from", "to", "verdict", "sentence"),
 }
-TEXTS = (*NAMES, "reference")
+TEXTS = (*NAMES, "reference", "verdict", "sentence")
+FEW_TIMES = 20  # at each of so many there is a recommendation
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
 RESERVED = ("last", "first")
 DEEPEST = 20  # levels of settings that are kept
@@ -54,7 +56,9 @@ class Run:
         How it was made, as plain data; ``level`` of the intervals, ``null`` the name of the null model.
     tables : mapping of str to pandas.DataFrame
         ``scores`` by time, ``means`` over ranges of time (the whole one first), and ``contrasts`` of both: with the
-        segment columns, metric, weighting, model, (reference,) time or from and to, the numbers and n_events.
+        segment columns, metric, weighting, model, (reference,) time or from and to, the numbers and n_events. Where
+        there are administrative and projected scores, ``recommendations`` for all individuals, each with its verdict
+        and sentence (`Comparison.recommendation`); at one time, from and to are the same.
     segment_columns : tuple of str
         Columns that say whose scores a row has; ``"(all)"`` in all of them stands for all individuals.
     """
@@ -74,6 +78,7 @@ class Run:
         whole: Range = WHOLE,
         ranges: Sequence[tuple[float, float]] = (),
         references: Iterable[str] | None = None,
+        times: Iterable[float] | None = None,
         settings: Mapping[str, Any] | None = None,
         id: str | None = None,
         date: datetime | None = None,
@@ -90,6 +95,9 @@ class Run:
             Over which time to take means, too. They are not defined where there are times without score.
         references : iterable of str, optional
             The models to take differences to; by default the comparison's own.
+        times : iterable of float, optional
+            At which of the evaluation times recommendations are made, beside those of means; by default at all of
+            them, if these are at most 20.
         settings, id, date
             See `Run`.
 
@@ -120,6 +128,8 @@ class Run:
             for name, frames in _tables(one, whole, ranges, references, strictly=label == total_label).items():
                 found[name] += [frame.assign(**dict(zip(by, label, strict=True))) for frame in frames]
         tables = {name: _joined(frames) for name, frames in found.items()}
+        concluded = _recommendations(total, [whole, *ranges], references, times)
+        tables["recommendations"] = None if concluded is None else concluded.assign(**dict.fromkeys(by, ALL))
         told = {
             "level": total.level,
             "null": total.null,
@@ -191,6 +201,24 @@ def _tables(
                 means += [scores] if k == 0 else []
                 contrasts.append(differences)
     return {"scores": [comparison.scores], "means": means, "contrasts": contrasts}
+
+
+def _recommendations(
+    compared: Comparison, ranges: Sequence[Range], references: Iterable[str] | None, times: Iterable[float] | None
+) -> pd.DataFrame | None:
+    """Return what to conclude of means over ranges and at some times, by each loss; None where there is nothing."""
+    if not compared.has_recommendation:
+        return None
+    metrics = dict.fromkeys(one.metric for one in compared.scored if one.by_theta is not None)
+    if times is None:
+        times = compared.times if compared.times.size <= FEW_TIMES else ()
+    asked: list[dict[str, Any]] = [{"lower": lower, "upper": upper} for lower, upper in dict.fromkeys(ranges)]
+    known = compared.times[compared.times.size == 1 :]  # the only time is that of the mean as well
+    asked += [{"time": float(one)} for time in times for one in known[same_time(known, time)]]
+    chosen = [compared.against(one) for one in dict.fromkeys(references or [compared.reference])]
+    return _joined(
+        [one.recommendation(**when, metric=metric).to_frame() for one in chosen for metric in metrics for when in asked]
+    )
 
 
 def make_run(

@@ -11,11 +11,10 @@ from survscore._validation import shown as printable
 from survscore.cli import options, study_files
 from survscore.cli.scoring import read, results_writer, settings_of
 from survscore.cli.screen import noted, progress
+from survscore.metrics import as_metric
 
 if TYPE_CHECKING:
     from survscore.analysis.backtest_results import Backtest
-
-USUAL = ("administrative", "ipcw")
 
 
 @click.command(short_help="Which score would have chosen right on earlier days.")
@@ -43,8 +42,8 @@ def backtest(
     """Pretend that follow-up had ended earlier: what each score would have chosen, and how good that was.
 
     Files are as for "survscore score", with outcomes as dates, and predictions made at the start of each individual.
-    Weightings are administrative and ipcw, unless said otherwise; the first is what others are compared with. --csv and
-    --parquet write one row for each day, horizon and weighting.
+    Weightings are administrative, projected and ipcw by default; the first is what the others are compared with. --csv
+    and --parquet write one row for each day, horizon and weighting.
 
     \b
     Examples:
@@ -52,12 +51,14 @@ def backtest(
       survscore backtest y.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 --as-of 2017-12-31 -t 90,365
     """  # noqa: D301
     from survscore.analysis.backtest import backtest as run
+    from survscore.analysis.backtest import weightings_tried
     from survscore.cli.tables import console
 
     write = results_writer({**arguments, "by": ()})
     if arguments["cutoff"] is None:
         raise InputError("backtest needs outcomes as dates: give the data cut-off as --cutoff")
-    asked = {**arguments, "by": (), "names": arguments["names"] or USUAL, "times": horizons}
+    names = arguments["names"] or weightings_tried(as_metric(arguments["metric"]))
+    asked = {**arguments, "by": (), "names": names, "times": horizons}
     asked["metrics"] = (arguments["metric"],)
     with noted(), progress(total=1) as show:
         study, weightings = read(asked, show)

@@ -58,17 +58,20 @@ def check(**arguments: Any) -> None:
     """Check scores by the rules in RULES, a TOML file: 0 all passed, 1 some failed, 2 something is wrong.
 
     Files and options are as for "survscore compare". Without --metric and --times, those that the rules name are
-    computed, too.
+    computed, too. Where C* is known, administrative and projected scores are computed by default, and rules about
+    differences between models that name no weighting go by the recommendation, which is printed.
 
     \b
     Examples:
       survscore check --init rules.toml
-      survscore check rules.toml play/outcomes.csv play/truth.csv -w administrative
-      survscore check rules.toml outcomes.csv new=a.parquet old=b.parquet -w administrative --history history.jsonl
+      survscore check rules.toml play/outcomes.csv play/truth.csv play/leaking.csv
+      survscore check rules.toml outcomes.csv new=a.parquet old=b.parquet --history history.jsonl
       survscore check rules.toml --results result.json --junit checks.xml --markdown summary.md
     """  # noqa: D301
     from survscore.checks import check as check_run
     from survscore.checks import exit_code, read_rules
+    from survscore.checks.output import recommended
+    from survscore.cli.horizons import advised
     from survscore.cli.tables import console, findings_table
 
     if arguments["init"]:
@@ -81,7 +84,7 @@ def check(**arguments: Any) -> None:
         run = _given(arguments) if arguments["results"] is not None else _computed(arguments, rules, show)
         findings = check_run(run, rules, None if earlier is None else earlier.runs)
     if not write(run, rules, findings):
-        console().print(findings_table(findings))
+        console().print(findings_table(findings), *advised(recommended(run, findings)))
         say(_told(findings))
     else:
         click.echo(_told(findings), err=True)
@@ -144,9 +147,9 @@ def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
         raise InputError("give OUTCOMES and PREDICTIONS, or --results")
     if arguments["run_id"] is not None:
         check_id(arguments["run_id"])
-    study, weightings = read(arguments, show)
-    show(0, 1, "comparing")
     arguments |= {"metrics": _metrics(arguments, rules)}
+    study, weightings = read(arguments, show, usual="shown", metrics=arguments["metrics"])
+    show(0, 1, "comparing")
     times, whole = _times(arguments, rules, study, weightings)
     ranges = list(dict.fromkeys(rule.range for rule in rules if rule.range is not None))
     compared: Any = compare_models(
@@ -161,6 +164,7 @@ def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
         whole=whole,
         ranges=ranges,
         references=[name for name in wanted if name in models] or None,
+        times=[rule.at for rule in rules if rule.at is not None],
         settings=settings_of("check", study, weightings, {k: v for k, v in arguments.items() if k not in OWN}),
         id=arguments["run_id"],
     )

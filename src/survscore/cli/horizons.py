@@ -24,6 +24,7 @@ from survscore.cli.tables import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from survscore.analysis.dropout_test import DropoutTest
     from survscore.reports.comparing import Findings
     from survscore.results.comparison import Comparison
     from survscore.results.long_tables import MeanOver
@@ -144,14 +145,19 @@ def comparison_tables(findings: Findings, *, unit: str | None = None, advice: Se
             printed.append(Text.assemble(("Careful. ", "bold yellow"), careful, "\n"))
         printed += [Text(printable(sentence, most=1000) + "\n") for sentence in sentences["unclear"][metric]]
     printed += [] if every else [about_times(compared.times.size, "differences")]
-    return printed + advised(advice)
+    return printed + about_dropout(compared.dropout_test, compared.level) + advised(advice)
+
+
+def about_dropout(test: DropoutTest | None, level: float) -> list[Any]:
+    """Return whether drop-out depends on predicted risk or on C*, in sentences."""
+    return advised([f"{one[0].upper()}{one[1:]}." for one in (() if test is None else test.sentences(level))])
 
 
 def advised(sentences: Sequence[str]) -> list[Any]:
     """Return sentences that stand after all tables."""
     from rich.text import Text
 
-    return [Text(printable(sentence, most=1000) + "\n") for sentence in sentences]
+    return [Text(printable(sentence, most=4000) + "\n") for sentence in sentences]
 
 
 def difference_tables(

@@ -16,7 +16,14 @@ from survscore._validation import InputError
 from survscore.inference.multiplicity import CORRECTIONS
 from survscore.io.flags import split_words
 from survscore.metrics import LOSSES, METRICS, as_metric
-from survscore.weighting import IPCW, WEIGHTINGS, Administrative, default_weightings, weightings_that_fit
+from survscore.weighting import (
+    IPCW,
+    WEIGHTINGS,
+    Administrative,
+    Projected,
+    default_weightings,
+    weightings_that_fit,
+)
 from survscore.weighting.base import NORMALIZE
 
 if TYPE_CHECKING:
@@ -154,6 +161,16 @@ class Cap(click.ParamType[Any]):
         if not 1 <= cap < math.inf:
             self.fail(f"{value!r} must be a number of at least 1, or none")
         return cap
+
+
+class ModelOrFile(click.ParamType[Any]):
+    """The name of a model, or a file of predictions."""
+
+    name = "name|predictions"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """Return it as it is."""
+        return str(value)
 
 
 class Population(click.ParamType[Any]):
@@ -304,6 +321,15 @@ weightings = several(
     option("--population", type=Population(),
            help="With administrative, count the same people at all times: those with C* at or after the last time, or "
            "after this time.", usual="at each time those with C* >= t"),
+    option("--dropout-strata", metavar="COLUMN|own-ranks|none", usual="own-ranks",
+           help="With administrative, who is like whom in dropping out: individuals of similar predicted risk, of the "
+           "same value in a column of the outcomes, or all."),
+    option("--strata", metavar="COLUMN|own-ranks|mean-ranks|none", usual="own-ranks",
+           help="With projected, among whom statuses are shared: individuals of similar predicted risk, by each "
+           "model's own ranks or by the mean ranks of all models; of the same value in a column of the outcomes; all."),
+    option("--reference-curves", type=ModelOrFile(), usual="Kaplan-Meier by strata",
+           help="With projected, what statuses are projected by: the name of a model, or a file of predictions."),
+    option("--theta", type=float, help="With projected, hazards of those not yet followed, as a multiple.", usual="1"),
     option("--cap", "caps", type=Cap(), multiple=True,
            help="Largest weight for being censored (ipcw) or dropping out (administrative), or none. Repeat it for "
            "several."),
@@ -379,10 +405,17 @@ def as_weightings(
     train: Outcomes | None = None,
     dropout: Dropout | None = None,
     population: Literal["fixed"] | float | None = None,
+    dropout_strata: Any = None,
+    strata: Any = None,
+    reference_curves: str | None = None,
+    theta: float | None = None,
     usual: Usual = "none",
     metrics: Sequence[str] = (),
 ) -> list[Weighting]:
-    """Return the weightings that were asked for; by default those that comparisons show, or all that fit the data."""
+    """Return the weightings that were asked for; by default those that comparisons show, or all that fit the data.
+
+    Strata are words or labels, None where the option was not given.
+    """
     y, censoring = study.outcomes, study.censoring
     if not names:
         choices = weightings_that_fit(y)
@@ -392,17 +425,25 @@ def as_weightings(
             names = choices.names
         else:
             raise InputError(f"--weighting must be given, since there are censored individuals. {choices.sentence}")
-    if train is not None and censoring is not None:
-        raise InputError("--train and --censoring both say where IPCW weights come from; give one")
+    both = train is not None and censoring is not None
+    _refuse_together(both, "--train and --censoring both say where IPCW weights come from; give one")
     weighted = {"--cap": bool(caps), "--divide-by": divide_by is not None, "--train": train is not None}
-    _refuse_ignored(
-        names, (Administrative,), {"--dropout": dropout is not None, "--population": population is not None}
-    )
+    of_dropouts = {"--dropout-strata": dropout_strata is not None}
+    given = {"--dropout": dropout is not None, "--population": population is not None, **of_dropouts}
+    _refuse_ignored(names, (Administrative,), given)
+    of_curves = {"--strata": strata is not None, "--reference-curves": reference_curves is not None}
+    _refuse_ignored(names, (Projected,), {**of_curves, "--theta": theta is not None})
+    _refuse_together(all(of_curves.values()), "--strata is for Kaplan-Meier curves, which --reference-curves replaces")
+    elsewhere = dropout_strata is not None and (train is not None or dropout == "refuse")
+    _refuse_together(elsewhere, "--dropout-strata is for weights from the scored outcomes alone: give no --train, and "
+                     "no --dropout refuse")  # fmt: skip
     _refuse_ignored(names, (IPCW,), {"--censoring": censoring is not None})
     _refuse_ignored(names, (IPCW, Administrative), weighted)
     if y.n_dropped_out == 0 and IPCW.name not in names:  # where C* is unknown, administrative scores are refused anyway
         why = "is for --weighting ipcw, or administrative with drop-outs; here nobody dropped out"
         _refuse_ignored(names, (IPCW,), weighted, why)
+    nobody = dropout_strata is not None and y.n_dropped_out == 0
+    _refuse_together(nobody, "--dropout-strata is for drop-outs, and here no individual dropped out")
     each_cap = list(dict.fromkeys(caps or (None,)))
     normalize: Normalize = divide_by or "weights"
     weightings: list[Weighting] = []
@@ -412,12 +453,35 @@ def as_weightings(
             weightings += [IPCW(source, max_weight=cap, normalize=normalize) for cap in each_cap]
         elif name == Administrative.name and y.n_dropped_out:
             source = train if train is not None and dropout != "refuse" else dropout or "kaplan-meier"
-            weightings += [Administrative(source, population, cap, normalize) for cap in each_cap]
+            weightings += [
+                Administrative(source, population, cap, normalize, dropout_strata=_labels(dropout_strata))
+                for cap in each_cap
+            ]
         elif name == Administrative.name:
             weightings.append(Administrative(dropout or "kaplan-meier", population))
         else:
             weightings.append(IPCW("known") if name == KNOWN else WEIGHTINGS[name]())
+    if Projected.name in names:
+        reference = study.reference if study.reference is not None else reference_curves
+        projected = Projected(_labels(strata), reference, 1.0 if theta is None else theta)
+        weightings = [projected if isinstance(one, Projected) else one for one in weightings]
     return weightings
+
+
+NONE = "none"  # one stratum
+
+
+def _labels(given: Any) -> Any:
+    """Return strata as the library takes them, by default by own ranks."""
+    if given is None:
+        return "own-ranks"
+    return None if isinstance(given, str) and given == NONE else given
+
+
+def _refuse_together(given: bool, why: str) -> None:
+    """Raise if options were given that exclude each other."""
+    if given:
+        raise InputError(why)
 
 
 def _refuse_ignored(

@@ -7,6 +7,7 @@ import shlex
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from survscore.cli import options, study_files
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 from survscore.cli.sources import Source, shared_form, sources
+from survscore.weighting.projected import RANKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}
 OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
 REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons", "competing")
+WORDS = {"strata": (*RANKS, options.NONE), "dropout_strata": ("own-ranks", options.NONE)}
+STRATA = tuple(WORDS)
+PASSED_ON = ("caps", "divide_by", "dropout", "population", "theta", "reference_curves")
 DATES = ("start", "event_date", "last_seen", "end", "date_format", "origin")
 Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
@@ -91,7 +96,7 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
     from survscore.engine.evaluation import Evaluation
     from survscore.engine.inputs import curves_read, reads_whole_curves
     from survscore.results.printing import warn_about_interpolation
-    from survscore.scores import score_all
+    from survscore.scores import score_among
 
     metrics, level = arguments["metrics"], arguments["level"]
     # one grid for all models, within the reach of all of them unless times were named
@@ -102,11 +107,11 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
     scores = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InterpolationWarning)  # of one model at a time, without its name
-        for done, (name, curves) in enumerate(study.models.items()):
+        for done, name in enumerate(study.models):
             show(done, len(study.models), f"scoring {name}")
-            scores[name] = score_all(
-                study.outcomes, curves, metric=metrics, weighting=weightings, times=plan.times, groups=study.groups,
-                level=level, ranges=[arguments["time_range"]],
+            scores[name] = score_among(
+                study.outcomes, study.models, name, metric=metrics, weighting=weightings, times=plan.times,
+                groups=study.groups, level=level, ranges=[arguments["time_range"]],
             )  # fmt: skip
     return scores
 
@@ -133,12 +138,15 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
       survscore compare outcomes.csv models.csv -w administrative --groups customer --json -
       survscore compare outcomes.csv new.csv old.csv -w administrative --by country --by plan
     """  # noqa: D301
+    import pandas as pd
+
     from survscore.analysis.compare import compare as compare_models
     from survscore.cli.horizons import comparison_tables
     from survscore.cli.segments import segment_tables
     from survscore.cli.tables import console
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
+    from survscore.results.long_tables import ALL
     from survscore.results.segments import SegmentedComparison
 
     write = results_writer(arguments)
@@ -167,6 +175,9 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
         [] if segments is None else segment_tables(segments)
     )
     frames = findings.frames() if segments is None else segments.frames()
+    if findings.recommendations:
+        concluded = pd.concat([one.to_frame() for one in findings.recommendations.values()], ignore_index=True)
+        frames["recommendations"] = concluded.assign(**dict.fromkeys([] if segments is None else segments.by, ALL))
     if not write(frames["contrasts"], frames, settings):
         console().print(*printed, sep="\n")
 
@@ -202,8 +213,8 @@ def report(
 ) -> None:
     """Write a report: one page that works offline, with charts, tables and verdicts in words.
 
-    Files are as for "survscore score". Without --weighting, the report shows those that the data allow. It goes by
-    the administrative one if that is among them, also if some dropped out; if not, it says what to beware of.
+    Files are as for "survscore score". Without --weighting, the report shows administrative and projected scores where
+    C* is known, and recommends by both; where C* is unknown, it shows IPCW, and says what to beware of.
 
     With outcomes as dates (--cutoff), --as-of adds a backtest as by "survscore backtest": what each score would have
     chosen, had follow-up ended earlier, by the first metric at --horizons.
@@ -317,12 +328,15 @@ def read(
         source = Source.of(arguments["censoring"])
         of_all = Form(form.grid, form.columns, monotone=form.monotone, unit=form.unit)
         censoring = (source.path, source.form(of_all))
+    labels = {name: arguments[name] for name in STRATA if arguments[name] not in (None, *WORDS[name])}
+    reference = reference_file(arguments)
     study = read_study(
         arguments["outcomes"],
         predictions or [(None, arguments["outcomes"], form)],
         id=arguments["id_column"],
         groups=arguments["groups"],
-        by=arguments["by"],
+        by=tuple(dict.fromkeys((*arguments["by"], *labels.values()))),
+        reference=None if reference is None else (reference, form),
         grid=form.grid,
         censoring=censoring,
         progress=show,
@@ -330,9 +344,15 @@ def read(
         **columns,
     )
     train = None if arguments["train"] is None else read_outcomes(arguments["train"], id=False, **columns).outcomes
+    read_columns = study.by or {}
+    strata: dict[str, Any] = {
+        name: read_columns[labels[name]] if name in labels else arguments[name] for name in STRATA
+    }
+    asked_for = {name: column for name, column in read_columns.items() if name in arguments["by"]}
+    study = replace(study, by=asked_for or None)
     weightings = options.as_weightings(
-        study, arguments["names"], train=train, usual=usual, metrics=metrics,
-        **{name: arguments[name] for name in ("caps", "divide_by", "dropout", "population")},
+        study, arguments["names"], train=train, usual=usual, metrics=metrics, **strata,
+        **{name: arguments[name] for name in PASSED_ON},
     )  # fmt: skip
     _warn_if_reversed(study, weightings, arguments)
     return study, weightings
@@ -439,12 +459,18 @@ def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
     return json.dumps({"settings": settings, **rows}, indent=1, allow_nan=False) + "\n"
 
 
+def reference_file(arguments: Arguments) -> Path | None:
+    """Return the file of --reference-curves; None where it names a model, or is not given."""
+    given = arguments.get("reference_curves")
+    return Path(given) if given is not None and Path(given).exists() else None
+
+
 def inputs(arguments: Arguments) -> list[Path]:
     """Return all files that a command reads."""
     named = [source.path for source in sources(arguments["predictions"])]
     of_times = click.get_current_context().meta.get(options.READING, [])
     censoring = None if arguments["censoring"] is None else Source.of(arguments["censoring"]).path
-    every = (arguments["outcomes"], *named, arguments["train"], censoring, *of_times)
+    every = (arguments["outcomes"], *named, arguments["train"], censoring, reference_file(arguments), *of_times)
     return [path for path in every if path is not None]
 
 

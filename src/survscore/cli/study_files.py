@@ -140,8 +140,10 @@ def _value(path: Path, where: str, parameter: click.Parameter, value: Any) -> An
         if not isinstance(value, bool):
             raise InputError(f"{path}: {where} must be true or false, not {shown(value)!r}")
         return value
-    if isinstance(parameter.type, options.Times):
-        return [_beside(path, _text(path, where, value, joined=True))]
+    if isinstance(parameter.type, (options.Times, options.ModelOrFile)):
+        several = isinstance(parameter.type, options.Times)
+        beside = _beside(path, _text(path, where, value, joined=several))
+        return [beside] if several else beside
     if isinstance(parameter.type, click.Path):
         return _file(path, where, value)
     if isinstance(parameter, click.Option) and parameter.multiple:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from survscore.cli import options, study_files
 from survscore.cli.options import FILE
@@ -64,7 +65,10 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
       survscore table outcomes.csv new.csv old.csv -w administrative --horizons 90,180,365 --threshold 0.2
       survscore table outcomes.csv new.csv old.csv -w administrative -m brier -m auc -o table.tex
     """  # noqa: D301
+    from survscore.analysis.dropout_test import dropout_test
     from survscore.analysis.score_tables import score_table
+    from survscore.cli.horizons import about_dropout
+    from survscore.cli.tables import console
 
     write = results_writer(arguments)
     if out is not None:
@@ -85,6 +89,8 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
         _write_page(out, found)
     elif not taken:
         click.echo(found.to_text(shutil.get_terminal_size().columns))
+        test = dropout_test(study.outcomes, study.models, np.asarray(found.settings["horizons"], dtype=np.float64))
+        console().print(*about_dropout(test, arguments["level"]))
 
 
 def _write_page(path: Path, found: ScoreTable) -> None:

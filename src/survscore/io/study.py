@@ -49,6 +49,8 @@ class Study:
         The segmenting columns, where some were named.
     unit : str or None
         The unit of all times, where it is known.
+    reference : SurvivalCurves or None
+        Curves that statuses are projected by, where they were given.
     """
 
     outcomes: Outcomes
@@ -59,6 +61,7 @@ class Study:
     files: dict[str, Any]
     by: dict[str, NDArray[Any]] | None = None
     unit: Unit | None = None
+    reference: SurvivalCurves | None = None
 
     @property
     def time_unit(self) -> str | None:
@@ -72,6 +75,7 @@ def read_study(
     *,
     censoring: Path | str | tuple[Path | str, Form] | None = None,
     censoring_interpolation: InterpolationKind | None = None,
+    reference: Path | str | tuple[Path | str, Form] | None = None,
     id: str | None = None,
     by_order: bool = False,
     allow_extra: bool = False,
@@ -102,6 +106,8 @@ def read_study(
         `predictions_unit` are about it, too.
     censoring_interpolation : {"linear", "step", "constant-hazard"}, optional
         How to read these between grid points; by default what the file says, or ``"linear"``.
+    reference : path, or pair (path, form), optional
+        Predictions that statuses are projected by (`Projected`), one model; the arguments below are about it, too.
     id : str, optional
         The column of ids in all files; by default ``id``.
     by_order : bool
@@ -143,7 +149,7 @@ def read_study(
     )
     paths = [predictions] if isinstance(predictions, (str, Path)) else predictions
     sources = [_as_source(path, form) for path in paths] or [(None, outcomes, form)]
-    total = 1 + len(sources) + (censoring is not None)
+    total = 1 + len(sources) + (censoring is not None) + (reference is not None)
     identified: str | Literal[False] | None = False if by_order else id
     progress(0, total, f"reading {Path(outcomes).name}")
     file = open_table(outcomes, text=labels_in(identified, outcome_columns.get("groups"), outcome_columns.get("by")))
@@ -172,28 +178,32 @@ def read_study(
             if its_form.said:
                 forms[model] = its_form.said
         warn_if_times_do_not_fit(observed.outcomes, to, predicted)
-    curves_of_censoring = None
-    if censoring is not None:
-        shared = Form(grid, columns, None, None, monotone, unit=predictions_unit)
-        path, its_form = censoring if isinstance(censoring, tuple) else (censoring, shared)
-        its_form = replace(its_form, interpolation=censoring_interpolation or its_form.interpolation)
-        progress(total - 1, total, f"reading {Path(path).name}")
-        predicted = predictions_in(path, None, its_form, _converted_to(to, its_form), identified)
-        if len(predicted.models) != 1:
-            raise InputError(f"{path}: must hold one censoring model, not {len(predicted.models)}")
-        rows = matching_rows(observed, predicted, allow_extra=allow_extra)
-        took_grid |= predicted.took_grid
-        (curves,) = predicted.models.values()
-        curves_of_censoring = curves if rows is None else curves[rows]
-    if not took_grid:
-        raise InputError("a grid is for list columns, and no file has one")
-    progress(total, total, "read")
+    shared = Form(grid, columns, None, None, monotone, unit=predictions_unit)
+    others: dict[str, SurvivalCurves] = {}
     files: dict[str, Any] = {"outcomes": str(outcomes), "predictions": read_from}
     if forms:
         files["forms"] = forms
-    if censoring is not None:
-        files["censoring"] = str(path)
-    return Study(observed.outcomes, models, observed.ids, observed.groups, curves_of_censoring, files, observed.by, to)
+    for what, given, usual_form in (("censoring", censoring, shared), ("reference", reference, form)):
+        if given is None:
+            continue
+        path, its_form = given if isinstance(given, tuple) else (given, usual_form)
+        if what == "censoring":
+            its_form = replace(its_form, interpolation=censoring_interpolation or its_form.interpolation)
+        progress(1 + len(sources) + len(others), total, f"reading {Path(path).name}")
+        predicted = predictions_in(path, None, its_form, _converted_to(to, its_form), identified)
+        if len(predicted.models) != 1:
+            raise InputError(f"{path}: must hold one {what} model, not {len(predicted.models)}")
+        rows = matching_rows(observed, predicted, allow_extra=allow_extra)
+        took_grid |= predicted.took_grid
+        (curves,) = predicted.models.values()
+        others[what], files[what] = curves if rows is None else curves[rows], str(path)
+    if not took_grid:
+        raise InputError("a grid is for list columns, and no file has one")
+    progress(total, total, "read")
+    return Study(
+        observed.outcomes, models, observed.ids, observed.groups, others.get("censoring"), files, observed.by, to,
+        others.get("reference"),
+    )  # fmt: skip
 
 
 def _as_source(given: Source, form: Form) -> tuple[str | None, Path | str, Form]:

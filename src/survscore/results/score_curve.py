@@ -62,8 +62,9 @@ class ScoreCurve(PrintedAsTables):
         Kish's effective sample size, :math:`(\sum w)^2 / \sum w^2` over those who have a weight at t: how many equally
         weighted ones they are worth, at most ``n_events + n_event_free``. Under ``administrative`` without drop-outs it
         is the number with C* >= t. Under IPCW those with an earlier event count as well, also if their C* is before t.
-        It is about weights alone: with groups, see `n_groups`. For concordance, CRPS and logarithmic score, whose
-        weights change along the follow-up, it is the number with known status.
+        Under ``projected`` all weights are one, and it is the number of individuals, while the status of ``n_events +
+        n_event_free`` was observed. It is about weights alone: with groups, see `n_groups`. For concordance, CRPS and
+        logarithmic score, whose weights change along the follow-up, it is the number with known status.
     weight_sums, n_counted, n_events, n_event_free : ndarray of shape (m,)
         The sum of the weights; how many individuals the score refers to, lost or not; how many have a weight, with
         either status.
@@ -148,6 +149,11 @@ class ScoreCurve(PrintedAsTables):
     def settings(self) -> dict[str, Any]:
         """What was computed and how, in a form for machines, with the version of the library."""
         return self.scored.settings
+
+    @property
+    def _n_observed(self) -> NDArray[np.float64]:
+        """How many have a status that was observed, and not projected."""
+        return self.n_events + self.n_event_free
 
     @property
     def parts(self) -> ScoreParts | None:
@@ -267,14 +273,19 @@ class ScoreCurve(PrintedAsTables):
     def _printed(self) -> Tables:
         defined = ~np.isnan(self.scores)
         chosen = spread_over(np.flatnonzero(defined), MOST_ROWS)
-        weighted = bool((self.n_effective[chosen] < self.n_counted[chosen] - 0.5).any())
-        lines, parts = list[Line](), self.scored.parts
+        beside, note, numbers, parts = "", "", self.n_effective, self.scored.parts
+        if self.scored.support.projected:
+            if parts is None:
+                beside, note, numbers = "observed", "observed: number of individuals whose status is", self._n_observed
+        elif bool((self.n_effective[chosen] < self.n_counted[chosen] - 0.5).any()):
+            beside, note = "effective n", "effective n: Kish's effective sample size of the weights"
+        lines = list[Line]()
         for j in chosen:
             value, se, lower, upper = (float(column[j]) for column in (self.scores, self.se, self.lower, self.upper))
             number = Number(value, lower, upper, se=se, reliable=bool(self.reliable[j]))
             counts: tuple[str, ...] = (f"{self.n_counted[j]:,.0f}", f"{self.n_events[j]:,.0f}")
-            if weighted:
-                counts += (f"{self.n_effective[j]:,.0f}",)
+            if beside:
+                counts += (f"{numbers[j]:,.0f}",)
             if parts is not None:
                 scores = "" if np.isnan(parts.projected[0, j]) else f"{parts.projected[0, j]:.4f}"
                 counts += (f"{parts.observed[0, j]:.4f}", scores, f"{parts.share[j]:.0%}")
@@ -296,10 +307,9 @@ class ScoreCurve(PrintedAsTables):
             notes.append(f"no interval at {plural(int(few.sum()), 'time')}: too few {units} for one")
         about = f"{metric_label(self.metric)} ({self.direction} is better); {self.weighting}; "
         about += caption(self.n, self.n_dropped_out, None if np.isnan(self.lower).all() else self.level)
-        header = ("time", "score", "counted", "with event", *(["effective n"] if weighted else []))
-        header += () if parts is None else ("observed", "projected", "")
-        if weighted:
-            notes.append("effective n: Kish's effective sample size of the weights")
+        header = ("time", "score", "counted", "with event", *filter(None, [beside]))
+        header += () if parts is None else ("observed", "projected", "share observed")
+        notes += filter(None, [note])
         return Tables(about, [Part.of("", header, lines, notes, "r" * len(header))])
 
     def __repr__(self) -> str:
@@ -310,8 +320,10 @@ class ScoreCurve(PrintedAsTables):
         if self.n_dropped_out:
             parts.append(f"{self.n_dropped_out} of {self.n} dropped out")
         if defined.any():
-            effective, scores = self.n_effective[defined], self.scores[defined]
-            parts.append(f"effective sample size {effective.max():.6g} to {effective.min():.6g}")
+            projected, scores = self.scored.support.projected, self.scores[defined]
+            sizes = (self._n_observed if projected else self.n_effective)[defined]
+            what = "status observed of" if projected else "effective sample size"
+            parts.append(f"{what} {sizes.max():.6g} to {sizes.min():.6g}")
             parts.append(f"score {scores.min():.4g} to {scores.max():.4g}")
         if not defined.all():
             parts.append(f"NaN at {plural(int((~defined).sum()), 'time')}: {'; '.join(self.undefined)}")

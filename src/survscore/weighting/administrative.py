@@ -304,8 +304,9 @@ class Administrative(Weighting):
     def explanation(self) -> str:  # noqa: D102
         return (
             "At each time it counts those whose data could have reached so far (C* ≥ t). Their status is known for "
-            "certain, or, where some dropped out, those who remain stand for them. It is not fooled by predictions "
-            "that encode C*."
+            "certain, or, where some dropped out, those who remain stand for them. It does not reward predictions that "
+            "fall right after C*, as IPCW does, but what models predict for those with C* < t has no part in it: a "
+            "model that encodes the entry date may be good for those counted and bad for all others."
         )
 
     @property

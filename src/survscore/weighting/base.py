@@ -61,6 +61,11 @@ class Weighting(ABC):
         """Return at which times `prepare_models` reads predictions; None where weights do not depend on them."""
         return None
 
+    @property
+    def depends_on_other_models(self) -> bool:
+        """Whether the weights of a model depend on what the models that are scored beside it predict."""
+        return False
+
     def without_predictions(self) -> Weighting:
         """Return the same for those who have no predictions to prepare it with: one curve in place of strata by ranks.
 

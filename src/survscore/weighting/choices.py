@@ -31,15 +31,15 @@ def weightings_that_fit(outcomes: Outcomes) -> WeightingChoices:
             ("ipcw",),
             True,
             "Without censoring_time the choice is IPCW(); if follow-up ends on a known date, give each individual's "
-            "censoring_time (Outcomes.from_dates derives it) and use 'administrative'",
+            "censoring_time (Outcomes.from_dates derives it) and use 'administrative' and 'projected'",
         )
     dropped_out = int(outcomes.dropped_out.sum())
     weighted = f" and weights for the {dropped_out} of {len(outcomes)} who dropped out" if dropped_out else ""
     return WeightingChoices(
         ("administrative", "ipcw"),
         False,
-        f"All censoring times are known, so 'administrative' fits these data{weighted}; IPCW() is possible, "
-        "but biased if the predictions encode the censoring time",
+        f"All censoring times are known: 'administrative' counts those with C* >= t{weighted}, 'projected' counts all "
+        "individuals; IPCW() is possible, but biased if the predictions encode the censoring time",
         # a model that encodes C* may be good for those with C* >= t alone: both populations are shown
         ("administrative", "projected"),
     )

@@ -28,6 +28,7 @@ from survscore.weighting.ranks import (
 from survscore.weighting.strata import Strata
 
 RANKS = ("own-ranks", "mean-ranks")
+KAPLAN_MEIER = "Kaplan-Meier"
 MOST_THETA = 50.0  # powers of a curve stay within the range of numbers
 
 
@@ -63,11 +64,14 @@ class Projected(Weighting):
         ``"mean-ranks"``: the same by the mean of the ranks over all models, one set for all of them. Differences are
         shrunk between models that use different information.
 
+        Since strata by ranks are one set for all times, the score at a time depends on which other evaluation times
+        there are.
+
         Labels of shape (n,), or None: one stratum, the plain Kaplan-Meier curve, which penalises discrimination.
     reference : str or SurvivalCurves, optional
         Curves that statuses are projected by, in place of Kaplan-Meier's: :math:`m_i(t) = [S_i(t)/S_i(c_i)]^\theta`, of
         the model of this name among those that are scored, or given, one for each individual. They are taken as known.
-        A model that is its own reference does not get a proper score.
+        A model that is its own reference does not get a proper score. ``"Kaplan-Meier"``: the same as ``strata=None``.
     theta : float, default 1
         Hazards of the hidden after :math:`c_i`, as a multiple of those of the reference.
     min_followed : int, default 20
@@ -112,10 +116,15 @@ class Projected(Weighting):
             check_choice("strata", self.strata, RANKS)
         else:
             object.__setattr__(self, "strata", Strata.of(self.strata, "strata"))
+        if isinstance(self.reference, str) and self.reference == KAPLAN_MEIER:
+            if self.strata not in (None, "own-ranks"):
+                raise InputError(f"reference={KAPLAN_MEIER!r} is one curve for all individuals: it has no strata")
+            object.__setattr__(self, "reference", None)
+            object.__setattr__(self, "strata", None)
         if not (self.reference is None or isinstance(self.reference, (str, SurvivalCurves))):
             raise InputError(
-                "reference must be None (Kaplan-Meier by strata), the name of a model, or SurvivalCurves, not "
-                f"{type(self.reference).__name__}"
+                "reference must be None (Kaplan-Meier by strata), 'Kaplan-Meier', the name of a model, or "
+                f"SurvivalCurves, not {type(self.reference).__name__}"
             )
         if self.reference is not None and isinstance(self.strata, Strata):
             raise InputError("strata are for Kaplan-Meier estimates: the curves of a reference have none")
@@ -123,6 +132,10 @@ class Projected(Weighting):
             raise InputError(
                 "reference: the curves rise with time; they must be of the probability of being event-free"
             )
+
+    @property
+    def depends_on_other_models(self) -> bool:  # noqa: D102
+        return isinstance(self.reference, str) or (self.reference is None and self.strata == "mean-ranks")
 
     @property
     def _ranks(self) -> bool:
