@@ -338,7 +338,7 @@ def test_how_many_statuses_were_observed_is_shown():
     assert known[-1] < 400
     assert f"status observed of {known[0]} to {known[-1]}" in repr(score)
     assert "effective" not in repr(score)
-    assert "observed: number of individuals whose status is" in " ".join(str(score).split())
+    assert "share: proportion with C* >= t" in " ".join(str(score).split())
     assert f" {known[-1]}" in str(score)
 
 

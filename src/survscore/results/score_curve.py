@@ -297,7 +297,7 @@ class ScoreCurve(PrintedAsTables):
         if len(chosen) < defined.sum():
             notes.append(f"{len(chosen)} of {plural(self.times.size, 'time')}; to_frame() has all")
         if parts is not None:
-            notes.append(f"{LEGEND}, with the proportion observed")
+            notes.append(f"{LEGEND}; share: proportion with C* >= t")
         notes += interpolation_note(self.settings["curves"])
         notes += no_score_at(int((~defined).sum()), self.undefined)
         degrees = padded(self.scored.support.score_degrees, self.times.size)
@@ -308,7 +308,7 @@ class ScoreCurve(PrintedAsTables):
         about = f"{metric_label(self.metric)} ({self.direction} is better); {self.weighting}; "
         about += caption(self.n, self.n_dropped_out, None if np.isnan(self.lower).all() else self.level)
         header = ("time", "score", "counted", "with event", *filter(None, [beside]))
-        header += () if parts is None else ("observed", "projected", "share observed")
+        header += () if parts is None else ("observed", "projected", "share")
         notes += filter(None, [note])
         return Tables(about, [Part.of("", header, lines, notes, "r" * len(header))])
 
