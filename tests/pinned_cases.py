@@ -26,6 +26,7 @@ import survscore as ss
 
 #: What a column is called by now, and what it is called in the record; None for what is not recorded.
 COLUMNS = {"fit_seconds": None, "score_seconds": None, "cutoff": None, "bound_p_value": None}
+COLUMNS |= dict.fromkeys(("projected", "projected_lower", "projected_upper"))  # of `diagnose`, tested elsewhere
 COLUMNS |= {"n_settled": None, "n_wrong": None}
 #: What a metric or a measure is called by now, and what it is called in the record.
 MEASURES = {
@@ -696,7 +697,13 @@ def _(record):
     for name, asked in settings.items():
         found = diagnosed(data.y, models, times=np.array([2.0, 4.0, 6.0, 8.0, 10.0]), **asked)
         for table in ("models", "pairs", "placebo", "weights", "caps"):
-            record.table(f"{name}/{table}", getattr(found, table))
+            rows = getattr(found, table)
+            if table == "pairs":  # recorded before the projected score could contradict IPCW, too
+                opposite = (rows["ipcw_upper"] < 0) & (rows["administrative_lower"] > 0)
+                opposite |= (rows["ipcw_lower"] > 0) & (rows["administrative_upper"] < 0)
+                assert (rows["contradicts"] >= opposite).all()
+                rows = rows.assign(contradicts=opposite)
+            record.table(f"{name}/{table}", rows)
         record.put(f"{name}/survival", np.stack(list(found.survival.values())))
         record.put(f"{name}/offsets", found.offsets)
         record.put(f"{name}/numbers", [found.width, found.n, *found.time_range])
