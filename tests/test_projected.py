@@ -339,7 +339,9 @@ def test_how_many_statuses_were_observed_is_shown():
     assert f"status observed of {known[0]} to {known[-1]}" in repr(score)
     assert "effective" not in repr(score)
     assert "share: proportion with C* >= t" in " ".join(str(score).split())
-    assert f" {known[-1]}" in str(score)
+    unknown = ss.brier_score(ss.Outcomes(y.time, y.event), models["a"], weighting="projected", times=TIMES[:3])
+    assert "observed: number of individuals whose status is" in " ".join(str(unknown).split())
+    assert f" {known[-1]}" in str(unknown)
 
 
 def test_no_score_where_few_are_followed():
