@@ -19,7 +19,7 @@ from survscore._utils.products import cross_products
 from survscore.engine.blocks import Block
 from survscore.engine.plan import Plan, Values
 from survscore.engine.second_moments import ScoredLoss
-from survscore.engine.sums import ModelWeights, loss_cells, weight_sums
+from survscore.engine.sums import ModelWeights, both_losses, weight_sums
 from survscore.inference.units import n_eligible
 from survscore.metrics import Loss
 from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
@@ -100,15 +100,14 @@ def _sums(
     """Return the sums over a block."""
     times, before_time = index.times, index.before_time[block.rows]
     every, column = slice(0, times.size), arrays.columns(times.size, before_time)
-    true = (column >= 0) & (before_time[:, None] >= 0)
     losses, means = [], []
     weights_of = weightings.rows(block.rows)
     read = [index.interpolation(curves)(curves.probabilities) for curves in block.curves]
-    for a, values in enumerate([*read, *(arrays.beside(one, true) for one in null)]):
+    for a, values in enumerate([*read, *(arrays.beside(one, before_time) for one in null)]):
         weights, survival = weights_of[a], arrays.as_float64(values)
         if a >= len(read):  # the same for all
-            survival = arrays.zeros(true.shape, true) + survival
-        slope = loss_cells(loss, survival, true) - loss_cells(loss, survival, ~true)
+            survival = arrays.zeros((len(before_time), times.size), before_time) + survival
+        _, slope = both_losses(loss, survival)
         losses.append(_by_power(weights, times, arrays.where(weights.hidden(every), slope, 0.0), powers))
         means.append(_early_and_late(weights, survival, column))
     return _HiddenSums(np.array(losses), np.array(means))

@@ -38,6 +38,9 @@ class Weighting(ABC):
     normalize: Normalize = "weights"
     #: What the inverse of its weights is the distribution of.
     weights_for: ClassVar[str] = "censoring"
+    #: The power of the curves by which statuses are projected (`IntervalWeights.reference` has it in them), from which
+    #: scores at other powers are made; None where no status is projected.
+    theta: float | None = None
 
     @property
     def explanation(self) -> str:
