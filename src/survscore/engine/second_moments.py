@@ -194,10 +194,7 @@ class Influences:
             ]
             for a in range(len(self.scored.scores)):
                 part, cell, status = cells[self.scored.weights.place(a)]
-                if a < len(curves):
-                    survival = self._read(curves[a], picked)
-                else:
-                    survival = self.constants[a - len(curves)]
+                survival = self._read(curves[a], picked) if a < len(curves) else self.constants[a - len(curves)]
                 deviation, moving = self._deviation(a, part, survival, status, cell)
                 if self.operators[a] is not None:
                     gradients[a] = moving, self._first_column(a, block)
@@ -229,7 +226,7 @@ class Influences:
 
     def _read(self, curves: SurvivalCurves, rows: Any) -> Array:
         """Return the predictions for some individuals, None for all, in double precision."""
-        matrix = curves.probabilities if rows is None else curves.probabilities[rows]
+        matrix = curves.probabilities if rows is None else arrays.pick_rows(curves.probabilities, rows)
         return arrays.as_float64(self.grid.interpolation(curves)(matrix))
 
     def _weights(self, part: IntervalWeights, scale: Array) -> Array:
@@ -267,8 +264,8 @@ class Influences:
 
     def _first_column(self, a: int, block: slice) -> int:
         """Return the first column that the jumps of a block reach."""
-        first, columns = self.operators[a].rows.column_of(block.start), self.columns  # type: ignore[union-attr]
-        return min(max(first, columns.start), columns.stop) - columns.start
+        first: int = self.operators[a].rows.column_of(block.start)  # type: ignore[union-attr]
+        return min(max(first, self.columns.start), self.columns.stop) - self.columns.start
 
 
 def _between_times(blocks: Iterator[slice], index: TimeIndex) -> Iterator[slice]:
