@@ -264,8 +264,8 @@ class Influences:
 
     def _first_column(self, a: int, block: slice) -> int:
         """Return the first column that the jumps of a block reach."""
-        first: int = self.operators[a].rows.column_of(block.start)  # type: ignore[union-attr]
-        return min(max(first, self.columns.start), self.columns.stop) - self.columns.start
+        first: int = self.operators[a].rows.column_of(block.start) - self.columns.start  # type: ignore[union-attr]
+        return min(max(first, 0), len(self.column))
 
 
 def _between_times(blocks: Iterator[slice], index: TimeIndex) -> Iterator[slice]:
