@@ -25,7 +25,7 @@ def keep_memory() -> None:
     """Let the C library keep the memory of temporary arrays for the next ones.
 
     glibc returns freed memory to the system, to get it back page by page, until an array of a larger size was freed: up
-    to this size it then keeps memory, at most twice as much. Scores in blocks take a half to a fifth of the time.
+    to this size it then keeps memory, at most twice as much. Scores take two thirds to a quarter of the time.
     """
     np.empty(LARGEST_TEMPORARY, dtype=np.uint8)
 
