@@ -442,3 +442,23 @@ def test_segments_and_net_benefit_and_calibration_take_it():
         assert found.slope.se == pytest.approx(slope.se[0], rel=1e-8)
         assert found.brier == pytest.approx(brier.scores[0], rel=1e-10)
         assert found.n_counted == 900
+
+
+class AsIfObserved(ss.Weighting):
+    """A weighting of a user that projects statuses in its own way."""
+
+    name = "as_if_observed"
+    theta = 1.0
+
+    def prepare(self, index):
+        return ss.Projected(strata=None, min_followed=1).prepare(index)
+
+
+def test_another_weighting_that_projects_has_scores_by_theta():
+    y, models, _ = draw(60, 3, ties=False)
+    theirs, ours = (
+        ss.compare(y, models, weighting=one, times=TIMES, null=False).sensitivity().to_frame()
+        for one in (AsIfObserved(), ss.Projected(strata=None, min_followed=1))
+    )
+    assert len(ours)
+    np.testing.assert_allclose(theirs.select_dtypes("number"), ours.select_dtypes("number"))

@@ -290,7 +290,10 @@ def score_terms(
     return ScoreTerms(
         times=index.times,
         losses=loss_cells(
-            loss, arrays.as_float64(curves.at(index.times)), weights.event_free(event_free, index.times, slice(0, m))
+            loss,
+            arrays.as_float64(curves.at(index.times)),
+            weights.event_free(event_free, index.times, slice(0, m)),
+            projected=weights.hidden_share is not None,
         ),
         weights=early + late,
         metric=loss.name,

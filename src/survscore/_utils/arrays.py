@@ -7,6 +7,7 @@ torch is imported only where a tensor is at hand already, or asked for.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,22 @@ from survscore._utils import parallel
 
 #: Kinds of devices in the DLPack protocol on which torch works as on CUDA: CUDA, ROCm, and CUDA's managed memory.
 _DLPACK_CUDA = (2, 10, 13)
+LARGEST_TEMPORARY = 1 << 24
+
+
+@cache
+def keep_memory() -> None:
+    """Let the C library keep the memory of temporary arrays for the next ones.
+
+    glibc returns freed memory to the system, to get it back page by page, until an array of a larger size was freed: up
+    to this size it then keeps memory, at most twice as much. Scores take two thirds to a quarter of the time.
+    """
+    np.empty(LARGEST_TEMPORARY, dtype=np.uint8)
 
 
 def is_tensor(values: Any) -> bool:
     """Whether this is a torch tensor."""
-    return hasattr(values, "detach") and hasattr(values, "is_cuda")
+    return not isinstance(values, np.ndarray) and hasattr(values, "detach") and hasattr(values, "is_cuda")
 
 
 def on_device(values: Any) -> bool:
@@ -132,6 +144,11 @@ def take(values: Any, order: Any) -> Any:
     return values[order] if is_tensor(values) else parallel.take(values, order)
 
 
+def pick_rows(matrix: Any, rows: Any) -> Any:
+    """Return some rows of a matrix by position; NumPy's `take` needs half the time of indexing."""
+    return matrix[rows] if is_tensor(matrix) else matrix.take(rows, axis=0)
+
+
 def count_below(grid: Any, keys: Any, *, inclusive: bool) -> Any:
     """Return for each key how many values of a sorted grid are below it (at or below it, if `inclusive`), as int32."""
     if not is_tensor(keys) and not is_tensor(grid):
@@ -153,7 +170,7 @@ def add_rows(table: Any, codes: Any, rows: Any) -> None:
     if is_tensor(table):
         table.index_add_(0, codes.long(), rows)
         return
-    order = np.argsort(codes, kind="stable")  # numpy.add.at is ten times slower
+    order = by_code(codes, len(table))  # numpy.add.at is ten times slower
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     table[codes[order[starts]]] += np.add.reduceat(rows[order], starts, axis=0)
 
@@ -169,18 +186,17 @@ def running_sums(rows: Any) -> Any:
 def _accumulate(rows: NDArray[np.float64], group: int = 16) -> None:
     """Add up rows in place: within groups of rows, then the groups.
 
-    numpy.cumsum walks down each column, 3.4 ns a number; this adds whole rows, 0.9.
+    numpy.cumsum walks down each column, 3.4 ns a number; this adds whole rows, 1 to 2 where they are long.
     """
     n = len(rows) // group * group
-    if n > group:
-        grouped = rows[:n].reshape(n // group, group, *rows.shape[1:])
-        for i in range(1, group):
-            grouped[:, i] += grouped[:, i - 1]
-        ends = grouped[:, -1].copy()
-        _accumulate(ends)
-        grouped[1:] += ends[:-1, None]
-    for i in range(n if n > group else 1, len(rows)):
-        rows[i] += rows[i - 1]
+    if n <= group or rows.shape[1] < group:
+        np.cumsum(rows, axis=0, out=rows)
+        return
+    grouped = rows[:n].reshape(n // group, group, rows.shape[1])
+    for i in range(1, group):
+        grouped[:, i] += grouped[:, i - 1]
+    grouped[1:] += np.cumsum(grouped[:-1, -1], axis=0)[:, None]
+    np.cumsum(rows[n - 1 :], axis=0, out=rows[n - 1 :])
 
 
 def _accumulate_tensor(rows: Any, group: int = 256) -> None:
@@ -217,6 +233,14 @@ def where(condition: Any, chosen: Any, otherwise: Any) -> Any:
         return np.where(condition, chosen, otherwise)
     both = (value.item() if isinstance(value, np.generic) else value for value in (chosen, otherwise))
     return namespace(condition).where(condition, *both)
+
+
+def overwrite(target: Any, condition: Any, values: Any) -> None:
+    """Write values into an array where the condition holds: in half the time of `where`, and without a new array."""
+    if is_tensor(target):
+        namespace(target).where(condition, values, target, out=target)
+    else:
+        np.copyto(target, values, where=condition)
 
 
 def minimum(one: Any, other: Any) -> Any:

@@ -17,8 +17,8 @@ from survscore.weighting.interval_weights import TimeIndex
 
 #: Columns in memory to one that is read, from which on it pays to gather those once: less is fetched with each pass.
 SPARSE = 8
-#: Of one float64 matrix of a block, 384 KB: larger ones leave the L2 cache, smaller ones cost calls.
-BLOCK_CELLS = 3 << 14
+#: Of one float64 matrix of a block, 1 MB: smaller ones cost calls, larger ones leave the cache.
+BLOCK_CELLS = 1 << 17
 DEVICE_CELLS = 15 << 21  # of a block on a CUDA device, of all models and the weights
 FEWEST_ROWS = 64
 

@@ -191,14 +191,14 @@ class CurveInfluence:
         drift = arrays.running_sums(X * (rows.steps[some.jump] * rows.last[some.block][some.row])[:, None])
         count = xp.cumsum(some.exits, 0)
         stayed = self._exits_until_time(count, some) if rows.martingale else count - some.exits * 1
-        added, carried = drift[stayed], self.drift[:, lo:]
+        added, carried = arrays.pick_rows(drift, stayed), self.drift[:, lo:]
         if some.order is None:
             added += carried
             carried += drift[-1]
         else:
             padded = arrays.concatenate([count[:1] * 0, count])
             first, last = padded[some.edges[:-1]], padded[some.edges[1:]]
-            added += (carried - drift[first])[some.sorted_codes]
+            added += arrays.pick_rows(carried - drift[first], some.sorted_codes)
             carried += drift[last] - drift[first]
         added[some.at] -= X / rows.risk[some.jump][:, None]
         if some.order is not None:
@@ -235,13 +235,13 @@ class CurveInfluence:
         `codes` are the strata of the jumps.
         """
         sums, carried = arrays.running_sums(x), self.sum[:, lo:]
-        X = sums[at]
+        X = arrays.pick_rows(sums, at)
         if codes is None:
             X += carried
             carried += sums[-1]
         else:
             first, last = sums[some.edges[:-1]], sums[some.edges[1:]]
-            X += (carried - first)[codes]
+            X += arrays.pick_rows(carried - first, codes)
             carried += last - first
         return X
 
@@ -266,7 +266,7 @@ class CurveInfluence:
 
 
 def _picked(values: Array, order: Array | None) -> Array:
-    return values if order is None else values[order]
+    return values if order is None else arrays.pick_rows(values, order)
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,6 +281,13 @@ class Estimation:
         """The individuals in order of time, and the jumps among them; None where nothing was estimated."""
         model = self.weights.censoring_model
         return None if model is None else OrderedExits.of(self.index, model)
+
+    @cached_property
+    def everybody(self) -> BlockExits:
+        """Who exits, of all individuals."""
+        if self.exits is None:
+            raise TypeError("nothing was estimated")
+        return self.exits.in_block(slice(0, len(self.exits.order)))
 
     @property
     def training_steps(self) -> NDArray[np.float64]:
@@ -327,7 +334,7 @@ class Estimation:
         n_jumps = self.training_steps.size
         influences = deviations.copy()
         X = np.zeros((len(deviations), n_jumps, deviations.shape[2]))
-        everybody, lo = exits.in_block(slice(0, len(exits.order))), exits.column_of(0) - columns.start
+        everybody, lo = self.everybody, exits.column_of(0) - columns.start
         lo = min(max(lo, 0), deviations.shape[2])
         moves, projects = self.moves(columns), self.weights.hidden_share is not None
         for a, deviation in enumerate(deviations):
@@ -352,8 +359,7 @@ class Estimation:
         if exits is None or not exits.model.fitted_on_sample:
             return np.zeros(len(self.index.outcomes))
         operator = CurveInfluence(exits, slice(0, 1), np.zeros((exits.n_strata, 1)))
-        everybody = exits.in_block(slice(0, len(exits.order)))
-        added = operator.spread(-M[everybody.jump][:, None], everybody, 0)
+        added = operator.spread(-M[self.everybody.jump][:, None], self.everybody, 0)
         found = np.empty(len(added))
         found[exits.order] = added[:, 0]
         return found

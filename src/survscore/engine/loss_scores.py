@@ -20,7 +20,6 @@ from survscore.engine.sensitivity import theta_scores
 from survscore.engine.sums import ModelWeights, weight_sums
 from survscore.inference.units import Units, n_eligible
 from survscore.metrics import Loss
-from survscore.weighting import Projected
 from survscore.weighting.interval_weights import IntervalWeights, WeightSums
 
 
@@ -45,7 +44,7 @@ class LossRunner:
             moments = _variances(scored, plan, weighted.units, averages, any_range=plan.any_range)
         support = weighted.support(undefined.where)
         found = MetricResult(scored.scores, moments, None, support, undefined.where, dict(undefined.reasons))
-        if isinstance(weighted.weighting, Projected) and plan.by_theta:
+        if weighted.weighting.theta is not None and plan.by_theta:
             found = replace(found, by_theta=theta_scores(plan, scored, weighted.weighting))
         if weighted.first.observed_index is not None:
             return replace(found, parts=self._parts(k, weighted, scored))

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
+from survscore._utils.parallel import MANY_BLOCKS, each
 from survscore.engine.blocks import Block
 from survscore.engine.bounds import AllBounds
 from survscore.engine.influence import Estimation
@@ -123,6 +125,7 @@ class PreparedWeights:
     @classmethod
     def of(cls, plan: Plan) -> PreparedWeights:
         """Prepare the weights."""
+        arrays.keep_memory()
         weights = [model_weights(plan, one) for one in plan.weightings]
         # beside each weighting with somebody lost, those of known status alone, for the bounds, which look twice
         lost = [q for q, one in enumerate(weights) if one[0].dropout_index is not None and plan.models.repeatable]
@@ -140,7 +143,11 @@ class PreparedWeights:
             from survscore.engine import compiled
 
             return compiled.first_moments(matrices, plan.index, plan.losses, self.every)
-        return reduce(Sums.__add__, map(self.update, plan.read_models.blocks(m)))
+        # as many blocks at once as keep all cores busy, but never more than one batch
+        blocks, at_once = plan.read_models.blocks(m), 1 if matrices is None else MANY_BLOCKS
+        several = iter(lambda: list(islice(blocks, at_once)), [])
+        threads = plan.index.outcomes.device is None
+        return reduce(Sums.__add__, chain.from_iterable(each(self.update, some, threads=threads) for some in several))
 
     def update(self, block: Block) -> Sums:
         """Return the sums over a block."""
@@ -159,11 +166,7 @@ class PreparedWeights:
         if q in self.known:
             place = self.known[q]
             known = KnownSums(sums.losses[place].sum(axis=(0, 3)), self._weight_sums(place, sums).weights)
-        # where everybody counts with weight one, the sums of weights are numbers of individuals
-        counted = first.all_ones and first.follow_up_index is first.population_index
-        n_population = weight_sums.weights.sum(axis=0) if counted else n_eligible(first.population_index, m)
-        all_known = first.follow_up_index is first.population_index
-        n_known = n_population if all_known else n_eligible(first.follow_up_index, m)
+        n_population, n_known = (n_eligible(end, m) for end in (first.population_index, first.follow_up_index))
         groups, stop = plan.host_groups, first.population_index
         units = Units.of(stop if groups is None else arrays.to_host(stop), groups, m, n_population)
         weighting = plan.weightings[q]

@@ -20,7 +20,7 @@ from survscore.engine.blocks import Models, row_blocks
 from survscore.engine.influence import CurveInfluence, OrderedExits
 from survscore.engine.moments import Moments, Totals
 from survscore.engine.null import NullInfluence
-from survscore.engine.sums import ModelWeights, cell_weights, loss_cells
+from survscore.engine.sums import ModelWeights, both_losses, cell_weights, event_free_cells, loss_cells
 from survscore.inference.units import Groups, Units
 from survscore.metrics import Loss
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
@@ -122,7 +122,8 @@ class Influences:
         self.scored, self.models, self.columns = scored, models, columns
         # moved once where predictions live, not with every block
         time = scored.index.outcomes.time
-        self.column = arrays.columns(columns.stop, time)[columns.start :]
+        self.column = arrays.columns(columns.stop, time)[columns]
+        self.grid = TimeIndex(scored.index.outcomes, scored.index.times[columns])
         self.scale, self.centre = (arrays.beside(one[..., columns], time) for one in (scored.scale, scored.centre))
         self.constants = [arrays.beside(one.at(scored.index.times[columns]), time) for one in scored.constants]
         totals = [total[:, columns] for total in scored.moving_totals]
@@ -184,7 +185,7 @@ class Influences:
         for block, rows, curves, picked in self._predictions():
             influences: list[Array] = []
             gradients: dict[int, tuple[Array, int]] = {}
-            event_free = self._event_free(rows)
+            event_free = event_free_cells(self.scored.index, rows, self.columns)
             parts = [one.rows(rows) for one in self.scored.weights.each]
             times = self.scored.index.times
             cells = [
@@ -192,17 +193,14 @@ class Influences:
                 for part, scale in zip(parts, self.scale, strict=True)
             ]
             for a in range(len(self.scored.scores)):
-                part, cell, fraction = cells[self.scored.weights.place(a)]
-                if a < len(curves):
-                    survival = _at(curves[a], self.scored.index.times[self.columns], picked)
-                else:
-                    survival = self.constants[a - len(curves)]
-                deviation = self._deviation(a, survival, fraction, cell)
+                part, cell, status = cells[self.scored.weights.place(a)]
+                survival = self._read(curves[a], picked) if a < len(curves) else self.constants[a - len(curves)]
+                deviation, moving = self._deviation(a, part, survival, status, cell)
                 if self.operators[a] is not None:
-                    gradients[a] = self._gradient(a, part, deviation, survival, fraction, cell, block)
+                    gradients[a] = moving, self._first_column(a, block)
                 influences.append(deviation)
-                del survival
-            del cells, parts, event_free, part, cell, fraction  # matrices, which nobody needs any more
+                del survival, moving
+            del cells, parts, event_free, part, cell, status  # matrices, which nobody needs any more
             yield block, rows, influences, gradients
 
     def _predictions(self) -> Iterator[tuple[slice, Any, Sequence[SurvivalCurves], Any]]:
@@ -226,10 +224,10 @@ class Influences:
             rows = index.order[block]
             yield block, rows, matrices, rows
 
-    def _event_free(self, rows: Any) -> Array:
-        index = self.scored.index
-        with_event = arrays.as_bool(index.label[rows])[:, None]
-        return (self.column < index.before_time[rows][:, None]) | ~with_event
+    def _read(self, curves: SurvivalCurves, rows: Any) -> Array:
+        """Return the predictions for some individuals, None for all, in double precision."""
+        matrix = curves.probabilities if rows is None else arrays.pick_rows(curves.probabilities, rows)
+        return arrays.as_float64(self.grid.interpolation(curves)(matrix))
 
     def _weights(self, part: IntervalWeights, scale: Array) -> Array:
         """Return the weights of a block divided by the sum of the weights; 0 where there is no score."""
@@ -238,42 +236,36 @@ class Influences:
         early, late = part.cells(self.scored.index.times, self.columns)
         return arrays.where(scale > 0, early + late, 0.0) * scale
 
-    def _deviation(self, a: int, survival: Array, event_free: Array, cell: Array) -> Array:
-        """Return w (loss - centre) / sum of w."""
-        deviation = loss_cells(self.scored.loss, survival, event_free)
-        deviation -= self.centre[a]
-        deviation *= cell
-        return deviation
+    def _deviation(
+        self, a: int, part: IntervalWeights, survival: Array, status: Array, cell: Array
+    ) -> tuple[Array, Array]:
+        """Return w (loss - centre) / sum of w, and what the running sums of the operator are of."""
+        if part.hidden_share is None:
+            deviation = self._centred(a, loss_cells(self.scored.loss, survival, status), cell)
+            some_move = part.capped and self.operators[a] is not None
+            return deviation, deviation * self._moves(part) if some_move else deviation
+        with_event, slope = both_losses(self.scored.loss, survival)
+        moving = slope * status
+        deviation = self._centred(a, with_event + moving, cell)
+        moving *= cell
+        moving *= part.hidden(self.columns)
+        return deviation, moving
 
-    def _gradient(
-        self,
-        a: int,
-        part: IntervalWeights,
-        deviation: Array,
-        survival: Array,
-        event_free: Array,
-        cell: Array,
-        block: slice,
-    ) -> tuple[Array, int]:
-        """Return what the running sums of the operator are of, and the first column that the block's jumps reach."""
-        first = self.operators[a].rows.column_of(block.start)  # type: ignore[union-attr]
-        columns, lo = self.columns, min(max(first, self.columns.start), self.columns.stop) - self.columns.start
-        if part.hidden_share is not None:  # the slope of the loss by status
-            loss = self.scored.loss
-            slope = loss_cells(loss, survival, event_free * 0.0 + 1.0) - loss_cells(loss, survival, event_free * 0.0)
-            return slope * event_free * cell * part.hidden(columns), lo
-        if not part.capped:
-            return deviation, lo
-        # a capped weight does not move with the curve
-        early = part.at_risk(columns) < part.max_weight  # of the curve that was estimated, not of the population
+    def _centred(self, a: int, losses: Array, cell: Array) -> Array:
+        losses -= self.centre[a]
+        losses *= cell
+        return losses
+
+    def _moves(self, part: IntervalWeights) -> Array:
+        """Return which weights move with the curve: not capped ones."""
+        early = part.at_risk(self.columns) < part.max_weight  # of the curve that was estimated, not of the population
         late = (part.weight_at_event < part.max_weight)[:, None]
-        return deviation * arrays.where(self.column < part.event_index[:, None], early, late), lo
+        return arrays.where(self.column < part.event_index[:, None], early, late)
 
-
-def _at(curves: SurvivalCurves, times: NDArray[np.float64], rows: Any = None) -> Array:
-    """Return the predictions for some individuals at `times`, in double precision."""
-    matrix = curves.probabilities if rows is None else curves.probabilities[rows]
-    return arrays.as_float64(curves.interpolate(times)(matrix))
+    def _first_column(self, a: int, block: slice) -> int:
+        """Return the first column that the jumps of a block reach."""
+        first: int = self.operators[a].rows.column_of(block.start) - self.columns.start  # type: ignore[union-attr]
+        return min(max(first, 0), len(self.column))
 
 
 def _between_times(blocks: Iterator[slice], index: TimeIndex) -> Iterator[slice]:

@@ -19,10 +19,10 @@ from survscore._utils.products import cross_products
 from survscore.engine.blocks import Block
 from survscore.engine.plan import Plan, Values
 from survscore.engine.second_moments import ScoredLoss
-from survscore.engine.sums import ModelWeights, loss_cells, weight_sums
+from survscore.engine.sums import ModelWeights, both_losses, weight_sums
 from survscore.inference.units import n_eligible
 from survscore.metrics import Loss
-from survscore.weighting import Projected
+from survscore.weighting import Weighting
 from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
 
 Array = Any  # a NumPy array, or a torch tensor
@@ -70,7 +70,7 @@ class _HiddenSums:
 LARGEST_LOG = 700.0  # of a number: the power of the curve that it is multiplied by is as small
 
 
-def theta_scores(plan: Plan, scored: ScoredLoss, weighting: Projected) -> ThetaScores | None:
+def theta_scores(plan: Plan, scored: ScoredLoss, weighting: Weighting) -> ThetaScores | None:
     """Return the scores of one loss at all powers of the reference; None where the weighting has it to the power 0."""
     weights, index, models, theta = scored.weights, plan.index, plan.read_models, weighting.theta
     if not theta:
@@ -102,15 +102,14 @@ def _sums(
     """Return the sums over a block."""
     times, before_time = index.times, index.before_time[block.rows]
     every, column = slice(0, times.size), arrays.columns(times.size, before_time)
-    true = (column >= 0) & (before_time[:, None] >= 0)
     losses, means = [], []
     weights_of = weightings.rows(block.rows)
     read = [index.interpolation(curves)(curves.probabilities) for curves in block.curves]
-    for a, values in enumerate([*read, *(arrays.beside(one, true) for one in null)]):
+    for a, values in enumerate([*read, *(arrays.beside(one, before_time) for one in null)]):
         weights, survival = weights_of[a], arrays.as_float64(values)
         if a >= len(read):  # the same for all
-            survival = arrays.zeros(true.shape, true) + survival
-        slope = loss_cells(loss, survival, true) - loss_cells(loss, survival, ~true)
+            survival = arrays.zeros((len(before_time), times.size), before_time) + survival
+        _, slope = both_losses(loss, survival)
         losses.append(_by_power(weights, times, arrays.where(weights.hidden(every), slope, 0.0), powers))
         means.append(_early_and_late(weights, survival, column))
     return _HiddenSums(np.array(losses), np.array(means))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -93,36 +93,51 @@ class Sums:
 def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weightings: Sequence[ModelWeights]) -> Sums:
     """Return the sums over a block, in array code: a loss under a weighting, as the formulas say."""
     times, m = index.times, index.times.size
+    every = slice(0, m)
     parts = [one.rows(block.rows) for one in weightings]
-    before_time = index.before_time[block.rows]
-    column = arrays.columns(m, before_time)
-    event_free = (column < before_time[:, None]) | ~arrays.as_bool(index.label[block.rows])[:, None]
+    event_free = event_free_cells(index, block.rows, every)
     shape = (2, len(block.curves), len(losses))
-    found = [arrays.zeros((*shape, part.n_buckets(), m), before_time) for part in parts]
+    found = [arrays.zeros((*shape, part.n_buckets(), m), event_free) for part in parts]
     cells = [[_cells(one, times) for one in part.each] for part in parts] if losses else []
     for a, curves in enumerate(block.curves if losses else ()):
         survival = arrays.as_float64(index.interpolation(curves)(curves.probabilities))
+        # statuses that are known are the same under all weightings
+        projected = [part[a].hidden_share is not None for part in parts]
+        statuses = [part[a].event_free(event_free, times, every) for part in parts]
         for k, loss in enumerate(losses):
-            values = loss_cells(loss, survival, event_free)
+            known = None if all(projected) else loss_cells(loss, survival, event_free)
             for q, part in enumerate(parts):
-                weights, own = part[a], values
-                if weights.hidden_share is not None:  # their status is another one, under this weighting only
-                    own = loss_cells(loss, survival, weights.event_free(event_free, times, slice(0, m)))
+                weights = part[a]
+                values = loss_cells(loss, survival, statuses[q], projected=True) if projected[q] else known
                 for place, cell in enumerate(cells[q][part.place(a)]):
                     # other models may have more strata
-                    found[q][place, a, k, : n_buckets(weights)] += _by_bucket(weights, cell, own)
+                    found[q][place, a, k, : n_buckets(weights)] += _by_bucket(weights, cell, values)
     return Sums(tuple(found), tuple(_weights_of(part[0], times, event_free) for part in parts))
 
 
-def loss_cells(loss: Loss, survival: Array, event_free: Array) -> Array:
-    """Return the loss of each cell as a new array, by a status that is known or a fraction.
+def event_free_cells(index: TimeIndex, rows: Any, columns: slice) -> Array:
+    """Return which cells are event-free as far as individuals were followed, (individuals, times)."""
+    before_time = index.before_time[rows]
+    end = arrays.where(arrays.as_bool(index.label[rows]), before_time, np.int32(index.times.size))
+    return arrays.columns(columns.stop, before_time)[columns] < end[:, None]
 
-    A loss that is not written for tensors gets NumPy arrays.
-    """
-    formula = loss.of_fraction if event_free.dtype == survival.dtype else loss
-    if not arrays.is_tensor(survival) or (loss.takes_tensors and "takes_tensors" in vars(type(loss))):
-        return formula(survival, event_free)
-    return arrays.beside(formula(arrays.to_host(survival), arrays.to_host(event_free)), survival)
+
+def loss_cells(loss: Loss, survival: Array, event_free: Array, *, projected: bool = False) -> Array:
+    """Return the loss of each cell as a new array, by a status that is known or, where `projected`, a probability."""
+    return _computed(loss, loss.of_fraction if projected else loss, survival, event_free)
+
+
+def both_losses(loss: Loss, survival: Array) -> tuple[Array, Array]:
+    """Return the loss of each cell with event, and what being event-free adds to it, as a new array."""
+    with_event = _computed(loss, loss.of_event, survival)
+    return with_event, _computed(loss, loss.of_event_free, survival) - with_event
+
+
+def _computed(loss: Loss, formula: Callable[..., Any], *cells: Array) -> Array:
+    """Return what a formula of a loss makes of matrices; one that is not written for tensors gets NumPy arrays."""
+    if not arrays.is_tensor(cells[0]) or (loss.takes_tensors and "takes_tensors" in vars(type(loss))):
+        return formula(*cells)
+    return arrays.beside(formula(*map(arrays.to_host, cells)), cells[0])
 
 
 def _cells(weights: IntervalWeights, times: NDArray[np.float64]) -> tuple[Array, ...]:
@@ -135,14 +150,15 @@ def _cells(weights: IntervalWeights, times: NDArray[np.float64]) -> tuple[Array,
 
 
 def cell_weights(weights: IntervalWeights, columns: slice) -> Array:
-    """Return the weights of all cells, (individuals, times), where they come from tables."""
-    column = arrays.columns(columns.stop, weights.event_index)[columns.start :]
+    """Return the weights of all cells, (individuals, times), where they come from tables; booleans, if all are one."""
+    column = arrays.columns(columns.stop, weights.event_index)[columns]
     counted = column < weights.last_index[:, None]
     if weights.all_ones:
-        return counted if arrays.is_tensor(counted) else counted.astype(np.float64)
-    early, late = weights.at_risk(columns), weights.weight_at_event[:, None]
-    cells = arrays.where(column < weights.event_index[:, None], early, late)
-    return arrays.where(counted, cells, 0.0)  # no product: a weight that does not count may be infinite
+        return counted
+    cells = arrays.zeros(counted.shape, counted)  # no product: a weight that does not count may be infinite
+    arrays.overwrite(cells, counted, weights.weight_at_event[:, None])
+    arrays.overwrite(cells, column < weights.event_index[:, None], weights.at_risk(columns))
+    return cells
 
 
 def _by_bucket(weights: IntervalWeights, cell: Array, values: Array) -> Array:
@@ -170,9 +186,7 @@ def weight_sums(weights: IntervalWeights, index: TimeIndex) -> WeightSums:
         return weights.sums(m)
     found = []
     for rows in row_blocks(len(index.outcomes), m, index.outcomes.time):
-        before_time = index.before_time[rows]
-        event_free = arrays.columns(m, before_time) < before_time[:, None]
-        event_free |= ~arrays.as_bool(index.label[rows])[:, None]
+        event_free = event_free_cells(index, rows, slice(0, m))
         found.append(_weights_of(weights.rows(rows), index.times, event_free))
     return reduce(WeightSums.__add__, [one for one in found if one is not None])
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
+from survscore._utils.products import dot
 from survscore.inference.intervals import student_quantile
 from survscore.outcomes import Outcomes
 
@@ -94,7 +95,7 @@ def _numbers(early: Vector, events: Vector, late: Vector, observed: float) -> tu
     # those with T >= s have passed more of the events than there are before s
     at_risk, of_late = (np.cumsum(one[::-1])[::-1][1:] for one in (early, late))
     share = np.divide(of_late, at_risk, out=np.zeros(of_late.size), where=events > 0)
-    return observed, float(share @ events), float((share**2) @ events)
+    return observed, dot(share, events), dot(share**2, events)
 
 
 def _reason(n_late: int, observed: float, expected: float) -> str:

@@ -38,6 +38,14 @@ class Weighting(ABC):
     normalize: Normalize = "weights"
     #: What the inverse of its weights is the distribution of.
     weights_for: ClassVar[str] = "censoring"
+    #: The power of the curves by which statuses are projected (`IntervalWeights.reference` has it in them), from which
+    #: scores at other powers are made; None where no status is projected.
+    theta: float | None = None
+
+    @property
+    def hazards(self) -> str:
+        """Where statuses are projected, the hazards that individuals with hidden status are assumed to have."""
+        return "the hazards of the reference"
 
     @property
     def explanation(self) -> str:
