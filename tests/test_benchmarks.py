@@ -72,6 +72,18 @@ def make_run(monkeypatch, folder, *arguments):
     return Run(parser, options, packages=("numpy", "not-installed"), device="a GPU", times=5)
 
 
+def test_the_costs_of_two_scores_are_told_apart_by_name():
+    """Timings come in any order: labels must not."""
+    from measure import Timing
+    from projected_speed import cost_row
+
+    slow, fast = Timing(3.0, 3.0, 3.0, 4.0, 5), Timing(1.0, 1.0, 1.0, 2.0, 5)
+    for timed in ({"administrative": fast, "projected": slow}, {"projected": slow, "administrative": fast}):
+        assert cost_row(timed) == {"administrative": 2.0, "projected": 4.0, "ratio": 2.0, "elapsed": 3.0}
+    with pytest.raises(RuntimeError, match="failed"):
+        cost_row({"administrative": fast, "projected": "failed: MemoryError"})
+
+
 def test_what_pages_say_of_the_projected_score():
     """Within 0.025 of the truth and the best choice each time; under drift far less wrong than the administrative."""
     tables = Results.read("projected").content["tables"]

@@ -188,3 +188,20 @@ def test_the_memory_of_temporaries_is_used_again():
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
     done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, env=environment)
     assert int(done.stdout) < 300
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("n", [100, 10_000, 200_000])
+@pytest.mark.parametrize("kind", ["even", "tied", "uneven", "one far away", "all equal", "single precision"])
+def test_positions_are_in_order_and_those_of_equal_values_as_they_come(kind, n, threads):
+    rng = np.random.default_rng(1)
+    values = {
+        "even": rng.random(n),
+        "tied": rng.integers(0, 30, n) / 7.0,
+        "uneven": rng.exponential(size=n) ** 6,
+        "one far away": np.append(rng.random(n - 1), 1e12),
+        "all equal": np.full(n, 2.5),
+        "single precision": rng.random(n).astype(np.float32),
+    }[kind]
+    with ss.config.using(threads=threads):
+        np.testing.assert_array_equal(parallel.argsort(values), np.argsort(values, kind="stable"))

@@ -74,7 +74,9 @@ def first_moments(
             tally = len(weightings) if a == 0 else 0
             out = (np.zeros(shape), np.zeros(shape), np.zeros(shape if weights.cut.size else (0, 0, 0, 0)),
                    np.zeros((tally, most, m + 1)), np.zeros((tally, 2, 5, m + 1)))  # fmt: skip
-            kernels.first_moments(readers, a, kinds, epsilons, weights, label, time_index, rows.start, rows.stop, *out)
+            kernels.first_moments(
+                readers, a, kinds, epsilons, weights, label, time_index, rows.start, rows.stop, *out, np.empty((3, m))
+            )
             return out
 
         parts = each(block, _cut(n, ROW_BLOCKS, ROWS), threads=True)
@@ -237,7 +239,7 @@ class _SecondMoments:
             self.readers, _columns_of(self.weights, columns), self._deviation(columns), self.visits, rows.start,
             rows.stop, columns.start, carry, self.scored.fitted, _fixed(self.scaled[:, columns], np.float64),
             self.pairs, running, drift, squares, np.zeros((self.k, 0, 0)) if means is None else means,
-            np.zeros((self.k, 0, width)) if table is None else table,
+            np.zeros((self.k, 0, width)) if table is None else table, np.zeros((2 * self.k + 1, width)),
         )  # fmt: skip
         return running, drift, squares
 
@@ -273,7 +275,8 @@ class _SecondMoments:
             exits = [one for one in scored.exits if one is not None]
             inverse_risk = np.stack([one.inverse_risk() for one in exits])
             step = np.stack([one.step() for one in exits])
-            moves = np.stack([_taken(one.weight_at_event < one.max_weight, order) for one in several])
+            if all(one.hidden_share is None for one in several):  # where statuses are projected, weights do not move
+                moves = np.stack([_taken(one.weight_at_event < one.max_weight, order) for one in several])
         own = scored.null.null.at_own_time if scored.null is not None and scored.null.of_scored else None
         return kernels.Visits(
             row=_fixed(np.arange(n) if order is None else order, np.int64),

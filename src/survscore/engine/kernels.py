@@ -126,6 +126,26 @@ def _prefetch(context, address):
     return types.void(types.int64), generate
 
 
+@intrinsic
+def _borrowed(context, value):
+    """Return an array, or a tuple with arrays, whose references are not counted: the caller holds them.
+
+    Counting them takes an atomic operation or two with each slice, of which a row needs many.
+    """
+    return value(value), lambda context, builder, signature, args: _uncounted(context, builder, value, args[0])
+
+
+def _uncounted(context, builder, kind, value):
+    if isinstance(kind, types.BaseTuple):
+        parts = [_uncounted(context, builder, one, builder.extract_value(value, i)) for i, one in enumerate(kind.types)]
+        return context.make_tuple(builder, kind, parts)
+    if isinstance(kind, types.Array):
+        array = context.make_array(kind)(context, builder, value)
+        array.meminfo, array.parent = (cgutils.get_null_value(one.type) for one in (array.meminfo, array.parent))
+        return array._getvalue()
+    return value
+
+
 @inlined
 def _fetch_ahead(readers, row, first_column, n_columns):
     """Ask for what the models predict for an individual: in order of time rows are all over the memory."""
@@ -247,14 +267,43 @@ def _brier_deviations(survival, y, centre, weight, own, out):
         out[j] = (distance * distance - centre[j]) * weight[j] * own
 
 
+# Where statuses are projected, each weight is that of `scale`, and a row is filled in in one go: loops over all columns
+# with a choice inside vectorise better than several over parts of them, and those that write to one array better still.
 @inlined
-def _brier_fractions(survival, centre, scale, running, reference, share, own, out):
-    """Fill in deviations of a status that is a fraction, and add to `running` what moves with its logarithm."""
+def _project_known(survival, event, y, centre, scale, drift, running, risk, out):
+    """Fill in influences with status y from `event` on; `risk` is 1/r of one who exits then, and 0 of others."""
     for j in range(out.size):
-        prediction, weight = np.float64(survival[j]), scale[j] * own
-        slope = share * reference[j] * (1.0 - 2.0 * prediction)
-        out[j] = (prediction * prediction + slope - centre[j]) * weight
-        running[j] += slope * weight
+        distance = np.float64(survival[j]) - (1.0 if j < event else y)
+        out[j] = (distance * distance - centre[j]) * scale[j] + drift[j] - (0.0 if j < event else risk) * running[j]
+
+
+@inlined
+def _project_hidden(survival, end, share, reference, centre, scale, drift, out):
+    """Fill in influences with a status that is a fraction from `end` on."""
+    for j in range(out.size):
+        prediction = np.float64(survival[j])
+        y = 1.0 if j < end else share * reference[j]
+        out[j] = (prediction * prediction + y * (1.0 - 2.0 * prediction) - centre[j]) * scale[j] + drift[j]
+
+
+@inlined
+def _add_slopes(total, survival, end, share, reference, scale):
+    """Add what moves with the logarithm of that fraction."""
+    for j in range(total.size):
+        slope = (0.0 if j < end else share) * reference[j] * (1.0 - 2.0 * np.float64(survival[j]))
+        total[j] += slope * scale[j]
+
+
+@inlined
+def _project(row, event, end, y, centre, scale, reference, share, running, drift, risk, step, out):
+    """Fill in one row's influences, and add to the running sums."""
+    if share > 0.0:
+        _project_hidden(row, end, share, reference, centre, scale, drift, out)
+        _add_slopes(running, row, end, share, reference, scale)
+    else:
+        _project_known(row, event, y, centre, scale, drift, running, risk, out)
+        if step > 0.0:
+            _add(drift[event:], running[event:], step)
 
 
 @inlined
@@ -278,16 +327,18 @@ def _tally(ends, late, event, end, own, status):
 
 @compiled
 def first_moments(
-    readers, a, kinds, epsilons, weights, label, time_index, start, stop, first, second, beyond, ends, late
+    readers, a, kinds, epsilons, weights, label, time_index, start, stop, first, second, beyond, ends, late, scratch
 ):  # fmt: skip
     """Add the losses of model a, of individuals from `start` to `stop`, (losses, weightings, buckets, times).
 
     Those of the first range go to `first`, without the weight that depends on time, those of later ones to `second`,
     and from `cut` on to `beyond`.
-    Of the first model, weights are added up as well, in `ends` and `late`.
+    Of the first model, weights are added up as well, in `ends` and `late`. `scratch` has room for three rows.
     """
+    readers, weights, label, time_index = _borrowed((readers, weights, label, time_index))
+    first, second, beyond, ends, late, scratch = _borrowed((first, second, beyond, ends, late, scratch))
     n_weightings, m, projects = weights.event.shape[0], readers.lower.shape[1], weights.share.shape[1] > 0
-    survival, loss, other = np.empty(m), np.empty(m), np.empty(m)
+    survival, loss, other = scratch[0], scratch[1], scratch[2]
     # the commonest case: nothing is stored in between
     plain = kinds.size == 1 and kinds[0] == BRIER and readers.mode[a] == DIRECT
     plain, cuts = plain and readers.single[a], weights.cut.shape[1] > 0
@@ -344,18 +395,22 @@ def first_moments(
 @compiled
 def second_moments(
     readers, weights, deviation, visits, start, stop, first_column, carry, fitted, averages, pairs, running, drift,
-    squares, means, table,
+    squares, means, table, scratch,
 ):  # fmt: skip
     """Add squares of influences of the individuals from `start` to `stop` in the order of their visit.
 
     The columns are those of the evaluation times from `first_column` on, as many as `squares` has. Where a curve was
     estimated (`fitted`), `running` and `drift`, (models, strata, times), hold its running sums; with `carry` they are
     all that is computed. Where there are groups, influences are added up first: those whose members are visited one
-    after the other as they come, and others in `table`, (models, groups, times).
+    after the other as they come, and others in `table`, (models, groups, times). `scratch` holds zeros, two rows for
+    each model and one more.
     """
+    readers, weights, deviation, visits = _borrowed((readers, weights, deviation, visits))
+    averages, pairs, running, drift = _borrowed((averages, pairs, running, drift))
+    squares, means, table, scratch = _borrowed((squares, means, table, scratch))
     n_models, m, n_read = deviation.centre.shape[0], squares.shape[1], readers.address.size
     n_weightings, projects = weights.event.shape[0], weights.share.shape[1] > 0
-    influence, other, of_group = np.zeros((n_models, m)), np.zeros(m), np.zeros((n_models, m))
+    influence, of_group, other = scratch[:n_models], scratch[n_models : 2 * n_models], scratch[2 * n_models]
     in_groups, in_table = visits.unit.size > 0, table.shape[1] > 0
     # where only those who are counted have influences, later columns are left out
     short = not (fitted or deviation.offset.shape[0] or deviation.slope.size or projects)
@@ -377,9 +432,21 @@ def second_moments(
             d, begin = influence[q], event if carry else 0
             final = m if share > 0.0 else end
             centre, scale = deviation.centre[q], deviation.scale[w]
-            # losses, and from them deviations
-            plain = q < n_read and kind == BRIER and readers.mode[q] == DIRECT and readers.single[q]
-            if plain:  # the commonest case, in one go
+            r, h = running[q, k], drift[q, k]
+            # losses, and from them deviations; the commonest cases, in one go
+            plain = q < n_read and kind == BRIER and readers.mode[q] == DIRECT
+            done, plain = plain and projects and final == m, plain and readers.single[q]
+            if done:
+                risk, step = (visits.inverse_risk[w, i], visits.step[w, i]) if exits else (0.0, 0.0)
+                place, g = readers.address[q] + visits.row[i] * readers.stride[q], weights.reference[w, k]
+                y, at = 0.0 if with_event else 1.0, readers.lower[q, first_column]
+                if plain:
+                    single = carray(_single_at(place + 4 * at), (m,))
+                    _project(single, event, end, y, centre, scale, g, share, r, h, risk, step, d)
+                else:
+                    double = carray(_double_at(place + 8 * at), (m,))
+                    _project(double, event, end, y, centre, scale, g, share, r, h, risk, step, d)
+            elif plain:
                 place = readers.address[q] + visits.row[i] * readers.stride[q] + 4 * readers.lower[q, first_column]
                 row, at_risk = carray(_single_at(place), (m,)), weights.at_risk[w, k]
                 _brier_deviations(row[begin:event], 1.0, centre[begin:event], at_risk[begin:event], 1.0, d[begin:event])
@@ -400,13 +467,11 @@ def second_moments(
                 if share > 0.0:
                     _copy(free[end:], d[end:])
                     _copy(lost[end:], other[end:])
-            if not plain:
+            if not (done or plain):
                 _deviate(d[begin:event], centre[begin:event], weights.at_risk[w, k, begin:event], 1.0)
                 _deviate(d[event:end], centre[event:end], scale[event:end], own)
-            r = running[q, k]
-            if share > 0.0 and plain:
-                reference = weights.reference[w, k, end:]
-                _brier_fractions(row[end:], centre[end:], scale[end:], r[end:], reference, share, own, d[end:])
+            if done:
+                pass
             elif share > 0.0:
                 x, y, c, v, s, g = (
                     d[end:],
@@ -425,9 +490,8 @@ def second_moments(
             else:
                 _fill(d[end:])
             # what estimating the curve adds
-            if fitted:
-                h = drift[q, k]
-                if not exits and visits.moves[w, i] and not projects:
+            if fitted and not done:
+                if not (projects or exits) and visits.moves[w, i]:
                     _add(r[event:end], d[event:end], 1.0)
                 if not carry:
                     _add(d, h, 1.0)

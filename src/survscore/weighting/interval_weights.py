@@ -27,6 +27,7 @@ from survscore._validation import FloatArray
 from survscore.censoring.fitted import CensoringModel
 from survscore.censoring.product_limit import ProductLimit, order_of
 from survscore.curves import SurvivalCurves
+from survscore.inference.units import n_eligible
 from survscore.interpolation import Interpolation
 from survscore.outcomes import Outcomes
 
@@ -97,6 +98,17 @@ class TimeIndex:
     def until_time(self) -> NDArray[np.int32]:
         """How many evaluation times have t <= T."""
         return count_times(self.times, self.outcomes.time, inclusive=True)
+
+    @cached_property
+    def until_hidden(self) -> NDArray[np.int32]:
+        """How many evaluation times come before the status is hidden: all for an event, else those with t <= T."""
+        end: NDArray[np.int32] = arrays.where(self.outcomes.event, np.int32(self.times.size), self.until_time)
+        return end
+
+    @cached_property
+    def n_followed(self) -> NDArray[np.float64]:
+        """How many individuals were followed event-free to each evaluation time."""
+        return n_eligible(arrays.where(self.outcomes.event, self.before_time, self.until_time), self.times.size)
 
     @cached_property
     def to_the_end(self) -> NDArray[np.int32]:

@@ -176,7 +176,7 @@ class Projected(Weighting):
         few = f"fewer than {plural(self.min_followed, 'individual')} are followed event-free"
         return IntervalWeights(
             event_index=index.before_time,
-            follow_up_index=arrays.where(outcomes.event, np.int32(m), index.until_time),
+            follow_up_index=index.until_hidden,
             label=index.label,
             weight_at_risk=np.ones((1, m)),
             weight_at_event=arrays.repeated(1.0, len(outcomes), outcomes.time),
@@ -305,10 +305,9 @@ class _Followed:
     @classmethod
     def of(cls, index: TimeIndex, min_followed: int) -> _Followed:
         """Count events, those followed event-free, and the hidden, at each evaluation time."""
-        event, m = index.outcomes.event, index.times.size
-        followed = n_eligible(arrays.where(event, index.before_time, index.until_time), m)
-        known = n_eligible(arrays.where(event, np.int32(m), index.until_time), m)
-        scored = (followed >= min_followed) | (known == len(event))
+        m, n = index.times.size, len(index.outcomes)
+        followed, known = index.n_followed, n_eligible(index.until_hidden, m)
+        scored = (followed >= min_followed) | (known == n)
         n_scored = m if scored.all() else int(np.argmin(scored))
         last = max(n_scored, 1) - 1
         return cls(n_scored, number_of_strata(min(known[last] - followed[last], followed[last])))

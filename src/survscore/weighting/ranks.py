@@ -55,7 +55,8 @@ class Neighbours:
         values, total = _at(curves, times), self.order * 0
 
         def rank(group: slice) -> None:
-            own = values[:, self.order[group]]
+            rows = self.order[group]
+            own = values[rows].T.contiguous() if arrays.is_tensor(values) else values.take(rows, 0).T.copy()
             at_once = max(1, RANKED_CELLS // own.shape[1])
             for first in range(0, times.size, at_once):
                 total[group] += doubled_ranks(own[first : first + at_once]).sum(0)
@@ -66,12 +67,31 @@ class Neighbours:
     def strata(self, ranks: Array, n_strata: int) -> Codes:
         """Rank once more within groups, and cut at quantiles: return strata from 0 on, and how many are used."""
         codes = arrays.as_int32(ranks)
-        for group in self.groups:
-            size = group.stop - group.start
-            codes[self.order[group]] = arrays.as_int32(doubled_ranks(ranks[None, group])[0] * n_strata // (2 * size))
+
+        def cut(group: slice) -> None:
+            limits = _limits(ranks[group], n_strata)
+            codes[self.order[group]] = arrays.count_below(limits, ranks[group], inclusive=True)
+
+        each(cut, self.groups, threads=not arrays.is_tensor(self.order))
         used = arrays.to_host(arrays.sums_by(codes, None, n_strata)) > 0
+        if used.all():
+            return (codes, n_strata) if n_strata > 1 else (None, 1)
         number = arrays.beside((np.cumsum(used) - 1).astype(np.int32), codes)
         return (number[codes], int(used.sum())) if used.sum() > 1 else (None, 1)
+
+
+def _limits(values: Array, k: int) -> Array:
+    """Return from which whole number on values are in the second, third, ... of k parts: by twice their mid-ranks.
+
+    Part j begins where `doubled_ranks` reaches 2nj/k, which numbers without ties do at the same positions.
+    """
+    n, parts = len(values), np.arange(1, k)
+    ordered = arrays.ordered(values)
+    padded = arrays.concatenate([ordered, ordered[-1:] + 1])
+    found = padded[arrays.beside(-((k - 2 * n * parts) // (2 * k)), values)]
+    first, last = (arrays.count_below(ordered, found, inclusive=inclusive) for inclusive in (False, True))
+    reached = arrays.as_float64(first + last) * k >= arrays.beside(2.0 * n * parts, values)
+    return arrays.where(reached, found, padded[last])
 
 
 def doubled_ranks(values: Array) -> Array:
@@ -81,44 +101,33 @@ def doubled_ranks(values: Array) -> Array:
     """
     n_rows, width = values.shape
     start = (arrays.columns(n_rows, values) * width)[:, None]
-    order = (_argsort(values) + start).reshape(-1)
-    ordered = values.reshape(-1)[order]
-    new = order >= 0
+    order = values.argsort(1) if arrays.is_tensor(values) else np.stack([argsort(row) for row in values])
+    order = (order + start).reshape(-1)
+    ordered, ranks = values.take(order), order * 0
+    new = ordered >= ordered[:1]  # a vector of flags, filled in below
     new[1:] = ordered[1:] != ordered[:-1]
     new[::width] = True
-    ranks, edges = order * 0, arrays.positions(new)
-    if len(edges) == len(order):
-        ranks[order] = 2 * edges + 1
+    if bool(new.all()):
+        ranks[order] = 2 * arrays.positions(new) + 1
     else:
-        edges = arrays.concatenate([edges, np.array([len(order)])])
+        edges = arrays.concatenate([arrays.positions(new), np.array([len(order)])])
         place = arrays.namespace(new).cumsum(new, 0) - 1
         ranks[order] = edges[place] + edges[place + 1]
     return ranks.reshape(n_rows, width) - 2 * start
 
 
-def _argsort(values: Array) -> Array:
-    """Return the order of each row; NumPy sorts short numbers by digits, of which single precision has two."""
-    if arrays.is_tensor(values) or values.dtype != np.float32:
-        return values.argsort(1)
-    bits = (values + np.float32(0.0)).view(np.uint32)  # in the order of the numbers, none of which is negative
-    low = (bits & np.uint32(0xFFFF)).astype(np.uint16).argsort(1, kind="stable")
-    high = np.take_along_axis((bits >> np.uint32(16)).astype(np.uint16), low, 1).argsort(1, kind="stable")
-    return np.take_along_axis(low, high, 1)
-
-
 def _at(curves: SurvivalCurves, times: NDArray[np.float64]) -> Array:
-    """Return predictions at a few times, (times, individuals): of a wide matrix, only these columns are fetched."""
+    """Return predictions at a few times, (individuals, times): of a wide matrix, only these columns are fetched."""
     how, last = curves.interpolate(times), curves.times.size - 1
     used = np.unique(np.concatenate((how.lower.clip(0), np.minimum(how.lower[how.weight > 0] + 1, last))))
     narrow = Interpolation(np.where(how.lower < 0, -1, np.searchsorted(used, how.lower)), how.weight, how.geometric)
-    columns, matrix = arrays.beside(used, curves.probabilities), curves.probabilities
+    matrix = curves.probabilities
     if arrays.is_tensor(matrix):
-        values: Any = narrow(matrix[:, columns]).T
-        return values.contiguous()
-    found = np.empty((times.size, len(matrix)), dtype=matrix.dtype if narrow.direct else np.float64)
+        return narrow(matrix[:, arrays.beside(used, matrix)])
+    found = np.empty((len(matrix), times.size), dtype=matrix.dtype if narrow.direct else np.float64)
 
     def read(rows: slice) -> None:
-        found[:, rows] = narrow(matrix[rows][:, columns]).T
+        found[rows] = narrow(matrix[rows].take(used, 1))
 
     each(read, row_blocks(len(matrix), times.size), threads=True)
     return found
