@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore._validation import InputError, plural
 from survscore.curves import SurvivalCurves
+from survscore.interpolation import Interpolation
 from survscore.weighting import Weighting
 from survscore.weighting.interval_weights import TimeIndex
 
@@ -109,6 +110,10 @@ class InBatches:
         """Whether the curves say anything at each of `times`."""
         return self.first.reaches(times)
 
+    def interpolate(self, times: NDArray[np.float64]) -> Interpolation:
+        """Return how the curves are read at `times`."""
+        return self.first.interpolate(times)
+
     @property
     def device(self) -> Any:
         """The torch device that holds the first batch; None for NumPy arrays."""
@@ -183,6 +188,10 @@ class CurveBatches(InBatches):
                 start += len(batch)
 
         return CurveBatches(some, len(rows))
+
+    def thinned(self, times: NDArray[np.float64], first: int) -> CurveBatches:
+        """Return batches that are read from every second grid point; see `SurvivalCurves.thinned`."""
+        return CurveBatches(lambda: (batch.thinned(times, first) for batch in self), self.n)
 
     def to(self, device: Any) -> CurveBatches:
         """Return batches that are moved to a device as they come."""

@@ -94,10 +94,10 @@ class Evaluation(Plan):
     def _with_interpolation(self, found: list[ScoreArrays]) -> list[ScoreArrays]:
         """Return the scores with what interpolation may have changed, which intervals of differences allow for."""
         metrics = [one for one in self.metrics if not isinstance(one, FollowUpMetric)]  # these need whole curves
-        if not self.errors or not metrics or self.models.in_memory is None:
+        if not self.errors or not metrics or not self.models.repeatable:
             return found
         times = self.index.times
-        readings = Readings.of(dict(zip(self.models.curves, self.models.in_memory, strict=True)), times)
+        readings = Readings.of(self.models.curves, times)
         coarser: list[dict[tuple[str, str], Values]] = []
         for models in readings.coarser(times):
             plan = replace(self, models=Models(models, self.models.n), metrics=metrics, errors=False, by_theta=False)

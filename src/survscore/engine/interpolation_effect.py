@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore.curves import SurvivalCurves
+from survscore.engine.blocks import Predictions, PushedCurves
 
 Values = NDArray[np.float64]
 #: A time is a grid point if it is no further from it than this share of the grid's step.
@@ -43,13 +43,13 @@ class InterpolationEffect:
 class Readings:
     """Which models are read between grid points, and which of them alike."""
 
-    models: Mapping[str, SurvivalCurves]
+    models: Mapping[str, Predictions]
     grids: tuple[int, ...]
     #: Where each model is read between grid points, and the user did not name the interpolation. Shape (models, times).
     between: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, models: Mapping[str, SurvivalCurves], times: Values) -> Readings:
+    def of(cls, models: Mapping[str, Predictions], times: Values) -> Readings:
         """Look at how models are read at some times."""
         kinds = [(curves.interpolation, curves.times.tobytes()) for curves in models.values()]
         weights = np.array([curves.interpolate(times).weight for curves in models.values()])
@@ -57,7 +57,7 @@ class Readings:
         between = unnamed[:, None] & (np.minimum(weights, 1.0 - weights) > ROUNDING)
         return cls(models, tuple(map(kinds.index, kinds)), between)
 
-    def coarser(self, times: Values) -> Iterator[dict[str, SurvivalCurves]]:
+    def coarser(self, times: Values) -> Iterator[dict[str, Predictions]]:
         """Yield the models read from every second of their grid points, in two ways; none where all are read alike.
 
         The error of a straight line grows with the square of its length. On half as fine a grid it is at least twice as
@@ -69,7 +69,7 @@ class Readings:
             return
         for first in (0, 1):
             yield {
-                name: curves.thinned(times, first) if between.any() else curves
+                name: curves if isinstance(curves, PushedCurves) or not between.any() else curves.thinned(times, first)
                 for (name, curves), between in zip(self.models.items(), self.between, strict=True)
             }
 
