@@ -61,7 +61,7 @@ def test_calibration_and_curves_are_the_library_s(case, report):
         assert np.allclose(shown.survival, models["leaking"][k].at(shown.time)[0], rtol=0, atol=1e-15)
 
 
-def test_calibration_speaks_for_the_headline_s_population(case):
+def test_calibration_refers_to_the_population_of_the_headline(case):
     y, models = case
     fixed = summarise(
         y, models, weighting=ss.Administrative(population="fixed"), times=TIMES, horizons=[30], metric="brier",

@@ -200,8 +200,8 @@ class FollowUpMetric(JointMetric):
             raise InputError(f"metric {self.name!r} has no slope, which the null model needs: say null=False")
         return np.zeros(curves.times.size)
 
-    def speaks_for(self, history: History) -> NDArray[np.bool_]:
-        """Return who is counted: for later horizons no others than for earlier ones."""
+    def eligible(self, history: History) -> NDArray[np.bool_]:
+        """Return whether each individual is counted; the same, or fewer, for later horizons."""
         return history.until >= 0.0
 
     @abstractmethod

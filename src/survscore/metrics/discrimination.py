@@ -191,12 +191,12 @@ class Concordance(FollowUpMetric):
     def of_rows(self, rows: NDArray[np.intp]) -> Self:  # noqa: D102
         return self if self.strata is None else replace(self, strata=self.strata[rows])
 
-    def speaks_for(self, history: History) -> NDArray[np.bool_]:  # noqa: D102
+    def eligible(self, history: History) -> NDArray[np.bool_]:  # noqa: D102
         return history.until >= (history.horizon if self.kind == "cohort" else 0.0)
 
     def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
         order, nothing = history.order, np.zeros(history.time.size)
-        time, counted = history.time[order], self.speaks_for(history)[order]
+        time, counted = history.time[order], self.eligible(history)[order]
         case = history.event[order] & counted
         if not case.any():
             return Found(np.nan, nothing, "nobody who is counted had the event by then")

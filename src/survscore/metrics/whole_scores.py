@@ -322,7 +322,7 @@ class LogScore(FollowUpMetric):
         check_epsilon(self.epsilon)
 
     def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
-        counted, nothing = self.speaks_for(history), np.zeros(history.time.size)
+        counted, nothing = self.eligible(history), np.zeros(history.time.size)
         number = int(np.count_nonzero(counted))
         if number == 0:
             return Found(np.nan, nothing, "nobody is counted")
@@ -339,7 +339,7 @@ class LogScore(FollowUpMetric):
         return Found(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
-        counted, own = self.speaks_for(history), _OwnInterval.of(curves, history)
+        counted, own = self.eligible(history), _OwnInterval.of(curves, history)
         left, right, share = own.left, own.right, own.share
         with np.errstate(divide="ignore", invalid="ignore"):
             # of the logarithm of the likelihood, by the value before the time and by the one after it
