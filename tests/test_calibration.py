@@ -558,7 +558,10 @@ def test_results_are_tables_and_pictures():
         ({"curves": [[0.5]]}, "curves must be SurvivalCurves"),
         ({"y": [1]}, "y must be Outcomes"),
         ({"y": ss.Outcomes([1] * 300, [0] * 300)}, "needs outcomes with censoring_time"),
-        ({"y": ss.Outcomes([1] * 300, [0] * 300, [1] * 300)}, "there is no calibration at 5: nobody has a weight"),
+        (
+            {"y": ss.Outcomes([1] * 300, [0] * 300, [1] * 300)},
+            "at 5: no individual has a positive weight",
+        ),
     ],
 )
 def test_bad_input_is_named(change, message):

@@ -70,10 +70,10 @@ def brier_score(
     Warns
     -----
     UndefinedScoreWarning
-        If some times have no score: nobody has a weight there, the censoring probability is zero, or the
+        If some times have no score: no individual has a weight there, the censoring probability is zero, or the
         predictions do not reach them. Their scores are NaN.
     InterpolationWarning
-        If predictions at few times are read between these, and `SurvivalCurves` was not told how (`interpolation`).
+        If predictions at few times are read between these, and `SurvivalCurves` was given no `interpolation`.
 
     Notes
     -----

@@ -81,7 +81,7 @@ def test_horizons_nobody_asked_for_may_be_out_of_reach(case):
     assert set(found["numbers"]["horizon"]) == {22.5}
     early = ss.Outcomes(np.minimum(y.time, 5), y.event & (y.time <= 5))
     summary = summarise(early, models, times=[1, 4, 90], n_curves=0)
-    assert "there is no calibration at 67.5: nobody is left but those with event" in summary["calibration"]["missing"]
+    assert "there is no calibration at 67.5: only individuals with event are left" in summary["calibration"]["missing"]
     assert "Not shown: there is no calibration" in render(summary)
 
 

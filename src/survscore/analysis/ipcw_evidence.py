@@ -260,7 +260,7 @@ def ipcw_verdict(
     That there are none is no proof: drop-out that depends on the risk, for one, leaves none of these signs.
     """
     if not weighted:
-        return "not needed", ["nobody is censored before the last time that is scored"]
+        return "not needed", ["no individual is censored before the last evaluation time"]
     leaking = [one.model for one in answers if one.verdict == "encodes C*"]
     contradicted = [one for one in contrasts if one.contradicted_by is not None]
     covariates = r2 is not None and r2.lower > PREDICTED

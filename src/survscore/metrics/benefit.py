@@ -27,7 +27,7 @@ class NetBenefit(SampleMetric):
 
     with :math:`p = 1 - \pi(t)`, :math:`y = 1\{T^* \le t\}` and :math:`b_i` what i adds: the proportion of true
     positives, less that of false positives at the odds of the threshold. Who acts at a risk of 10 % takes nine false
-    positives to be as bad as one missed event. Treating nobody has zero: compare models at one threshold, which follows
+    positives to be as bad as one missed event. Treating none has zero: compare models at one threshold, which follows
     from costs, and is not to be chosen for its net benefit. A risk within 1e-7 of it counts as reaching it.
 
     Models differ at a threshold by the individuals on whom they decide differently (`discordant`). Where these are few

@@ -39,7 +39,7 @@ class ObservedExpected(SampleMetric):
 
     Intervals are made on the scale of its logarithm. It is about the mean alone: predictions that are the same for all,
     or far too high for some and too low for others, may have the value of right ones, which is 1. The difference of two
-    models does not tell which is closer to 1.
+    models does not show which is closer to 1.
 
     Examples
     --------

@@ -31,8 +31,8 @@ class AUC(SampleMetric):
     .. math:: \mathrm{AUC}(t) = \frac{\sum_{i, k} w_i w_k 1\{T_i \le t\} 1\{T_k > t\}
         [1\{\pi_i < \pi_k\} + \tfrac12 1\{\pi_i = \pi_k\}]}{W_1 W_0}
 
-    with :math:`W_1` and :math:`W_0` the weights of those with and without event by t. Where nobody has a weight of its
-    own, standard errors are DeLong's [1]_. A status that is projected is a case in part and a control in part, in pairs
+    with :math:`W_1` and :math:`W_0` the weights of those with and without event by t. Where all weights are 1 or 0,
+    standard errors are DeLong's [1]_. A status that is projected is a case in part and a control in part, in pairs
     of two individuals.
 
     At 0.75 the one with event had the higher predicted risk three times in four; 0.5 is no discrimination. It depends
@@ -65,7 +65,7 @@ class AUC(SampleMetric):
         without, with_event = sample.statuses
         if not (with_event and without):
             who = "with" if not with_event else "without"
-            return MetricValue(np.nan, np.zeros(len(sample)), f"nobody {who} event is counted")
+            return MetricValue(np.nan, np.zeros(len(sample)), f"no individual {who} event is counted")
         order, ties = sample.order, sample.ties
         case = (sample.event * sample.weight)[order]
         control = sample.weight[order] - case
@@ -199,14 +199,14 @@ class Concordance(FollowUpMetric):
         time, counted = history.time[order], self.eligible(history)[order]
         case = history.event[order] & counted
         if not case.any():
-            return MetricValue(np.nan, nothing, "nobody who is counted had the event by then")
+            return MetricValue(np.nan, nothing, "no counted individual had the event by then")
         case_weight = case.astype(np.float64)
         lost = None if self.kind == "harrell" else history.lost
         if lost is not None:
             observed = lost.before(time[case])
             if not observed.all():
                 return MetricValue(
-                    np.nan, nothing, "somebody has the event when nobody could be under observation any more"
+                    np.nan, nothing, "an event occurs when no individual could still be under observation"
                 )
             case_weight[case] = observed**-2.0
         shares = None
@@ -215,11 +215,11 @@ class Concordance(FollowUpMetric):
             check_length("strata", codes.size, "y", time.size)
             shares = _Shares(codes[order], history.until[order], counted, time, case)
             if not shares.overlap:
-                return MetricValue(np.nan, nothing, "nobody of some stratum could be followed to somebody's event")
+                return MetricValue(np.nan, nothing, "no individual of some stratum could be followed to an event")
 
         by_stratum, of_control, total = self._pairs(curves, history, counted, case_weight, shares)
         if not total > 0:
-            return MetricValue(np.nan, nothing, "nobody was seen event-free after somebody's event")
+            return MetricValue(np.nan, nothing, "no individual was observed event-free after any event")
         value = float(by_stratum[0].sum() / total)
         by_part = (by_stratum[0] - value * by_stratum[1]) / total
         of_case = by_part.sum(axis=0)

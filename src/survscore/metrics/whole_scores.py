@@ -105,9 +105,9 @@ class CRPS(FollowUpMetric):
 def _pieces(curves: SurvivalCurves, history: History, followed: Vector) -> Pieces | str:
     """Return integrals of 1/G between the times of the grid up to the horizon; or why there are none."""
     if not followed.sum() > 0:
-        return "nobody is followed beyond time 0"
+        return "no individual is followed beyond time 0"
     if history.lost is not None and history.lost.before(np.array([history.horizon]))[0] == 0:
-        return "nobody could be under observation up to then"
+        return "no individual could be under observation up to then"
     grid = curves.times[(curves.times > 0) & (curves.times < history.horizon)]
     return Pieces.of(np.concatenate(([0.0], grid, [history.horizon])), history.lost)
 
@@ -325,7 +325,7 @@ class LogScore(FollowUpMetric):
         counted, nothing = self.eligible(history), np.zeros(history.time.size)
         number = int(np.count_nonzero(counted))
         if number == 0:
-            return MetricValue(np.nan, nothing, "nobody is counted")
+            return MetricValue(np.nan, nothing, "no individual is counted")
         own = _OwnInterval.of(curves, history)
         # the density at the time of those with event, the survival of others
         density = np.maximum(own.left - own.right, self.epsilon)

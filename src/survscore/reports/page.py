@@ -140,7 +140,7 @@ def report(
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for the labels of axes and tables.
     progress : callable
-        Is told (done, total, what is being done).
+        Called with (done, total, what is being done).
 
     Returns
     -------

@@ -113,7 +113,7 @@ def summarise(
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for labels.
     progress : callable
-        Is told (done, total, what is being done).
+        Called with (done, total, what is being done).
 
     Returns
     -------

@@ -302,7 +302,7 @@ class Comparison(Tabulated):
     ) -> ScoresDisplay:
         """Draw the scores of all models over time, one panel per weighting, all on one scale; arguments as for `plot`.
 
-        Whether bands of two models overlap does not tell whether they differ: both are judged on the same individuals.
+        Whether bands of two models overlap does not show whether they differ: both are judged on the same individuals.
         That is what `plot` shows. The display has all axes in ``axes_``, the figure in ``figure_``, and
         ``save("figure.pdf")``.
         """

@@ -24,7 +24,7 @@ class WeightingChoices:
 def weightings_that_fit(y: Outcomes) -> WeightingChoices:
     """Return which weightings these data allow, and which to use."""
     if y.event.all():
-        sentence = "Nobody is censored, so 'uncensored' fits these data"
+        sentence = "No individual is censored, so 'uncensored' fits these data"
         return WeightingChoices(("uncensored",), False, sentence, ("uncensored",))
     if y.censoring_time is None:
         return WeightingChoices(
