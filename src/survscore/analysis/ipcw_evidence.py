@@ -338,11 +338,11 @@ def _advice(contrasts: Sequence[Contrast]) -> str:
     if any(one.projected.known for one in contrasts):
         return (
             "Go by the projected score, which counts all individuals; the administrative score refers to those with "
-            "C* >= t alone, and does not see what models predict for the others."
+            "C* >= t alone, and does not depend on what models predict for the others."
         )
     return (
-        "The administrative score does not reward that, but it refers to those with C* >= t alone, and does not see "
-        "what models predict for the others; too few are followed for a projected score."
+        "The administrative score does not reward that, but it refers to those with C* >= t alone, whatever "
+        "models predict for the others; too few are followed for a projected score."
     )
 
 

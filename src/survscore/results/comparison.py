@@ -218,7 +218,7 @@ class Comparison(Tabulated):
         """Return simultaneous confidence bands of the differences: they hold the whole true curve with this confidence.
 
         From a multiplier bootstrap of the influences, whose critical value is turned into Student's at each time, with
-        the degrees of freedom there. For large data, compare with ``ranges="any"``.
+        the degrees of freedom there. Needs a comparison with ``ranges="any"``.
 
         Parameters
         ----------
