@@ -36,7 +36,7 @@ NOT_TOLD = ("json_path", "csv_path", "parquet_path", "state_out", "storage_optio
 
 asked = options.several(
     choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True, required=True,
-           help="Whom to count: those with C* >= t; all not censored, by the inverse of how likely that is; all "
+           help="Individuals counted: those with C* >= t; all not censored, by the inverse of how likely that is; all "
            "individuals. Repeat it for several."),
     choice("--dropout", of=options.DROPOUT, usual=options.DROPOUT[0],
            help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),

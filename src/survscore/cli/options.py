@@ -313,7 +313,7 @@ files = several(
 
 weightings = several(
     choice("-w", "--weighting", "names", of=[*WEIGHTINGS, KNOWN], multiple=True,
-           help="Whom to count: all individuals; those with C* >= t; all, with projected statuses after C*; all "
+           help="Individuals counted: all individuals; those with C* >= t; all, with projected statuses after C*; all "
            "not censored, by the inverse of how likely that is; the same with known C*. Repeat it for several. "
            "Comparisons show administrative and projected by default, where C* is known."),
     choice("--dropout", of=DROPOUT, usual=DROPOUT[0],
@@ -322,10 +322,10 @@ weightings = several(
            help="With administrative, count the same people at all times: those with C* at or after the last time, or "
            "after this time.", usual="at each time those with C* >= t"),
     option("--dropout-strata", metavar="COLUMN|own-ranks|none", usual="own-ranks",
-           help="With administrative, who is like whom in dropping out: individuals of similar predicted risk, of the "
+           help="With administrative, strata for drop-out: individuals of similar predicted risk, of the "
            "same value in a column of the outcomes, or all."),
     option("--strata", metavar="COLUMN|own-ranks|mean-ranks|none", usual="own-ranks",
-           help="With projected, among whom statuses are shared: individuals of similar predicted risk, by each "
+           help="With projected, strata that share statuses: individuals of similar predicted risk, by each "
            "model's own ranks or by the mean ranks of all models; of the same value in a column of the outcomes; all."),
     option("--reference-curves", type=ModelOrFile(), usual="Kaplan-Meier by strata",
            help="With projected, what statuses are projected by: the name of a model, or a file of predictions."),
