@@ -1,4 +1,4 @@
-"""How often ss.diagnose accuses honest models, and how often it finds those that encode C*.
+"""How often ss.diagnose flags models without a leak, and how often it finds those that encode C*.
 
     python benchmarks/diagnosis.py
 
@@ -41,7 +41,7 @@ LEAKS = (
 
 
 def honest(seed: int) -> dict[str, str]:
-    """Return the verdicts on honest models; every data set has its own calendar, cohort effect and size."""
+    """Return the verdicts on models without a leak; every data set has its own calendar, cohort effect and size."""
     worlds = list(product(TRENDS, CHANGES, COHORTS, HAZARDS, SIZES, (0.0, 0.005)))
     worlds = [world for world in worlds if world[:3] != (1.0, (1.0, 1.0), 1.0)]
     trend, (jump, wave), cohort, hazard, n, drop_out = worlds[np.random.default_rng(seed).integers(len(worlds))]
@@ -75,7 +75,7 @@ def main() -> None:
     with ProcessPoolExecutor(2) as pool:
         verdicts = list(pool.map(honest, range(n_honest)))
         names = ["truth", "wrong", "one curve", "entry date"]
-        print("### Honest models\n")
+        print("### Models without a leak\n")
         print("| model | encodes C* (false alarm) | unclear | no sign | too few |\n| --- | --- | --- | --- | --- |")
         for name in names:
             count = Counter(one[name] for one in verdicts)

@@ -80,9 +80,9 @@ def designs(replicates: int) -> list[Row]:
 
 
 def drifting(drift: float, seed: int) -> tuple[np.ndarray, float]:
-    """Return the bias of scores of an honest and a leaking model, (scores, models), and the estimate of theta.
+    """Return the bias of scores of two models, one of which leaks, (scores, models), and the estimate of theta.
 
-    All in one simulated study, in which the hazard is multiplied by exp(drift * (entry / window - 1/2)). The honest
+    All in one simulated study, in which the hazard is multiplied by exp(drift * (entry / window - 1/2)). The first
     model does not know: it is the truth of those who enter in the middle. The leaking one is the same up to C*, and
     0.05 times that after it.
     """
@@ -91,9 +91,9 @@ def drifting(drift: float, seed: int) -> tuple[np.ndarray, float]:
     hazard = HAZARD * np.exp(EFFECT * x)
     event, end = rng.exponential(1.0 / (hazard * np.exp(drift * (entry / WINDOW - 0.5)))), WINDOW - entry
     y = ss.Outcomes(np.minimum(event, end), event <= end, end)
-    honest = np.exp(-hazard[:, None] * AT)
+    survival = np.exp(-hazard[:, None] * AT)
     falls = np.where(end[:, None] < AT, 0.05, 1.0)
-    models = {"honest": ss.SurvivalCurves(honest, AT), "leaking": ss.SurvivalCurves(honest * falls, AT)}
+    models = {"no leak": ss.SurvivalCurves(survival, AT), "leaking": ss.SurvivalCurves(survival * falls, AT)}
     truth = scores(ss.Outcomes(event, np.ones(N)), models, "uncensored", AT)[:, 0]
     compared = ss.compare(y, models, weighting="projected", times=AT, null=False)
     estimate = compared.sensitivity().point("leaking", time=AT[0]).hazard_ratio
@@ -114,7 +114,7 @@ def drifts(samples: int) -> list[Row]:
         found = 1e4 * np.array(several)
         row: Row = {"drift": drift, "ratio": ratio(drift), "largest_se": float(found.std(axis=0).max() / samples**0.5)}
         for q, name in enumerate((*SCORES, "theta", "estimate")):
-            row |= {f"{name} honest": float(found[:, q, 0].mean()), f"{name} leaking": float(found[:, q, 1].mean())}
+            row |= {f"{name} no leak": float(found[:, q, 0].mean()), f"{name} leaking": float(found[:, q, 1].mean())}
         rows.append(row | {"estimate": float(np.mean(estimates))})
     return rows
 
@@ -130,11 +130,11 @@ def main() -> None:
     run.add(
         "drift",
         {"log hazard ratio, last to first entry": "{drift:+.1f}"}
-        | {f"{name}: {model}": f"{{{name} {model}:+.0f}}" for name in SCORES for model in ("honest", "leaking")}
+        | {f"{name}: {model}": f"{{{name} {model}:+.0f}}" for name in SCORES for model in ("no leak", "leaking")}
         | {"theta": "{ratio:.2f}"}
-        | {f"projected, that theta: {model}": f"{{theta {model}:+.0f}}" for model in ("honest", "leaking")}
+        | {f"projected, that theta: {model}": f"{{theta {model}:+.0f}}" for model in ("no leak", "leaking")}
         | {"estimated theta": "{estimate:.2f}"}
-        | {f"projected, estimated theta: {model}": f"{{estimate {model}:+.0f}}" for model in ("honest", "leaking")},
+        | {f"projected, estimated theta: {model}": f"{{estimate {model}:+.0f}}" for model in ("no leak", "leaking")},
         drifts(options.samples),
         "Drift: bias of Brier scores, in units of 1e-4",
     )

@@ -21,8 +21,7 @@ TABLE = """\
 | pycox, administrative Brier alone | [[pycox, administrative Brier]] |
 | scikit-survival, IPCW Brier | [[scikit-survival, brier_score]] |"""
 SENTENCES = """
-One run of `benchmarks/scores.py`, everything a score prepares included. Small data are computed in NumPy, which needs
-no compiling.
+One run of `benchmarks/scores.py`, preparation included. Small data are scored with NumPy, without compiling.
 [[scale | settings | {rows} x {times}]] predictions in Parquet files are compared in
 [[scale | files | administrative Brier, two models with paired errors | {wall:.1f} seconds and {peak:GB.1f} GB]]. More
 peers, memory, [[cores | machine | {cores} cores]], GPUs and training in

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 import survscore as ss
-from survscore.metrics import Found
+from survscore.metrics import MetricValue
 from survscore.weighting.base import curve_weights, fit_on_sample, support_end
 from survscore.weighting.interval_weights import inverse
 from survscore.weighting.strata import Strata
@@ -67,7 +67,7 @@ class DiscriminationSlope(ss.SampleMetric):
             mean = float(share @ sample.risk)
             value += sign * mean
             influence += sign * share * (sample.risk - mean)
-        return Found(value, influence)
+        return MetricValue(value, influence)
 
 
 # %%

@@ -3,18 +3,18 @@ What a cap on the weights does
 ==============================
 
 IPCW weights are inverse probabilities, and a few of them can get large. A common remedy is a
-cap: ``max_weight``. It calms the score, and moves it: the smaller the cap, the more the score
-becomes that of the individuals who happened not to be censored. With a cap of 1 it is just
-that. Here two models change places as the cap moves.
+cap: ``max_weight``. It reduces the variance of the score, and biases it: the smaller the cap,
+the more the score becomes that of the individuals who happened not to be censored. With a cap
+of 1 it is just that. Here the order of two models depends on the cap.
 """
 
 # %%
 # Two data sets
 # -------------
 #
-# The same hazards with two kinds of censoring: C* uniform, and told by nobody; or C* told by
-# covariates. In both, the individuals are those of the paper's simulation, with the truth
-# attached.
+# The same hazards with two kinds of censoring: C* uniform and independent of the covariates,
+# or C* determined by them. In both, the individuals are those of the paper's simulation, with
+# the truth attached.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -138,6 +138,6 @@ known = ss.brier_score(outcomes, curves, weighting=ss.IPCW("known"), times=times
 print(np.allclose(capped.scores, known.scores))
 
 # %%
-# Where covariates encode C*, no cap prefers the right model, and none at all does not either. A
+# Where covariates encode C*, the wrong model is preferred with any cap, and without one. A
 # cap trades variance for bias; it can't remove a bias that comes from the weights being wrong
 # for every individual. The administrative score has no weights to cap.

@@ -3,8 +3,8 @@ Churn, from dates to a verdict
 ==============================
 
 A subscription service has a table of customers: when they joined, when they left, what they
-pay. The table was drawn on a known date. Two models predict who stays how long. Which is
-better, by how much, and where?
+pay. The table was extracted on a known date. Two models predict how long customers stay.
+Which is better, by how much, and where?
 
 This example uses lifelines for the first model: ``pip install lifelines``.
 """
@@ -14,8 +14,8 @@ This example uses lifelines for the first model: ``pip install lifelines``.
 # ---------
 #
 # A customer on the monthly plan can leave on any day. One on the annual plan has paid for a
-# year, and leaves at a renewal or not at all. Who used the service little in the first week is
-# more likely to leave.
+# year, and leaves at a renewal or not at all. Customers who used the service little in the
+# first week are more likely to leave.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -88,7 +88,7 @@ cox_curves = ss.SurvivalCurves.from_frame(
 
 # %%
 # The second is a small Logistic-Hazard net, which has a hazard for every interval of the grid
-# and no such belief. Text columns such as the plan need no preparation.
+# and no such assumption. Text columns such as the plan need no preparation.
 
 net = ss.models.LogisticHazard(times=times, n_layers=2, epochs=63, random_state=0)
 net_curves = net.fit(covariates[train], y[train]).predict_curves(covariates[test])
@@ -135,7 +135,7 @@ below.set(xlabel="days since joining", ylabel="counted", ylim=(0, None))
 # Is the difference real?
 # -----------------------
 #
-# Whether the bands overlap does not tell: both models are judged on the same customers, and a
+# Overlapping bands do not answer that: both models are judged on the same customers, and a
 # customer who is hard to predict for one is hard for the other. :func:`survscore.compare`
 # tests the difference itself. (The vertical line is at the first renewal.)
 
@@ -158,7 +158,7 @@ whole.contrasts.round(4)
 
 # %%
 # The net is better than Cox, and the interval of the difference does not hold zero; the null
-# model, one Kaplan-Meier curve for all customers, is worse than both. The curve tells more than
+# model, one Kaplan-Meier curve for all customers, is worse than both. The curve shows more than
 # the average: the net owes its lead to the first year. There, Cox predicts that annual
 # customers trickle away during the time that they have paid for, which costs it most shortly
 # before the renewal. After the renewal nothing is left of that lead.
@@ -167,7 +167,7 @@ whole.contrasts.round(4)
 # One horizon
 # -----------
 #
-# If a decision hangs on one horizon, look at the probabilities there. At 350 days the band of
+# If a decision is made at one horizon, check the probabilities there. At 350 days the band of
 # a well calibrated model holds the diagonal.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 4.4), layout="constrained")

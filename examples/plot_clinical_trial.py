@@ -4,7 +4,7 @@ A trial with drop-outs
 
 Patients enter a trial over three years, and it closes on a known date. Were all followed
 up to that date, the administrative score would be right as it is. But some are lost before. The
-score then weights for them, and says how much they could matter at most.
+score then weights for them, and bounds say how much they could matter at most.
 
 This example uses lifelines: ``pip install lifelines``.
 """
@@ -39,8 +39,8 @@ patients = pd.DataFrame({"frailty": frailty, "treated": treated.astype(float)})
 in_trial = (death <= closes) & (death <= lost)  # the deaths that the trial saw
 
 # %%
-# What the trial knows goes in with ``last_seen``. A registry that finds every death would have
-# seen this instead:
+# What the trial knows is given as ``last_seen``. A registry that records every death would have
+# these data instead:
 
 y = ss.Outcomes.from_dates(
     entry, death.where(in_trial), closes, last_seen=lost.where(lost <= closes)
@@ -101,8 +101,8 @@ score
 
 # %%
 # That is right if being lost has nothing to do with the prognosis. Here it has. A Cox
-# regression tells from the frailty how likely it is, again with deaths and the closing date as
-# its censoring, fitted on the patients that are not scored:
+# regression predicts from the frailty how likely it is, again with deaths and the closing
+# date as its censoring, fitted on the patients that are not scored:
 
 lost_in_training = patients[train].assign(time=y.time[train], event=y.dropped_out[train])
 lost_model = CoxPHFitter().fit(lost_in_training, "time", "event")
@@ -167,8 +167,8 @@ ax.locator_params(axis="x", nbins=6)
 ax.invert_yaxis()
 
 # %%
-# Pretending turns the verdict round here; with other draws it may only wipe the difference
-# out. Kaplan-Meier weights repair a part of that, a model of the drop-out more, and the
+# Pretending reverses the verdict here; with other draws it may only hide the
+# difference. Kaplan-Meier weights repair a part of that, a model of the drop-out more, and the
 # registry shows that its answer is the right one. It is right only as far as that model is:
 # drop-out for reasons that no covariate captures cannot be corrected by weights.
 #
@@ -177,7 +177,7 @@ ax.invert_yaxis()
 #
 # Beside every result with drop-outs stand bounds that assume nothing: whatever happened to the
 # lost, the score of all with C* at or after t lies within, and so does the difference of two
-# models. A third of the trial was lost, so there is much that they leave open:
+# models. A third of the trial was lost, so the bounds are wide:
 
 figure, ax = plt.subplots(layout="constrained")
 score = ss.brier_score(y[test], models["all patients"], weighting=by_frailty, times=times)

@@ -81,9 +81,9 @@ print(f"the classifiers are better in {better.sum()} of {better.size} folds")
 # A search
 # --------
 #
-# The classifiers have two things to choose: how strongly to regularise, and whom to keep at
-# each horizon. All whose status is known there (``"known"``) are more, those with C* late
-# enough (``"administrative"``) are a fair sample. Let the search decide, once with the
+# The classifiers have two settings: how strongly to regularise, and which individuals to keep
+# at each horizon. Those whose status is known there (``"known"``) are more; those with C* at or
+# after it (``"administrative"``) are an unbiased sample. Let the search decide, once with the
 # administrative score and once with IPCW.
 
 grid = {
@@ -99,7 +99,7 @@ for name, weighting in {"administrative": "administrative", "IPCW": "ipcw"}.item
     print(f"{name}: {searches[name].best_params_}")
 
 # %%
-# The whole grid, as each search saw it:
+# The whole grid, by the score of each search:
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.8), layout="constrained")
 for ax, (name, search) in zip(axes, searches.items(), strict=True):
@@ -112,10 +112,10 @@ axes[0].set_ylabel("mean Brier score over the folds (lower is better)")
 axes[0].legend()
 
 # %%
-# Who was right?
-# --------------
+# Which search was right?
+# -----------------------
 #
-# The data are simulated, so we can see what became of the other half after the cut-off.
+# The data are simulated, so the events after the cut-off are known.
 
 final = {
     f"found with {name}": search.best_estimator_.predict_curves(X_test)
@@ -133,9 +133,9 @@ truth.plot()
 truth.integrated(10, 80).contrasts.round(4)
 
 # %%
-# The search with the administrative score chose to keep those with C* late enough, the search
-# with IPCW to drop the censored. In truth the model of the latter is far worse: hardly better
-# than one Kaplan-Meier curve for all individuals.
+# The search with the administrative score chose to keep those with C* at or after the horizon,
+# the search with IPCW to drop the censored. In truth the model of the latter is far worse:
+# hardly better than one Kaplan-Meier curve for all individuals.
 #
 # A note on weights: a scorer is used on every fold, which has other individuals each time. So
 # ``IPCW()``, which fits Kaplan-Meier on the fold that is scored, and ``IPCW(y_train)`` can be

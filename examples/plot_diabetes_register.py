@@ -1,9 +1,9 @@
 """
-A register, and what a score can't see
-======================================
+A register, and what a score does not show
+==========================================
 
-The Danish diabetes register, as it ended in 2009. We go back to the end of 2004, where those
-who had come in lately could not have been seen for long. A Cox regression and two methods that
+The Danish diabetes register, as it ended in 2009. We go back to the end of 2004, when
+recent patients could not have been followed for long. A Cox regression and two methods that
 use the date of inclusion are scored as of then, examined, and judged by the five years that
 followed.
 
@@ -44,7 +44,7 @@ then = now.as_of(cutoff)
 then
 
 # %%
-# Of those, less than half had been seen for five years. Today all are:
+# Of those, less than half could have been followed for five years. Today all can be:
 
 horizon = 5.0
 print(f"{np.mean(then.censoring_time >= horizon):.0%} then", end=", ")
@@ -55,7 +55,7 @@ print(f"{np.mean(now.censoring_time >= horizon):.0%} now")
 # -------------
 #
 # A Cox regression on age, sex and treatment. Gradient boosting for every half-year, which also
-# uses the date: fitted to those who came in early enough, or to all whose status is known,
+# uses the date: fitted to those who entered early enough, or to all whose status is known,
 # which drops the censored. Each patient's curve comes from a fit to other patients.
 
 year = (data.dates.start - np.datetime64("1995-01-01")) / np.timedelta64(1, "D") / 365.25
@@ -107,13 +107,13 @@ table.round(3)
 # %%
 # IPCW preferred the method that drops the censored, which in truth is several times worse than
 # the others. The administrative score did not prefer it, but it found it hardly worse: at five
-# years it looks at those who came in before 2000, and for them that method is fine.
+# years it counts those who entered before 2000, and for them that method is fine.
 #
-# Look beyond the end
-# -------------------
+# Predictions after C*
+# --------------------
 #
-# What no score can see is what is predicted for times after each patient's C*, where nothing
-# had been observed yet. :func:`survscore.diagnose` looks there: nobody dies because
+# Predictions for times after each patient's C* cannot be compared with observations.
+# :func:`survscore.diagnose` tests whether they fall there: no patient dies because
 # follow-up ends.
 
 diagnosis = ss.diagnose(then, curves, times=times)
@@ -123,10 +123,10 @@ diagnosis.models[["model", "verdict", "fall_after", "fall_elsewhere"]].round(2)
 # %%
 # So do both: choose by the administrative score, and examine what it has chosen.
 #
-# What came true
-# --------------
+# What happened
+# -------------
 #
-# The curves of those who came in during 2004, and what happened to them.
+# The curves of those who entered in 2004, and what happened to them.
 
 late = X["year"].to_numpy() >= 9
 observed = ss.models.KaplanMeier().fit(X[late], now[late])
@@ -142,6 +142,6 @@ ax.set(xlabel="years since inclusion", ylabel="alive", ylim=(0, 1))
 ax.legend()
 
 # %%
-# Shaded is all that had been seen of them at the end of 2004. They lived longer than both
-# honest methods said: mortality of those who come in has fallen over the years, and those who
-# had been seen for five years came in before 2000. No score as of 2004 could know that.
+# Shaded is their follow-up at the end of 2004. They lived longer than the two methods that do
+# not drop the censored predicted: mortality of new patients has fallen over the years, and
+# those followed for five years had entered before 2000. No score as of 2004 could show that.

@@ -5,9 +5,9 @@ A classifier that encodes the sign-up month
 A common recipe for churn: one classifier per horizon, fitted to the customers whose status is
 known then, with the sign-up month among its features. Those who left early are known at once,
 those who stayed only if they signed up long enough ago. So the classifier learns that recent
-customers leave. The **administrative** score at twelve months looks at customers observed for
-twelve months, for whom this does no harm, and sees nothing wrong. The **projected** score
-looks at everybody. Here the truth is known, since the data are simulated.
+customers leave. The **administrative** score at twelve months counts customers observed for
+twelve months, for whom this does no harm, and does not show the error. The **projected** score
+counts all customers. Here the truth is known, since the data are simulated.
 """
 
 # %%
@@ -52,10 +52,10 @@ comparison = ss.compare(y[test], models, reference="dateless", times=[12], null=
 print(comparison)
 
 # %%
-# What it should have said
-# ------------------------
+# The truth
+# ---------
 #
-# Of simulated customers the expected Brier score over everybody is known:
+# For simulated customers the expected Brier score over all of them is known:
 
 still_there = np.exp(-12 * rate[test])
 truth = {}
@@ -68,8 +68,8 @@ print({name: round(score, 3) for name, score in truth.items()})
 print(comparison.parts)
 
 # %%
-# How sure is that?
-# -----------------
+# How certain is that?
+# --------------------
 #
 # The projected score assumes that recent customers will leave as earlier ones of similar
 # predicted risk did. The figure shows the difference of the two classifiers for other hazards

@@ -14,8 +14,8 @@ This example uses pycox 0.3.0: ``pip install pycox torchtuples``.
 # ----
 #
 # Two kinds of parts. The refurbished ones fail early or run for long; the new ones wear out.
-# Both fail the faster the higher the load. Parts were put in over 100 weeks, then the data
-# end.
+# Both fail the faster the higher the load. Parts were installed over 100 weeks, then
+# follow-up ends.
 
 import matplotlib.pyplot as plt
 import numpy as np

@@ -26,7 +26,7 @@ y
 # %%
 # Two predictions. One uses the load. The other was made by classifiers that leave out
 # machines whose status they do not know; from the serial number they have learnt that no
-# machine is seen running after the cut-off, and so they predict that all of them fail then.
+# machine is observed running after the cut-off, and so they predict that all of them fail then.
 # Here they are written down by formula.
 
 times = np.arange(20.0, 901.0, 20.0)
@@ -40,8 +40,8 @@ by_serial_number = ss.SurvivalCurves(np.exp(-0.95 * load[:, None] * times / 900)
 #
 # In a notebook the last line of a cell shows it, as here. The first screen says what
 # matters: by the projected score the one by serial number is worse for all machines, while
-# the administrative score hardly sees a difference where machines were watched, and IPCW
-# prefers the one that is wrong after the end of the data. *Diagnosis* has the cliff at C*,
+# the administrative score hardly differs, since it counts only machines observed up to t, and
+# IPCW prefers the one that is wrong after C*. *Diagnosis* has the fall at C*,
 # *Single curves* the same for six machines.
 
 # sphinx_gallery_thumbnail_path = "_static/report.png"
@@ -64,7 +64,7 @@ print(report.summary["answer"]["brier"]["sentence"])
 # Does a model encode C*?
 # -----------------------
 #
-# Nothing happens to a machine on the day of the data cut-off. ``ss.diagnose`` looks how
+# Nothing happens to a machine on the day of the data cut-off. ``ss.diagnose`` measures how
 # steeply predictions fall right after each machine's own C*, against other machines of the same
 # age and against earlier dates, and whether IPCW rates them better than the administrative
 # score does.

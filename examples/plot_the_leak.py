@@ -1,11 +1,11 @@
 """
-Seeing the leak
-===============
+Detecting a leak
+================
 
 A classifier per horizon looks like an easy way to survival curves: for each horizon, drop
 those whose status is unknown, and learn the rest. If a covariate encodes when an individual was
 enrolled, it encodes the censoring time C*, and this goes wrong: the classifiers learn where
-follow-up ends. IPCW scores reward that. Here is how to see it.
+follow-up ends. IPCW scores reward that. Here is how to detect it.
 """
 
 # %%
@@ -14,9 +14,9 @@ follow-up ends. IPCW scores reward that. Here is how to see it.
 #
 # Machines are delivered over 100 weeks, and then follow-up ends. The load decides how fast a
 # machine fails. The serial number has nothing to do with failures, but later machines have
-# higher ones, so it gives the delivery date to within a month or two, and with it C*. Nobody
-# would choose it as a covariate. But it comes along in the table, or something else does that
-# encodes the date: a software version, a price, a supplier.
+# higher ones, so it gives the delivery date to within a month or two, and with it C*. It
+# is no sensible covariate. But it is in the table, or something else that
+# encodes the date is: a software version, a price, a supplier.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -52,8 +52,8 @@ y
 # ------------
 #
 # Gradient boosting per horizon, on all whose status there is known; the same on those with C*
-# at or after the horizon; and a Logistic-Hazard net, which takes each machine for as long as
-# it was seen.
+# at or after the horizon; and a Logistic-Hazard net, which uses each machine for as long as
+# it was observed.
 
 times = np.arange(5.0, 96.0, 5.0)
 boosting = HistGradientBoostingClassifier(
@@ -99,8 +99,8 @@ figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", 
 # --------------------
 #
 # Single curves are noisy. The same picture for all machines: shift each curve so that its C*
-# is at zero, and average. Time since C* has nothing to do with failures, so the mean of honest
-# curves passes zero as if nothing were there. A steep fall at zero means that the model encodes
+# is at zero, and average. Time since C* has nothing to do with failures, so without a leak
+# the mean curve passes zero smoothly. A steep fall at zero means that the model encodes
 # the cut-off. This needs neither the truth nor the outcomes, only predictions and C*.
 
 # sphinx_gallery_thumbnail_number = 2
@@ -130,7 +130,7 @@ ax.legend()
 # What the scores say
 # -------------------
 #
-# As these data are simulated, the uncensored score can be had: it tells which predictions are
+# As these data are simulated, the uncensored score is known: it shows which predictions are
 # close to the truth. The administrative score agrees with it about the net and the
 # classifiers, the IPCW scores do not.
 
@@ -169,8 +169,8 @@ figure.legend(lines, list(models), loc="outside lower center", ncols=3)
 # %%
 # The classifiers that drop the censored are the worst by far, and both IPCW scores call them
 # the best. The administrative score does not: it prefers the net, and the interval of the
-# difference does not hold zero. But the difference is smaller than in truth, because it never
-# looks at machines after C*, where the classifiers are at their worst. The projected score
+# difference does not hold zero. But the difference is smaller than in truth, because it counts
+# no machine after C*, where the classifiers are at their worst. The projected score
 # counts these machines, by the outcomes of others with similar predictions, and is close to
 # the truth.
 #

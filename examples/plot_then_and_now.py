@@ -1,11 +1,11 @@
 """
-What the score said then, and what happened
-===========================================
+What the score preferred then, and what happened
+================================================
 
 A score that was computed years ago can be judged today. These are the customers of an online
 shop who bought for the first time in the first twelve weeks of 1997, and all that they bought
-until mid-1998. We pretend that the data had ended on 15 and on 30 April 1997, choose a model
-by what could be known then, and look at what the customers did.
+until mid-1998. We pretend that follow-up had ended on 15 and on 30 April 1997, choose a model
+by what was known then, and compare with what the customers did.
 
 The data come with Lifetimes (``pip install Lifetimes``), from where
 :func:`survscore.datasets.load` reads them.
@@ -47,7 +47,7 @@ for cutoff in cutoffs:
 # Four models
 # -----------
 #
-# One curve for all; a logistic regression for each horizon, of those who had come early
+# One curve for all; a logistic regression for each horizon, fitted to those who had come early
 # enough for it; and gradient boosting that also uses the day of the first purchase: once
 # fitted to the same customers, and once as is often done, to all whose status is known, which
 # drops the censored and keeps those who bought again.
@@ -85,14 +85,14 @@ table.columns = ["administrative", "projected", "IPCW", "truth"]
 table.round(3)
 
 # %%
-# By IPCW, the last model was the best by far. It was the worst by far: for nearly all who
-# had come too late to be seen for 90 days, it predicted a second purchase. The administrative
-# and the projected score chose the logistic regression, which was the best.
+# By IPCW, the last model was the best by far. In truth it was the worst by far: for nearly all
+# who had come too late to be followed for 90 days, it predicted a second purchase. The
+# administrative and the projected score chose the logistic regression, which was the best.
 #
 # The administrative score of the last model is a little worse than the others: it counts only
 # those who could be followed for 90 days, and that model fails for the others. The projected
 # score counts all customers, and shows how bad that model is. Points on the diagonal mean that
-# a score agrees with what came true.
+# a score agrees with the truth.
 
 figure, axes = plt.subplots(1, 3, figsize=(9.5, 3.7), sharey=True, layout="constrained")
 for ax, (weighting, rows) in zip(
@@ -109,7 +109,7 @@ axes[0].legend()
 # What that costs
 # ---------------
 #
-# How much worse than the best one was the model that each score would have chosen?
+# How much worse than the best model was the one that each score would have chosen?
 
 figure, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
 found.plot(ax=ax)

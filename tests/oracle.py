@@ -136,11 +136,11 @@ def weights_ipcw(time, event, t, G, G_before, cap=math.inf, strata=None):
 
 
 def weights_administrative(
-    time, event, end, t, Gd=None, Gd_before=None, cap=math.inf, speaks_for=None, population=None, strata=None
+    time, event, end, t, Gd=None, Gd_before=None, cap=math.inf, eligible=None, population=None, strata=None
 ):
     """eq:bs_admin, and with drop-outs weighted by 1/Gd: whoever is censored at exactly C* = t is event-free then.
 
-    `speaks_for(i, t)` says whether i belongs to those for whom the score speaks, by default C* >= t; `population(i, t)`
+    `eligible(i, t)` says whether i belongs to the population of the score, by default C* >= t; `population(i, t)`
     is the probability by which weights are divided.
     """
     left = [not D and T < C for T, D, C in zip(time, event, end, strict=True)]
@@ -150,7 +150,7 @@ def weights_administrative(
         return None
     found, inside = [], []
     for i, (T, D, C) in enumerate(zip(time, event, end, strict=True)):
-        belongs = t <= C and (speaks_for is None or speaks_for(i, t))
+        belongs = t <= C and (eligible is None or eligible(i, t))
         inside.append(belongs)
         if not belongs:
             pair = 0.0, None

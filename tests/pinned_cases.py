@@ -621,9 +621,9 @@ for _kind in KINDS:
 def a_calibration(kind, record):
     data = prepared(kind, lost=True)
     settings = {
-        "administrative": {"weighting": administrative(), "n_groups": 5, "n_draws": 40},
+        "administrative": {"weighting": administrative(), "n_bins": 5, "n_draws": 40},
         "ipcw": {"weighting": "ipcw", "groups": data.many, "level": 0.9, "n_draws": 40, "seed": 2},
-        "few groups": {"weighting": administrative(), "groups": data.few, "n_groups": 3, "n_draws": 20},
+        "few groups": {"weighting": administrative(), "groups": data.few, "n_bins": 3, "n_draws": 20},
         "training": {"weighting": administrative(dropout=data.training), "n_draws": 20},
     }
     for name, asked in settings.items():

@@ -276,7 +276,7 @@ def _dropout_strata(p, times):
     return oracle.dropout_strata(y.time, y.event, y.censoring_time, times, p.pi) if times.size else [0] * len(y)
 
 
-def _administrative(source=None, *, stratified=False, strata_by=None, speaks_for=None, population=False, **settings):
+def _administrative(source=None, *, stratified=False, strata_by=None, followed_to=None, population=False, **settings):
     def weights(p, t, mass=None, training_mass=None):
         y = p.y
         Gd = Gd_before = strata = None
@@ -297,9 +297,9 @@ def _administrative(source=None, *, stratified=False, strata_by=None, speaks_for
         common = Gd is not None and source != "curves" and y.dropped_out.any()
         if common and _zero(p, Gd, t, settings.get("cap", np.inf)):
             return None
-        lasting = None if speaks_for is None else lambda i, t: y.censoring_time[i] >= speaks_for(p)
+        lasting = None if followed_to is None else lambda i, t: y.censoring_time[i] >= followed_to(p)
         return oracle.weights_administrative(
-            y.time, y.event, y.censoring_time, t, Gd, Gd_before, speaks_for=lasting,
+            y.time, y.event, y.censoring_time, t, Gd, Gd_before, eligible=lasting,
             population=p.G if population else None, strata=strata, **settings,
         )  # fmt: skip
 
@@ -400,14 +400,14 @@ CASES = [
     Case(
         "administrative fixed",
         lambda p: one_curve(population="fixed"),
-        _administrative("scored", speaks_for=lambda p: max([p.times[0], *p.times[p.curves.reaches(p.times)]])),
+        _administrative("scored", followed_to=lambda p: max([p.times[0], *p.times[p.curves.reaches(p.times)]])),
         data="drop-outs",
         by_time=False,
     ),
     Case(
         "administrative from 3",
         lambda p: one_curve(population=3),
-        _administrative("scored", speaks_for=lambda p: 3),
+        _administrative("scored", followed_to=lambda p: 3),
         data="drop-outs",
     ),
     Case(

@@ -213,11 +213,11 @@ def test_other_metrics():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"as_of": "2009-01-01"}, r"nobody had started on 2009-01-01; the first start is 2012-0"),
+        ({"as_of": "2009-01-01"}, r"as_of: 2009-01-01 is before the first start, 2012-0"),
         ({"as_of": "2031-01-01"}, r"as_of must be before follow-up ends \(2019-12-30\)"),
         ({"as_of": []}, "as_of is empty"),
         ({"as_of": "soon"}, "as_of"),
-        ({"horizons": [4000.0]}, "nobody who had started on 2014-12-06 is followed up to 4000"),
+        ({"horizons": [4000.0]}, "no individual who had started on 2014-12-06 is followed up to 4000"),
         ({"horizons": []}, "horizons"),
         ({"metric": "slope"}, "metric must be one to choose models by"),
         ({"predicted_on": "2016-01-01"}, r"predicted_on must not be after the cut-off 2014-12-06.*: 600 of 600"),

@@ -100,11 +100,11 @@ def test_what_pages_say_of_the_projected_score():
     for row in tables["drift"]["rows"]:
         assert abs(row["projected leaking"]) < abs(row["administrative leaking"]) / 2
         assert row["projected leaking"] * row["drift"] > 0 or row["drift"] == 0
-        assert abs(row["projected honest"]) < 30
-        assert max(abs(row["theta honest"]), abs(row["theta leaking"])) < 20
+        assert abs(row["projected no leak"]) < 30
+        assert max(abs(row["theta no leak"]), abs(row["theta leaking"])) < 20
         # the estimate is between 1 and the ratio, and leaves about a fifth of the bias
         assert min(row["ratio"], 1) - 0.01 <= row["estimate"] <= max(row["ratio"], 1) + 0.01
-        assert abs(row["estimate honest"]) < 20
+        assert abs(row["estimate no leak"]) < 20
         assert abs(row["estimate leaking"]) < max(abs(row["projected leaking"]) / 4, 10)
         assert row["largest_se"] < 10
 

@@ -222,7 +222,7 @@ def test_standard_errors_are_those_of_the_derivative(case, grouped):
     n, n_training = len(p.y), len(p.training)
     groups = np.arange(n) // 4 if grouped else None
     weighting = case.weighting(p)
-    found = ss.calibration(p.y, p.curves, T, weighting=weighting, groups=groups, n_groups=3, n_draws=1)
+    found = ss.calibration(p.y, p.curves, T, weighting=weighting, groups=groups, n_bins=3, n_draws=1)
     assert found.curve.n_knots == 3
     risk = 1 - p.curves.at([T])[:, 0]
     weighted = case.weights(p, T)
@@ -549,7 +549,7 @@ def test_results_are_tables_and_pictures():
         ({"level": 0}, "level must be"),
         ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
         ({"n_draws": 10.5}, "n_draws must be a whole number"),
-        ({"n_groups": 0}, "n_groups must be a whole number of at least 1"),
+        ({"n_bins": 0}, "n_bins must be a whole number of at least 1"),
         ({"seed": -1}, "seed must be a whole number"),
         ({"weighting": "ipwc"}, "weighting must be one of"),
         ({"weighting": ["ipcw", "administrative"]}, "weighting must be one, not several"),
@@ -558,7 +558,10 @@ def test_results_are_tables_and_pictures():
         ({"curves": [[0.5]]}, "curves must be SurvivalCurves"),
         ({"y": [1]}, "y must be Outcomes"),
         ({"y": ss.Outcomes([1] * 300, [0] * 300)}, "needs outcomes with censoring_time"),
-        ({"y": ss.Outcomes([1] * 300, [0] * 300, [1] * 300)}, "there is no calibration at 5: nobody has a weight"),
+        (
+            {"y": ss.Outcomes([1] * 300, [0] * 300, [1] * 300)},
+            "at 5: no individual has a positive weight",
+        ),
     ],
 )
 def test_bad_input_is_named(change, message):

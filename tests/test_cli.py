@@ -59,7 +59,7 @@ def test_the_quick_demo_shows_the_point(demonstration):
     told = what_was_seen(demonstration)
     assert told.startswith("Logistic-Hazard is better in truth")
     assert "Compared with Kaplan-Meier's, that of Logistic-Hazard is" in told
-    assert told.endswith("it never looks beyond C*. Misled: IPCW; censored left out.")
+    assert told.endswith("it counts only those with C* >= t. Misled: IPCW; censored left out.")
 
 
 def test_a_demo_that_can_not_tell_says_so(demonstration):

@@ -574,7 +574,7 @@ def test_options_about_drop_outs(capsys, tmp_path, lost):
     assert "9 individuals of 1000 dropped out" in refused(capsys, *asked, "--dropout", "refuse")
     without = ss.Outcomes(y.time, y.event, np.where(y.dropped_out, y.time, y.censoring_time))
     ss.io.write_outcomes(tmp_path / "nobody.csv", without)
-    assert "--train: nobody dropped out in these outcomes" in refused(
+    assert "--train: no individual dropped out in these outcomes" in refused(
         capsys, *asked, "--train", tmp_path / "nobody.csv"
     )
     ss.io.write_outcomes(tmp_path / "unknown.csv", ss.Outcomes(y.time, y.event))

@@ -180,7 +180,10 @@ def test_the_result_says_how_many_dropped_out():
     ("settings", "message"),
     [
         ({"dropout": "refuse"}, "1 individual of 5 dropped out before, the first at position 1"),
-        ({"dropout": ss.Outcomes([1, 2], [1, 1], [3, 3])}, "nobody dropped out in the given outcomes.* 1 of 5 who did"),
+        (
+            {"dropout": ss.Outcomes([1, 2], [1, 1], [3, 3])},
+            "dropped out in the given outcomes.* 1 of 5 who did",
+        ),
         ({"dropout": ss.Outcomes([1, 2], [1, 0])}, "the given outcomes need censoring_time"),
         ({"dropout": ss.SurvivalCurves([[0.9]] * 4, [1])}, "dropout curves has length 4, but outcomes has length 5"),
         ({"population": ss.SurvivalCurves([[0.9]] * 4, [1])}, "population curves has length 4, but outcomes"),
@@ -221,10 +224,10 @@ def test_bad_settings_are_named(settings, message):
         ({"population": ss.SurvivalCurves([[0.9]] * 5, [3])}, "the population curves end before", [0, 1]),
         (
             {"population": ss.SurvivalCurves([[0.9, 0.0]] * 5, [1, 4], extrapolation="hold")},
-            "the population curves are zero for somebody who is counted",
+            "the population curves are zero for an individual who is counted",
             [0, 1],
         ),
-        ({"population": 100}, "nobody has a weight", [1, 1]),
+        ({"population": 100}, "no individual has a positive weight", [1, 1]),
     ],
 )
 def test_what_can_not_be_had_is_nan_with_its_reason(settings, reason, missing):
@@ -240,7 +243,7 @@ def test_everybody_lost():
     y = ss.Outcomes([2, 3, 4], [0, 0, 0], [9, 9, 9])
     curves = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 5])
     with pytest.warns(
-        ss.UndefinedScoreWarning, match="nobody is left but those with event, since the last dropped out"
+        ss.UndefinedScoreWarning, match="only individuals with event are left, since the last dropped out"
     ):
         score = ss.brier_score(y, curves, weighting="administrative", times=[1, 3.5, 5])
     np.testing.assert_allclose(score.scores, [0.01, (1 - 0.65) ** 2, np.nan], rtol=1e-12)

@@ -415,16 +415,16 @@ def test_text_and_numbers_are_strata_alike():
 @pytest.mark.parametrize(
     ("time", "event", "end", "metric", "reason"),
     [
-        ([3, 4], [0, 0], [3, 4], ss.Concordance(), "nobody who is counted had the event by then"),
-        ([1, 4], [1, 0], [2, 4], ss.Concordance(), "nobody who is counted had the event by then"),
-        ([1, 1], [1, 1], [4, 4], ss.Concordance(), "nobody was seen event-free after somebody's event"),
+        ([3, 4], [0, 0], [3, 4], ss.Concordance(), "no counted individual had the event by then"),
+        ([1, 4], [1, 0], [2, 4], ss.Concordance(), "no counted individual had the event by then"),
+        ([1, 1], [1, 1], [4, 4], ss.Concordance(), "no individual was observed event-free after any event"),
         ([1, 4], [1, 0], [4, 4], ss.Concordance("weighted", strata=[0, 1]), None),
         (
             [2, 1, 4], [1, 0, 0], [4, 1, 4], ss.Concordance("weighted", strata=[0, 1, 0]),
-            "nobody of some stratum could be followed to somebody's event",
+            "no individual of some stratum could be followed to an event",
         ),
-        ([0, 0], [0, 0], [0, 0], ss.CRPS(), "nobody is followed beyond time 0"),
-        ([1, 2], [1, 0], [4, 4], ss.CRPS(), "nobody could be under observation up to then"),
+        ([0, 0], [0, 0], [0, 0], ss.CRPS(), "no individual is followed beyond time 0"),
+        ([1, 2], [1, 0], [4, 4], ss.CRPS(), "no individual could be under observation up to then"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("default::survscore.UndefinedScoreWarning")

@@ -44,7 +44,7 @@ def test_at_horizon_counts_the_edges():
     [
         ([1], 1, "y must be Outcomes"),
         (ss.Outcomes([1], [0]), 1, "at_horizon needs outcomes with censoring_time"),
-        (ss.Outcomes([1], [0], [1]), 2, "nobody's status is known at 2: the largest censoring time is 1"),
+        (ss.Outcomes([1], [0], [1]), 2, "no individual's status is known at 2: the largest censoring time is 1"),
         (ss.Outcomes([1], [0], [1]), -1, "time must be zero or larger"),
         (ss.Outcomes([1], [0], [1]), np.nan, "time must be finite"),
     ],
@@ -108,9 +108,9 @@ def test_auc_where_all_have_the_same_status():
     with pytest.warns(ss.UndefinedScoreWarning, match="1 time where the predictions end at 3.5"):
         ss.auc(y, curves, weighting="administrative", times=[3.5, 4])
     held = ss.SurvivalCurves(curves.probabilities, [1, 3.5], extrapolation="hold")
-    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where nobody has a weight"):
+    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where no individual has a positive weight"):
         assert np.isnan(ss.auc(y, held, weighting="administrative", times=[3.5, 10]).scores).tolist() == [False, True]
-    with pytest.raises(ss.InputError, match="nobody is followed beyond time 0"):
+    with pytest.raises(ss.InputError, match="no individual is followed beyond time 0"):
         ss.auc(ss.Outcomes([0, 0], [1, 0], [0, 0]), held, weighting="administrative")
 
 

@@ -141,7 +141,12 @@ def test_ranges_are_asked_for_when_scoring_whatever_the_size(n):
     assert asked.integrated(10, 50.5).se == pytest.approx(everything.integrated(10, 50.5).se, rel=1e-10)
     assert plain.integrated(10, 50.5).value == asked.integrated(10, 50.5).value
     assert np.isnan(plain.integrated(10, 50.5).se)
+    assert "se nan (name ranges= when scoring)" in repr(plain.integrated(10, 50.5))
+    assert not plain.integrated().reason
+    assert not ss.brier_score(problem.y, problem.curves, **settings, errors=False).integrated(10, 50.5).reason
     compared = ss.compare(problem.y, {"a": problem.curves}, **settings)
+    assert "no standard errors: name ranges= when scoring" in str(compared.integrated(10, 50.5))
+    assert "no standard errors" not in str(compared.integrated())
     with pytest.raises(ss.InputError, match="ranges='any'"):
         compared.band()
     for wrong in ([(1,)], [("a", "b")], [5]):

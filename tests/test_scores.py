@@ -119,7 +119,7 @@ def test_beyond_the_data_scores_are_nan_with_one_warning():
 
 def test_nobody_left():
     held = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4], extrapolation="hold")
-    with pytest.warns(ss.UndefinedScoreWarning, match="2 times where nobody has a weight") as caught:
+    with pytest.warns(ss.UndefinedScoreWarning, match="2 times where no individual has a positive weight") as caught:
         result = ss.brier_score(Y, held, weighting="administrative", times=[6, 7, 8])
     assert caught[0].filename == __file__
     assert np.isnan(result.scores).tolist() == [False, True, True]
@@ -130,7 +130,7 @@ def test_no_censoring_survival_left():
     # whatever the cap: only events are left, so any number would be invented
     for weighting in ("ipcw", ss.IPCW(max_weight=9), ss.IPCW(lambda t: 1 - t / 20)):
         with pytest.warns(
-            ss.UndefinedScoreWarning, match="1 time where nobody is left but those with event, since the"
+            ss.UndefinedScoreWarning, match="1 time where only individuals with event are left, since the"
         ):
             result = ss.brier_score(y, CURVES, weighting=weighting, times=[3, 4])
         assert np.isnan(result.scores).tolist() == [False, True]

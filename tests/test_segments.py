@@ -157,12 +157,12 @@ def test_tables_are_those_of_the_parts(data, found):
 def test_the_weighting_is_called_as_in_the_total():
     y, models, country, _ = draw(4, 300, lost=True)
     lost = np.where(y.dropped_out, "lost", country)
-    label = np.where(lost == "lost", "DE", np.where(country == "DE", "nobody lost", country))
+    label = np.where(lost == "lost", "DE", np.where(country == "DE", "none lost", country))
     found = ss.compare(y, models, weighting="administrative", times=TIMES[:3], by=label)
-    assert found.parts["nobody lost",].weightings == ["administrative"]
+    assert found.parts["none lost",].weightings == ["administrative"]
     table = found.contrasts
     assert set(table["weighting"]) == {"administrative (drop-out by Kaplan-Meier in risk strata)"}
-    assert table.loc[table["segment"] == "nobody lost", "bound_lower"].isna().all()
+    assert table.loc[table["segment"] == "none lost", "bound_lower"].isna().all()
     assert table.loc[table["segment"] == "(all)", "bound_lower"].notna().all()
 
 
@@ -260,7 +260,7 @@ def test_an_undefined_segment_does_not_fail_the_others(data):
     contrasts = means.contrasts.query("segment == 'new'")
     assert contrasts["difference"].isna().all()
     assert set(contrasts["reason"]) == {
-        "nobody has a weight", "nobody is left but those with event, since the last was censored"
+        "no individual has a positive weight", "only individuals with event are left, since the last was censored"
     }  # fmt: skip
     assert (contrasts["verdict"] == "unknown").all()
     assert means.contrasts.query("segment == 'DE'")["lower"].notna().all()

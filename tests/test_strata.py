@@ -150,7 +150,7 @@ def test_where_follow_up_of_a_stratum_ends_there_is_no_score_from_then_on():
     strata = ["short"] * 3 + ["long"] * 3
     curves = ss.SurvivalCurves(np.linspace(0.9, 0.4, 6)[:, None] * np.ones(3), [1.0, 2.9, 3.0], extrapolation="hold")
     for cap in (None, 2.0):
-        with pytest.warns(ss.UndefinedScoreWarning, match="nobody is left in a stratum but those with event, since"):
+        with pytest.warns(ss.UndefinedScoreWarning, match="only individuals with event are left in a stratum, since"):
             score = ss.brier_score(y, curves, weighting=ss.IPCW(strata=strata, max_weight=cap), times=[1, 2.9, 3, 5])
         assert np.isnan(score.scores).tolist() == [False, False, True, True]
         assert np.isnan(score.se).tolist() == [False, False, True, True]

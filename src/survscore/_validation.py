@@ -47,7 +47,7 @@ class FewFollowedWarning(UserWarning):
 
 
 class InterpolationWarning(UserWarning):
-    """Predictions at few times are read between these by straight lines, and nobody said that they should be.
+    """Predictions at few times are read between these by straight lines, and `interpolation` was not given.
 
     Scores there are of the lines as much as of the model. Name times that were predicted (``times=``), or say how
     to read between them (``SurvivalCurves(..., interpolation=)``).

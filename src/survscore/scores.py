@@ -45,8 +45,8 @@ def brier_score(
     curves : SurvivalCurves or CurveBatches
         What was predicted, for the same individuals in the same order.
     weighting : {"administrative", "projected", "uncensored", "ipcw"} or Weighting
-        Whom to count, and how much: see `Administrative`, `Projected`, `Uncensored` and `IPCW`. There is no default for
-        censored data.
+        Who is counted, and how much: see `Administrative`, `Projected`, `Uncensored` and `IPCW`. There is no default
+        for censored data.
     times : array_like, optional
         The evaluation times, strictly increasing. By default the predicted times, if these are few (at most 20), up to
         the 95 % quantile of follow-up (C*, or T where C* is unknown), or to the end of the predictions if that comes
@@ -70,10 +70,10 @@ def brier_score(
     Warns
     -----
     UndefinedScoreWarning
-        If some times have no score: nobody has a weight there, the censoring probability is zero, or the
+        If some times have no score: no individual has a weight there, the censoring probability is zero, or the
         predictions do not reach them. Their scores are NaN.
     InterpolationWarning
-        If predictions at few times are read between these, and `SurvivalCurves` was not told how (`interpolation`).
+        If predictions at few times are read between these, and `SurvivalCurves` was given no `interpolation`.
 
     Notes
     -----
@@ -202,7 +202,7 @@ def score_all(
         median of follow-up (C*, or T where C* is unknown), or the end of the predictions if that comes first; of
         predictions at few times, the last of these up to then.
     weighting : {"administrative", "projected", "uncensored", "ipcw"} or Weighting, or several
-        Whom to count, and how much.
+        Who is counted, and how much.
 
     Returns
     -------

@@ -360,7 +360,7 @@ def test_another_reader_finds_the_same_in_r_packages(name):
 def test_a_set_prints_what_it_is():
     data = ss.datasets.load(installed("senators"))
     assert str(data).startswith(
-        "Dataset(senators: 930 individuals, 831 events, nobody lost, follow-up ends on 2013-10-01)\n"
+        "Dataset(senators: 930 individuals, 831 events, none lost, follow-up ends on 2013-10-01)\n"
     )
     lost = replace(data, y=ss.Outcomes.from_dates(["2000-01-01"], [None], "2001-01-01", last_seen=["2000-06-01"]))
     assert str(lost).startswith("Dataset(senators: 1 individuals, 0 events, 1 lost, follow-up ends on 2001-01-01)\n")

@@ -65,7 +65,7 @@ def test_one_row_and_a_slice_of_a_frame(fitted):
 def test_score_is_minus_the_administrative_brier_score(fitted):
     expected = ss.brier_score(Y, fitted.predict_curves(X), weighting="administrative").integrated(nan="stop")
     assert fitted.score(X, Y) == pytest.approx(-expected.value)
-    with pytest.warns(ss.UndefinedScoreWarning, match="nobody is left but those with event"):
+    with pytest.warns(ss.UndefinedScoreWarning, match="only individuals with event are left"):
         known = fitted.score(X, Y, weighting=ss.IPCW("known"))
     assert known != pytest.approx(-expected.value)
     with pytest.raises(ss.InputError, match="weighting"):  # censored, but censoring times unknown: the user must choose

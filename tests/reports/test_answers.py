@@ -175,7 +175,7 @@ def test_methods_tell_what_was_done(report, lost_report):
     text = " ".join(report.summary["methods"]["paragraphs"])
     references = report.summary["methods"]["references"]
     assert "1,500 individuals, of whom 1,033 (68.9 %) had the event" in text
-    assert "Nobody dropped out before it." in text
+    assert "None dropped out before it." in text
     assert "computed at 18 times" in text
     assert "from 5 to 90, by the trapezoidal rule" in text
     assert f"survscore {ss.__version__}" in text
@@ -210,7 +210,7 @@ def test_methods_of_groups_segments_and_other_weightings(case):
     assert not any("Kvamme" in one for one in unknown["references"])
     everybody = ss.Outcomes(y.time, np.ones(len(y)))
     text = " ".join(of_models(everybody, models, metric="brier")["methods"]["paragraphs"])
-    assert "Nobody was censored." in text
+    assert "No individual was censored." in text
     assert "whose status was known at all these times" in text
 
 

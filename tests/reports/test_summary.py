@@ -61,7 +61,7 @@ def test_calibration_and_curves_are_the_library_s(case, report):
         assert np.allclose(shown.survival, models["leaking"][k].at(shown.time)[0], rtol=0, atol=1e-15)
 
 
-def test_calibration_speaks_for_the_headline_s_population(case):
+def test_calibration_refers_to_the_population_of_the_headline(case):
     y, models = case
     fixed = summarise(
         y, models, weighting=ss.Administrative(population="fixed"), times=TIMES, horizons=[30], metric="brier",
@@ -81,7 +81,7 @@ def test_horizons_nobody_asked_for_may_be_out_of_reach(case):
     assert set(found["numbers"]["horizon"]) == {22.5}
     early = ss.Outcomes(np.minimum(y.time, 5), y.event & (y.time <= 5))
     summary = summarise(early, models, times=[1, 4, 90], n_curves=0)
-    assert "there is no calibration at 67.5: nobody is left but those with event" in summary["calibration"]["missing"]
+    assert "there is no calibration at 67.5: only individuals with event are left" in summary["calibration"]["missing"]
     assert "Not shown: there is no calibration" in render(summary)
 
 

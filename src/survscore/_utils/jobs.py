@@ -33,7 +33,7 @@ def results_of(calls: Iterable[tuple[Any, ...]], n_jobs: int | None) -> Iterator
             finished.close()
 
 
-#: Is told (done, total, what is being done).
+#: Called with (done, total, what is being done).
 Progress: TypeAlias = Callable[[int, int, str], None]
 
 

@@ -73,7 +73,7 @@ def backtest(
     y : Outcomes
         As they are known now, made by `Outcomes.from_dates`.
     models : mapping of str to SurvivalCurves or estimators, or pairs
-        What each model predicted for everybody, from what was known at their start. Or estimators, which are fitted on
+        Each model's predictions for all individuals, as known at the start. Or estimators, which are fitted on
         folds to what was known on each earlier day, so that predictions are by a fit that has not seen the individual.
     as_of : date, or several
         Earlier cut-offs.
@@ -111,7 +111,7 @@ def backtest(
     seed : int, default 1
         Of the draws, and of folds and estimators.
     progress : callable, optional
-        Is told (done, total, what).
+        Called with (done, total, what).
 
     Returns
     -------
@@ -133,10 +133,10 @@ def backtest(
     >>> event = day + rng.exponential(900 * np.exp(-risk))
     >>> start, date = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, event))
     >>> y = ss.Outcomes.from_dates(start, date, "2019-12-31")
-    >>> honest = np.exp(-np.exp(risk)[:, None] * [1 / 3, 2 / 3, 1])
+    >>> strong = np.exp(-np.exp(risk)[:, None] * [1 / 3, 2 / 3, 1])
     >>> models = {
-    ...     "honest": ss.SurvivalCurves(honest, [300, 600, 900]),
-    ...     "coarse": ss.SurvivalCurves(np.full((2000, 3), honest.mean(axis=0)), [300, 600, 900]),
+    ...     "strong": ss.SurvivalCurves(strong, [300, 600, 900]),
+    ...     "coarse": ss.SurvivalCurves(np.full((2000, 3), strong.mean(axis=0)), [300, 600, 900]),
     ... }
     >>> found = ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600, 900], n_draws=20)
     >>> found.summary[["ordered", "relative_regret", "chose_best", "of"]]
@@ -243,13 +243,13 @@ class _Cohort:
         start = y.dates.start  # type: ignore[union-attr]
         there = start <= date
         if not there.any():
-            raise InputError(f"as_of: nobody had started on {_shown(date)}; the first start is {_shown(start.min())}")
+            raise InputError(f"as_of: {_shown(date)} is before the first start, {_shown(start.min())}")
         now = y[there]
         cohort = cls(date, there, now.as_of(date), now, horizons, request, {}, [])
         blind = cohort.judged == 0
         if blind.any():
             raise InputError(
-                f"horizons: nobody who had started on {_shown(date)} is followed up to "
+                f"horizons: no individual who had started on {_shown(date)} is followed up to "
                 f"{horizons[np.argmax(blind)]:g}, so the later data can't judge it; "
                 "take an earlier horizon, or an earlier cut-off"
             )

@@ -239,7 +239,7 @@ def calibration(
     weighting: str | Weighting = "administrative",
     groups: ArrayLike | None = None,
     level: float = 0.95,
-    n_groups: int = 10,
+    n_bins: int = 10,
     n_draws: int = 200,
     seed: int = 0,
 ) -> Calibration:
@@ -273,8 +273,8 @@ def calibration(
         Labels of clusters, for cluster-robust intervals, by Student's t.
     level : float, default 0.95
         Of all intervals and bands, for each prediction by itself.
-    n_groups : int, default 10
-        Into how many groups to cut at quantiles of the predictions; tied predictions stay together.
+    n_bins : int, default 10
+        The number of bins between quantiles of the predicted risk; tied predictions share a bin.
     n_draws, seed : int
         The isotonic curve's band, and the isotonic miscalibration expected by chance, come from this many outcomes
         drawn from the predictions themselves.
@@ -317,7 +317,7 @@ def calibration(
     0      0.087     0.111  0.040  0.055  0.213     63       7
     1      0.155     0.159  0.046  0.088  0.269     63      10
     """
-    check_whole("n_groups", n_groups, 1)
+    check_whole("n_bins", n_bins, 1)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
     if not isinstance(curves, SurvivalCurves):
@@ -336,7 +336,7 @@ def calibration(
         **found | brier_parts,
         observed_expected=measures.observed_expected(sample),
         curve=measures.smooth_curve(sample, spline),
-        groups=risk_groups(sample, n_groups),
+        groups=risk_groups(sample, n_bins),
         isotonic=isotonic,
         n=sample.label.size,
         n_counted=counted.individuals.size,
@@ -351,7 +351,7 @@ def calibration(
     )
 
 
-def risk_groups(sample: measures.CountedSample, n_groups: int) -> RiskGroups:
+def risk_groups(sample: measures.CountedSample, n_bins: int) -> RiskGroups:
     r"""Return groups between quantiles of the predictions, fewer where predictions are tied.
 
     The interval is Wilson's, for the effective sample size of the standard error, :math:`O (1 - O)/\mathrm{se}^2`; that
@@ -359,7 +359,7 @@ def risk_groups(sample: measures.CountedSample, n_groups: int) -> RiskGroups:
     """
     weight, event, risk = sample.counted.weight, sample.counted.event, sample.counted.risk
     once = risk[: sample.counted.individuals.size]
-    edges = np.unique(np.quantile(once, np.arange(1, n_groups) / n_groups, method="inverted_cdf"))
+    edges = np.unique(np.quantile(once, np.arange(1, n_bins) / n_bins, method="inverted_cdf"))
     _, label = np.unique(np.searchsorted(edges, risk, side="left"), return_inverse=True)
     totals, part = np.bincount(label, weight), sample.counted.part
     predicted, observed = np.bincount(label, weight * risk) / totals, np.bincount(label, weight * event) / totals

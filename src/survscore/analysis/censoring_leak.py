@@ -1,7 +1,7 @@
 """Whether predictions fall at each individual's own C*, as they fall at no other age and for no other individual.
 
 C* is the same date for all, so what happens on that date, trends over calendar time, and differences between those
-who started early and late all depend on C*, and honest predictions may show them. Three comparisons, one within the
+who started early and late all depend on C*, and any predictions may show them. Three comparisons, one within the
 other, take them out: the same model's fall over a window that starts at C*, with that of others over the *same ages*
 whose own C* comes long after the window; and the ratio of these two with the ratio of the same individuals and the same
 others at *placebo dates*, some windows before C*. A constant ratio of hazards between early and late starters cancels,

@@ -100,7 +100,7 @@ def compare(
         higher.
     weighting : str, Weighting, or several
         As for `brier_score`; several show the same models side by side. By default, where :math:`C^*` is known,
-        ``"administrative"`` and ``"projected"``: those with :math:`C^* \ge t`, and everybody. Metrics of all that
+        ``"administrative"`` and ``"projected"``: those with :math:`C^* \ge t`, and all individuals. Metrics of all that
         happened up to a time have no projected form.
     times : array_like, optional
         The evaluation times; by default as for `brier_score`, within the reach of all models. Where some models predict
@@ -292,7 +292,7 @@ def warn_if_reversed(
 ) -> None:
     r"""Warn about models that look as if probabilities of the event had been taken for survival, or otherwise.
 
-    Their mean Brier score is more than 1.5 times that of Kaplan-Meier, which is the same for everybody, and that of
+    Their mean Brier score is more than 1.5 times that of Kaplan-Meier, which is the same for all, and that of
     :math:`1 - \pi_i` is smaller than theirs, and not far worse than Kaplan-Meier. Up to five of the times are enough to
     see it, fewer than 50 individuals are not. Models that come in batches are not looked at.
     """

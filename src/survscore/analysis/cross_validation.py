@@ -95,7 +95,7 @@ def cross_validate(
         Of the folds, and of every ``random_state`` that the estimators leave at None. The same seed gives the same
         result, whatever `n_jobs`.
     progress : bool or callable, optional
-        Whether to show a bar; by default on a terminal. A function is told (done, total, what).
+        Whether to show a bar; by default on a terminal. A function is called with (done, total, what).
 
     Returns
     -------

@@ -89,7 +89,7 @@ class DecisionCurve(PrintedAsTables):
 
         Columns: strategy, threshold, net_benefit, se, lower, upper for each threshold by itself, band_lower,
         band_upper for all at once, and whether these are `reliable` and `band_reliable`. Limits are NaN where nothing
-        varies, as where a model acts on nobody.
+        varies, as where a model treats no individual.
         """
         return stacked([self._columns(a, a) for a in range(len(self.strategies))])
 

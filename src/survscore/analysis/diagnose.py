@@ -94,7 +94,7 @@ class Diagnosis:
     level : float
         Of all intervals.
     dropout : DropoutTest or None
-        Whether drop-out depends on predicted risk or on C*; None where nobody dropped out.
+        Whether drop-out depends on predicted risk or on C*; None without drop-outs.
     """
 
     ipcw: IPCWVerdict
@@ -158,7 +158,7 @@ def diagnose(
 
     No individual's risk changes at its own :math:`C^*`: only follow-up ends there. A method that has learnt from
     covariates that no individual is seen event-free after :math:`C^*` predicts a steep fall there, and an IPCW score
-    rewards it for that; the administrative score does not, and the projected score penalises it. Honest predictions may
+    rewards it for that; the administrative score does not, and the projected score penalises it. Other predictions may
     depend on :math:`C^*` as well, since it is the same date for all: by trends over calendar time, and by differences
     between early and late starters. So a model is said to encode :math:`C^*` only if two criteria are met: its fall at
     :math:`C^*` stands out against other ages, other individuals and placebo dates, and IPCW rates it better than the
@@ -217,10 +217,10 @@ def diagnose(
 
     **The rule.** A model encodes C\* if the lower limit of R is above 3, that of the excess above 0.05, that of
     :math:`H(A_0) / H(A_{-w})` above 1.2, since what began some time before the cut-off is as steep right before C\*,
-    and the upper limit of the IPCW difference minus the administrative one below 0. A hazard that honestly changes
+    and the upper limit of the IPCW difference minus the administrative one below 0. A hazard that really changes
     threefold on just the cut-off date cannot be distinguished from a weak leak: from a lower limit of 1.25
     on, the verdict is "unclear". In 200 simulated data sets with trends, waves, jumps up to threefold and cohort
-    effects, none of four honest models was accused; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
+    effects, none of four models without leak was flagged; :doc:`/which` has the figures (``benchmarks/diagnosis.py``).
 
     Examples
     --------

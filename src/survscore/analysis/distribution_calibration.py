@@ -56,7 +56,7 @@ class Component:
     name : {"level", "slope", "curvature", "skewness"}
         How observed deviate from expected events along the predicted risk, beyond the components before.
     z, p_value : float
-        The deviation by its standard error, and its p-value; NaN where these data can't tell.
+        The deviation by its standard error, and its p-value; NaN where these data do not determine it.
     words : str
         What a deviation of this sign means.
     """

@@ -153,7 +153,7 @@ def dropout_test(y: Outcomes, models: Mapping[str, Any], times: NDArray[np.float
     Returns
     -------
     DropoutTest or None
-        None where nobody dropped out, or that is not known. Of more than 20 000 individuals, so many are looked at.
+        None without drop-outs, or if they are unknown. Of more than 20 000 individuals, so many are looked at.
 
     Examples
     --------

@@ -260,7 +260,7 @@ def ipcw_verdict(
     That there are none is no proof: drop-out that depends on the risk, for one, leaves none of these signs.
     """
     if not weighted:
-        return "not needed", ["nobody is censored before the last time that is scored"]
+        return "not needed", ["no individual is censored before the last evaluation time"]
     leaking = [one.model for one in answers if one.verdict == "encodes C*"]
     contradicted = [one for one in contrasts if one.contradicted_by is not None]
     covariates = r2 is not None and r2.lower > PREDICTED
@@ -338,11 +338,11 @@ def _advice(contrasts: Sequence[Contrast]) -> str:
     if any(one.projected.known for one in contrasts):
         return (
             "Go by the projected score, which counts all individuals; the administrative score refers to those with "
-            "C* >= t alone, and does not see what models predict for the others."
+            "C* >= t alone, and does not depend on what models predict for the others."
         )
     return (
-        "The administrative score does not reward that, but it refers to those with C* >= t alone, and does not see "
-        "what models predict for the others; too few are followed for a projected score."
+        "The administrative score does not reward that, but it refers to those with C* >= t alone, whatever "
+        "models predict for the others; too few are followed for a projected score."
     )
 
 

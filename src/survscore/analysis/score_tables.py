@@ -86,7 +86,7 @@ def score_table(
     horizons : array_like, optional
         At which times; by default one, the median of follow-up, or the last time up to then that the models share, if
         these predict at few (at most 20). What is over all time goes up to the last of them. Where models predict at
-        few times, and nobody said how to read between these (`interpolation`), the integrated Brier score is the mean
+        few times, and `interpolation` was not given, the integrated Brier score is the mean
         from the first to the last time that they share.
     metric : str or Metric, or several
         Names of `compare`'s metrics, ``"skill"`` (the scaled Brier score, against the null model),

@@ -44,7 +44,7 @@ class CensoringDistribution(ABC):
 
 
 class KaplanMeierCensoring(CensoringDistribution):
-    r"""Kaplan-Meier estimate of the censoring distribution, the same for everybody.
+    r"""Kaplan-Meier estimate of the censoring distribution, the same for all individuals.
 
     .. math:: \hat G(t) = \prod_{s \le t} \left(1 - \frac{c_s}{Y_s - d_s}\right)
 
@@ -153,7 +153,7 @@ class CensoringCurves(CensoringDistribution):
 
 
 class CensoringFunction(CensoringDistribution):
-    """A known function G(t), the same for everybody.
+    """A known function G(t), the same for all individuals.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ name = "better than nothing"
 value = "skill"
 above = 0.0
 min_events = 20                   # with fewer, the check is skipped; on_too_few = "error" fails instead
-severity = "warning"              # is told, and does not change the exit code
+severity = "warning"              # is shown, and does not change the exit code
 
 # A new model against the old one, on the same individuals. Without a threshold, the new one must not be significantly
 # worse: worse_by = 0.002 tolerates that much. It knows that a higher AUC is better. Where C* is known, that is by the
@@ -53,5 +53,5 @@ severity = "warning"              # is told, and does not change the exit code
 # segment = "each"
 # value = "lower"                 # fails where it is significantly too high
 # below = 0.2
-# undefined = "skip"              # a number that does not exist fails, unless told otherwise
+# undefined = "skip"              # a number that does not exist fails by default
 """

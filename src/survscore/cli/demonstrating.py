@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 LOSSES = {"brier": "Brier score", "log": "Logarithmic loss"}
 LEGEND = {
     "uncensored": "all event times, as only a simulation has them: the truth.",
-    "projected": "everybody, with their own prediction; where C* < t, with the share event-free at t among others of "
+    "projected": "all, each with its own prediction; where C* < t, with the proportion event-free at t among others of "
     "similar predicted risk.",
     "administrative": "counts at each time t those with C* >= t.",
     "IPCW": "the usual score, weighted by the inverse probability of not being censored, by Kaplan-Meier.",
@@ -96,7 +96,7 @@ def what_was_seen(found: Demo) -> str:
     fooled = [name for weighting, name in _names().items() if rows.prefers[weighting] not in ("", truth)]
     right = (
         f"The projected score says {higher[s.PROJECTED]:.0f} %, and the administrative score "
-        f"{higher[s.ADMINISTRATIVE]:.1f} %: it never looks beyond C*."
+        f"{higher[s.ADMINISTRATIVE]:.1f} %: it counts only those with C* >= t."
         if ours == (truth, truth)
         else "The projected and the administrative score do not both say so."
     )

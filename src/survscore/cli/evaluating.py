@@ -36,7 +36,7 @@ NOT_TOLD = ("json_path", "csv_path", "parquet_path", "state_out", "storage_optio
 
 asked = options.several(
     choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True, required=True,
-           help="Whom to count: those with C* >= t; all not censored, by the inverse of how likely that is; all "
+           help="Individuals counted: those with C* >= t; all not censored, by the inverse of how likely that is; all "
            "individuals. Repeat it for several."),
     choice("--dropout", of=options.DROPOUT, usual=options.DROPOUT[0],
            help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),
@@ -67,7 +67,7 @@ asked = options.several(
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
     option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event "
-           "tells which."),
+           "says which."),
     option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', or decimal-year for 2017.5.",
            usual="as 2017-01-29"),
     option("--origin", metavar="DATE", help="Dates are numbers of days since this date."),
@@ -194,7 +194,7 @@ def _with_options(source: str, shared: Form) -> tuple[str, Form]:
 def _models(arguments: Arguments, form: Form) -> Any:
     pattern, names = arguments["columns"], list(arguments["models"])
     if form.columns is not None and names:
-        raise InputError("--models picks among several, which --columns tells apart, not options in brackets")
+        raise InputError("--models picks among several, which --columns distinguishes, not options in brackets")
     if pattern is None or not names:
         return pattern or names or None
     if "{model}" not in pattern:

@@ -42,19 +42,19 @@ OUTCOMES, one row per individual: times ...
 
     start           when the individual came under observation
     event_date      when the event happened; empty where it has not
-    last_seen       optional: when somebody who dropped out before the cut-off was last seen
+    last_seen       optional: when an individual who dropped out before the cut-off was last seen
 
     A date is its midnight. If events on the day of the cut-off are in the data, the cut-off is the day after.
     --unit M and Y count months and years of the calendar: whole ones, plus the fraction of the one begun.
 
-    Where a date may be another end than the event, name it --end, beside what tells: --event (a column of 0 and 1;
+    Where a date may be another end than the event, name it --end, and say which it was by --event (a column of 0 and 1;
     other ends before the cut-off are drop-outs), or --reason, a column of reasons, and what each of them means:
 
     --event-reasons churn,fraud       the event
     --censored-reasons moved,active   the event may still come, unseen: drop-outs, and who was still there
     --competing-reasons died          it can't come any more. These are refused (competing risks are not supported), or,
-                                      with --competing event-free, kept event-free until C*, which is right if nobody
-                                      drops out. Do not name them as censored, which overstates the risk of the event
+                                      with --competing event-free, kept event-free until C*, which is right without
+                                      drop-outs. Do not name them as censored, which overstates the risk of the event
 
     --date-format '%d.%m.%Y' (or %Y%m%d, or decimal-year for 2017.5) and --origin 1970-01-01 (for numbers of days) take
     dates that are written otherwise; so do epoch-seconds and epoch-milliseconds, since 1970.
@@ -118,7 +118,7 @@ def formats(paths: tuple[Path, ...], check: bool, as_json: bool, toml: bool, **a
     """Explain what files must look like; with FILES, propose the command that reads them.
 
     FILES are any tables, outcomes and predictions in any order, or folders of them as Spark writes. Names and values of
-    some rows tell what columns look like; what can't be known has a question mark. With --check or options that say
+    some rows show what columns look like; what is uncertain has a question mark. With --check or options that say
     what files look like, all rows are read, and what is wrong with them is said.
 
     \b

@@ -272,7 +272,7 @@ reading = several(
            usual="id, if there is one"),
     outcome_columns,
     option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event or "
-           "--reason tells which."),
+           "--reason says which."),
     option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended. Each reason "
            "in it must be named in one of the next three options."),
     option("--event-reasons", metavar="WORD,...", callback=words, help="Which reasons are the event: churn,fraud."),
@@ -282,7 +282,7 @@ reading = several(
            help="Which mean that the event may still come: drop-outs, and who was still there: moved,active."),
     choice("--competing", of=["refuse", "event-free"], default="refuse", show_default=True,
            help="What to do with competing events: refuse them, or keep these individuals event-free until C*, which "
-           "is right if nobody drops out."),
+           "is right if no individual drops out."),
     option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', decimal-year for 2017.5, "
            "epoch-seconds or epoch-milliseconds since 1970.",
            usual="as 2017-01-29"),
@@ -313,7 +313,7 @@ files = several(
 
 weightings = several(
     choice("-w", "--weighting", "names", of=[*WEIGHTINGS, KNOWN], multiple=True,
-           help="Whom to count: all individuals; those with C* >= t; everybody, with projected statuses after C*; all "
+           help="Individuals counted: all individuals; those with C* >= t; all, with projected statuses after C*; all "
            "not censored, by the inverse of how likely that is; the same with known C*. Repeat it for several. "
            "Comparisons show administrative and projected by default, where C* is known."),
     choice("--dropout", of=DROPOUT, usual=DROPOUT[0],
@@ -322,10 +322,10 @@ weightings = several(
            help="With administrative, count the same people at all times: those with C* at or after the last time, or "
            "after this time.", usual="at each time those with C* >= t"),
     option("--dropout-strata", metavar="COLUMN|own-ranks|none", usual="own-ranks",
-           help="With administrative, who is like whom in dropping out: individuals of similar predicted risk, of the "
+           help="With administrative, strata for drop-out: individuals of similar predicted risk, of the "
            "same value in a column of the outcomes, or all."),
     option("--strata", metavar="COLUMN|own-ranks|mean-ranks|none", usual="own-ranks",
-           help="With projected, among whom statuses are shared: individuals of similar predicted risk, by each "
+           help="With projected, strata that share statuses: individuals of similar predicted risk, by each "
            "model's own ranks or by the mean ranks of all models; of the same value in a column of the outcomes; all."),
     option("--reference-curves", type=ModelOrFile(), usual="Kaplan-Meier by strata",
            help="With projected, what statuses are projected by: the name of a model, or a file of predictions."),
@@ -440,7 +440,7 @@ def as_weightings(
     _refuse_ignored(names, (IPCW,), {"--censoring": censoring is not None})
     _refuse_ignored(names, (IPCW, Administrative), weighted)
     if y.n_dropped_out == 0 and IPCW.name not in names:  # where C* is unknown, administrative scores are refused anyway
-        why = "is for --weighting ipcw, or administrative with drop-outs; here nobody dropped out"
+        why = "is for --weighting ipcw, or administrative with drop-outs; here no individual dropped out"
         _refuse_ignored(names, (IPCW,), weighted, why)
     nobody = dropout_strata is not None and y.n_dropped_out == 0
     _refuse_together(nobody, "--dropout-strata is for drop-outs, and here no individual dropped out")

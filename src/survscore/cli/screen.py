@@ -54,7 +54,7 @@ IN_OPTIONS = {
     "dropout='kaplan-meier'": "--dropout kaplan-meier",
     "dropout='refuse'": "--dropout refuse",
     "dropout: the given outcomes need": "--train: these outcomes need",
-    "dropout: nobody dropped out in the given outcomes": "--train: nobody dropped out in these outcomes",
+    "dropout: no individual dropped out in the given outcomes": "--train: no individual dropped out in these outcomes",
     "max_weight must be": "--cap must be",
     "a max_weight would": "a --cap would",
     "allow extra ids to leave them out": "--allow-extra leaves them out",

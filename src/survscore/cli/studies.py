@@ -23,7 +23,7 @@ def demo(out: Path, size: str, seed: int) -> None:
 
     Simulates individuals under administrative censoring, with C* as a covariate; fits a Logistic-Hazard net
     and a BCE net (classifiers that drop the censored) to it; and scores both under every weighting. The uncensored
-    score, which needs data that nobody has, says which is better.
+    score, which needs data that only a simulation has, says which is better.
     """
     from survscore.experiments import demo as study
     from survscore.experiments.studies import DEMO_SIZES

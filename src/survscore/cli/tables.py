@@ -34,7 +34,7 @@ def print_claims(name: str, claims: Any, replicates: int, *, quick: bool = False
     if quick:
         table.caption = (
             "A quick run shows that it works. With few individuals and nets that are barely trained, what holds here "
-            "and what does not means nothing: --size paper tells."
+            "and a claim that fails means nothing: use --size paper."
         )
         table.caption_justify = "left"
     Console().print(table)

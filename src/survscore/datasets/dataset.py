@@ -73,7 +73,7 @@ class Dataset(Described):
     --------
     >>> import survscore as ss
     >>> ss.datasets.load("senators")
-    Dataset(senators: 930 individuals, 831 events, nobody lost, follow-up ends on 2013-10-01)
+    Dataset(senators: 930 individuals, 831 events, none lost, follow-up ends on 2013-10-01)
         event: leaves the Senate of Canada, by death, resignation or retirement
         start: appointment
         X: party, region
@@ -117,7 +117,7 @@ class Dataset(Described):
         return str(np.max(self.dates.cutoff).astype("datetime64[D]"))
 
     def __repr__(self) -> str:
-        lost = f"{self.n_lost} lost" if self.n_lost else "nobody lost"
+        lost = f"{self.n_lost} lost" if self.n_lost else "none lost"
         horizons = ", ".join(f"{horizon:g}" for horizon in self.horizons)
         return (
             f"Dataset({self.name}: {self.n} individuals, {self.n_events} events, {lost}, "

@@ -143,8 +143,8 @@ THORO = Recipe(
     lost="40 who are alive and end earlier, coded apart (exitstat 3)",
     licence="GPL-2",
     source="R package Epi, thoro; Andersson and others (1994, 1995)",
-    notes="Thorotrast was given until 1947, and other media from 1946 on: contrast and volume tell in which years "
-    "somebody came, so they are covariates that know much of C*.",
+    notes="Thorotrast was given until 1947, and other media from 1946 on: contrast and volume show in which years "
+    "a patient entered, so these covariates encode much of C*.",
 )
 
 DMLATE = Recipe(
@@ -159,7 +159,7 @@ DMLATE = Recipe(
     event="death",
     start="inclusion in the Danish National Diabetes Register, from 1995 on",
     closing="in the data: all 7497 who are alive end on 2009-12-31",
-    lost="nobody in the data: who emigrated is not told",
+    lost="none in the data: emigration is not recorded",
     licence="GPL-2",
     source="R package Epi, DMlate; Danish National Board of Health, a random sample of 10 000",
     notes="Dates were jittered by up to a week before release. Tablets and insulin are those whose prescription led to "
@@ -178,7 +178,7 @@ SIRE = Recipe(
     event="death of any cause (two causes are recorded: rectal cancer, and others)",
     start="diagnosis of rectal cancer, women in Finland 1993 to 2012",
     closing="documented: the closing date was 2012-12-31",
-    lost="nobody",
+    lost="none",
     licence="GPL-3",
     source="R package popEpi, sire; Finnish Cancer Registry",
     notes="A simulated cohort, close to the register's, with masked dates. The only covariate is age.",
@@ -196,7 +196,7 @@ SIBR = Recipe(
     event="death of any cause (two causes are recorded: breast cancer, and others)",
     start="diagnosis of breast cancer, women in Finland 1993 to 2012",
     closing="documented: the closing date was 2012-12-31",
-    lost="nobody",
+    lost="none",
     licence="GPL-3",
     source="R package popEpi, sibr; Finnish Cancer Registry, a random sample of 10 000",
     notes="A simulated cohort, close to the register's, with masked dates. The only covariate is age.",

@@ -108,7 +108,7 @@ class Histories:
                     by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slope)
                     moved = np.concatenate((moved, by_model), axis=1)
             label = np.where(history.event, history.label, EVENT_FREE)
-            joint.add(j, deviations, influence, moved, label, metric.speaks_for(history))
+            joint.add(j, deviations, influence, moved, label, metric.eligible(history))
         return replace(tables, moments=joint.finish() if plan.errors else None), support
 
     @staticmethod
@@ -126,7 +126,7 @@ class Histories:
         numbers: Any = np.zeros((3, n_times))
         for j, horizon in enumerate(self.index.times):
             history = self.up_to(float(horizon))
-            counted = metric.speaks_for(history)
+            counted = metric.eligible(history)
             stop += counted
             event_free = ~history.event & (history.time >= np.minimum(self.until, horizon))
             numbers[:, j] = [np.count_nonzero(counted & some) for some in (counted, history.event, event_free)]

@@ -36,7 +36,7 @@ def check_outcomes(y: Any) -> None:
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if len(y) == 0:
-        raise InputError("y is empty: there is nobody to score")
+        raise InputError("y is empty: there are no individuals to score")
 
 
 def check_predictions(y: Outcomes, curves: Any, name: str = "curves") -> None:

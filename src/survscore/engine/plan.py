@@ -232,5 +232,5 @@ def _evaluation_times(
     if any(isinstance(one, SampleMetric) for one in metrics):  # at time 0 all have the same status
         wanted = wanted[wanted > 0]
         if wanted.size == 0:
-            raise InputError("nobody is followed beyond time 0: there is no time to look at")
+            raise InputError("no individual is followed beyond time 0, so there are no evaluation times")
     return wanted

@@ -17,7 +17,7 @@ from survscore.engine.moments import Moments, Totals, contrast, pairs
 from survscore.engine.plan import Plan
 from survscore.engine.prepared import MetricResult, WeightedSums, averages_of, reasons_of
 from survscore.inference.units import Groups, Units
-from survscore.metrics import Found, JointMetric, MetricSample, SampleMetric
+from survscore.metrics import JointMetric, MetricSample, MetricValue, SampleMetric
 from survscore.metrics.sample import CountedStatuses
 
 Covariance = Callable[[NDArray[np.float64]], NDArray[np.float64]]
@@ -42,7 +42,7 @@ class PooledValues:
 
 @dataclass(frozen=True, eq=False)
 class SquaredErrors:
-    """Errors whose squares are part of the values of models (see `Found.squared`)."""
+    """Errors whose squares are part of the values of models (see `MetricValue.squared`)."""
 
     #: Shape (errors, errors).
     covariance: NDArray[np.float64]
@@ -64,8 +64,8 @@ class SquaredErrors:
         return max(2.0 * float(np.sum(signed * signed.T)), 0.0)
 
 
-def models_of_squares(found: Sequence[Found]) -> NDArray[np.intp]:
-    """Return whose errors are squared, in the order of `Found.squared`."""
+def models_of_squares(found: Sequence[MetricValue]) -> NDArray[np.intp]:
+    """Return whose errors are squared, in the order of `MetricValue.squared`."""
     return np.repeat(np.arange(len(found)), [0 if one.squared is None else len(one.squared) for one in found])
 
 
@@ -79,7 +79,7 @@ def added_variances(
     )
 
 
-def why_no_value(found: Found, n_units: float, *, grouped: bool) -> str:
+def why_no_value(found: MetricValue, n_units: float, *, grouped: bool) -> str:
     """Return why there is no value; nothing where there is. A bias can't be taken off where one unit is left."""
     if not found.reason and found.squared is not None and n_units <= 1:
         one = "group" if grouped else "individual"
@@ -206,7 +206,7 @@ def covariance_of(several: Sequence[NDArray[np.float64]], at: Sequence[_AtTime])
 def _put(
     at: Sequence[_AtTime],
     request: SampleRequest,
-    of_models: Sequence[Found],
+    of_models: Sequence[MetricValue],
     values: PooledValues,
     moments: JointMoments | None,
 ) -> None:
@@ -356,7 +356,7 @@ def _inflation(
     return found
 
 
-def squared_errors(found: Sequence[Found], at: Sequence[_AtTime]) -> SquaredErrors | None:
+def squared_errors(found: Sequence[MetricValue], at: Sequence[_AtTime]) -> SquaredErrors | None:
     """Return the errors whose squares are part of the values; None where there are none."""
     rows = [(one.squared, here) for one, here in zip(found, at, strict=True) if one.squared is not None]
     return SquaredErrors(covariance_of(*zip(*rows, strict=True)), models_of_squares(found)) if rows else None

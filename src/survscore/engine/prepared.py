@@ -247,14 +247,14 @@ def undefined_times(
         beyond = np.arange(times.size) >= weights.support_end
         gone = "was censored" if subject == "censoring" else "dropped out"
         where = "" if weights.n_strata == 1 else " in a stratum"
-        add(weights.support_reason or f"nobody is left{where} but those with event, since the last {gone}", beyond)
+        add(weights.support_reason or f"only individuals with event are left{where}, since the last {gone}", beyond)
     infinite = ~np.isfinite(total)
     if weights.weight_at_risk is not None:
         infinite |= ~np.isfinite(weights.weight_at_risk).all(axis=0)
     if weights.population is not None:
-        add("the population curves are zero for somebody who is counted", infinite)
+        add("the population curves are zero for an individual who is counted", infinite)
     add(f"the {subject} survival is zero (a max_weight would bound the weights)", infinite)
-    add("nobody has a weight", total == 0)
+    add("no individual has a positive weight", total == 0)
     if isinstance(metric, JointMetric) and metric.needs_both:
         without, with_event = weight_sums[:2].sum(axis=0), weight_sums[2]
         add("all who are counted have the same status", (without == 0) | (with_event == 0))

@@ -53,7 +53,7 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
     seeds : Seeds
         Of the split, the nets, and synthetic data.
     report : callable
-        Is told what is being done.
+        Called with what is being done.
     data : Path, optional
         Prepared data; without it synthetic ones are made, whose truth is known.
     """

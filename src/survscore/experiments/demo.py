@@ -122,7 +122,7 @@ def run(*, size: s.Size = s.DEMO_SIZES["demo"], seed: int = 1, report: s.Report 
     seed : int
         The same seed gives the same numbers.
     report : callable
-        Is told what is being done.
+        Called with what is being done.
     """
     fitted = s.fit_told(size, s.Seeds.of(seed, 0), report)
     report("scoring")

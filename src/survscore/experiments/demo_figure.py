@@ -96,5 +96,5 @@ def verdict(weighting: str, prefers: str, truth: str) -> tuple[str, str]:
     if weighting == s.UNCENSORED:
         return RIGHT, "truth"
     if not prefers:
-        return OPEN, "can't tell"
+        return OPEN, "unclear"
     return (RIGHT, "right") if prefers == truth else (WRONG, "wrong")

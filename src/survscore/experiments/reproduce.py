@@ -26,7 +26,7 @@ from survscore.plots import pyplot, save_figure
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Told how many replicates are done, of how many, and what is being done.
+#: Called with how many replicates are done, of how many, and what is being done.
 SYNTHETIC = "synthetic"
 PACKAGES = ("numpy", "numba", "pandas", "torch", "scikit-learn", "matplotlib")
 
@@ -86,7 +86,7 @@ def reproduce(names: Sequence[str], run: Run, progress: Progress) -> dict[str, R
     run : Run
         How.
     progress : callable
-        Is told how far it is.
+        Called with the progress.
 
     Returns
     -------

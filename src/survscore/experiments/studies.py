@@ -42,7 +42,7 @@ SURVIVAL, SCORE, INTEGRATED, DIFFERENCE = "survival", "score", "integrated", "di
 COLUMNS = ["kind", "loss", "weighting", "model", "reference", "censoring_time", "time", "value", "se"]
 
 Values = NDArray[np.float64]
-#: Told what is being done; lets a user see that something is.
+#: Called with what is being done, so that a user sees progress.
 Report = Callable[[str], None]
 
 

@@ -26,7 +26,7 @@ Scale = Literal["plain", "log", "logit", "root", "none"]
 def sides(direction: Direction) -> tuple[str, str]:
     """Return what a difference below zero means for a model, and one above.
 
-    Of two values that should be close to a target, the difference does not tell which is closer: it only has a sign.
+    Of two values that should be close to a target, the difference does not show which is closer: it only has a sign.
     """
     words: dict[Direction, tuple[str, str]] = {"lower": ("better", "worse"), "higher": ("worse", "better")}
     return words.get(direction, ("lower", "higher"))

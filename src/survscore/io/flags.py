@@ -102,7 +102,7 @@ class Reasons:
         meant = {what: [str(reason) for reason in getattr(self, what)] for what in MEANT}
         nobody = [reason for reason in meant["event"] if reason not in known]
         if len(nobody) == len(meant["event"]):
-            raise InputError(f"{where}: nobody has a reason {listed(nobody)}; it holds {listed(known)}")
+            raise InputError(f"{where}: no individual has a reason {listed(nobody)}; it holds {listed(known)}")
         unlisted = [
             (reason, count) for reason, count in zip(known, counts.tolist(), strict=True)
             if not any(reason in some for some in meant.values())
@@ -117,7 +117,7 @@ class Reasons:
                 "competing_reasons (it can't come any more)"
             )
         if nobody:
-            warn(f"{where}: nobody has the reason {listed(nobody)}")
+            warn(f"{where}: no individual has the reason {listed(nobody)}")
         competing = np.isin(given, meant["competing"])
         if competing.any() and not self.keep_event_free:
             here = [reason for reason in meant["competing"] if reason in known]

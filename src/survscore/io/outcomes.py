@@ -82,7 +82,7 @@ def read_outcomes(
     Without `cutoff` the file has columns ``time``, ``event`` and, if known, ``censoring_time``; with it, ``start``,
     ``event_date`` (missing where there was no event) and, if some dropped out, ``last_seen``. The names are the
     defaults of the arguments of the same name. Where a date may be the end of anything, not only the event, name it as
-    `end`, beside the column that tells which it was: `event`, or `reason` with what each reason means.
+    `end`, beside the column that says which it was: `event`, or `reason` with what each reason means.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def read_outcomes(
         The data cut-off, or the name of a column of such dates.
     end : str, optional
         With `cutoff`, the column of the dates on which observation ended: by the event where `event` or `reason` say
-        so, otherwise because somebody dropped out. Missing, or after the cut-off: followed up to the cut-off.
+        so, otherwise because of drop-out. Missing, or after the cut-off: followed up to the cut-off.
     reason : str, optional
         Instead of `event`, the column that says why observation ended. Each reason in it must be named in one of the
         next three arguments; where it is missing, the individual is censored.
@@ -108,7 +108,7 @@ def read_outcomes(
         Which mean that the event may still come, though it will not be seen: drop-outs, and who was still there.
     competing : {"refuse", "event-free"}, default "refuse"
         What to do with individuals who had a competing event. ``"event-free"`` keeps them without event until
-        :math:`C^*`, which must be known. This is right where nobody drops out; a warning says so if some do, since
+        :math:`C^*`, which must be known. This is right without drop-outs; a warning says so if some do, since
         weights for drop-outs then count them as if they could still be lost.
     date_format : str, optional
         How dates are written, if not as 2017-01-29: as for ``strptime``, such as ``"%d.%m.%Y"``, or ``"decimal-year"``

@@ -361,7 +361,7 @@ def _with_direction(found: Predicted, steps: NDArray[np.float64], high: float, a
         way = "fall" if goes == "survival" else "rise"
         doubts.append(Doubt("--predicts", f"names speak of {says}, but values {way} with time, as those of {goes} do"))
     elif goes is None and says is None:
-        doubts.append(Doubt("--predicts", "nothing tells probabilities of being event-free from those of the event"))
+        doubts.append(Doubt("--predicts", "are these probabilities of the event, or of being event-free?"))
     elif falls and rises:
         doubts.append(Doubt("--monotone", f"values go both ways with time; on average as those of {goes} do"))
     options = dict(found.options)

@@ -120,7 +120,7 @@ def read_study(
         The unit of the predictions' times, which are converted to that of the outcomes: `unit`, which is ``"D"`` for
         those from dates.
     progress : callable
-        Is told (done, total, what is being done).
+        Called with (done, total, what is being done).
     **outcome_columns
         The other arguments of `read_outcomes`.
 

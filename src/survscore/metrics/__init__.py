@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from survscore._validation import InputError, check_choice
 from survscore.inference.intervals import Direction, Scale, sides
-from survscore.metrics.base import FollowUpMetric, Found, History, JointMetric, Loss, Metric, SampleMetric
+from survscore.metrics.base import FollowUpMetric, History, JointMetric, Loss, Metric, MetricValue, SampleMetric
 from survscore.metrics.benefit import NetBenefit
 from survscore.metrics.calibration import (
     E50,
@@ -41,7 +41,6 @@ __all__ = [
     "Concordance",
     "Direction",
     "FollowUpMetric",
-    "Found",
     "History",
     "JointMetric",
     "Log",
@@ -49,6 +48,7 @@ __all__ = [
     "Loss",
     "Metric",
     "MetricSample",
+    "MetricValue",
     "Miscalibration",
     "NetBenefit",
     "ObservedExpected",

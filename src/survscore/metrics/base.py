@@ -84,7 +84,7 @@ class Loss(Metric):
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class MetricValue:
     r"""The value of a metric of several individuals taken together."""
 
     #: NaN where it is not defined.
@@ -135,14 +135,14 @@ class SampleMetric(JointMetric):
     The mean predicted risk, whose influence is that of any weighted mean:
 
     >>> import survscore as ss
-    >>> from survscore.metrics import Found, MetricSample
+    >>> from survscore.metrics import MetricValue, MetricSample
     >>> class MeanRisk(ss.SampleMetric):
     ...     name = "mean_risk"
     ...     needs_both = False
     ...
-    ...     def evaluate(self, sample: MetricSample) -> Found:
+    ...     def evaluate(self, sample: MetricSample) -> MetricValue:
     ...         value = float(sample.share @ sample.risk)
-    ...         return Found(value, sample.share * (sample.risk - value))
+    ...         return MetricValue(value, sample.share * (sample.risk - value))
     >>> y = ss.Outcomes(time=[1, 3, 4, 5], event=[1, 0, 1, 0], censoring_time=[4, 3, 6, 5])
     >>> curves = ss.SurvivalCurves([[0.5], [0.6], [0.9], [1.0]], times=[2])
     >>> (score,) = ss.score_all(y, curves, metric=MeanRisk(), weighting="administrative", times=[2])
@@ -151,7 +151,7 @@ class SampleMetric(JointMetric):
     """
 
     @abstractmethod
-    def evaluate(self, sample: MetricSample) -> Found:
+    def evaluate(self, sample: MetricSample) -> MetricValue:
         """Return the value, and the influence on it of each individual in the sample, which holds at least one.
 
         All metrics of an evaluation get the same sample, and may share what they make of it (`MetricSample.once`).
@@ -200,10 +200,10 @@ class FollowUpMetric(JointMetric):
             raise InputError(f"metric {self.name!r} has no slope, which the null model needs: say null=False")
         return np.zeros(curves.times.size)
 
-    def speaks_for(self, history: History) -> NDArray[np.bool_]:
-        """Return who is counted: for later horizons no others than for earlier ones."""
+    def eligible(self, history: History) -> NDArray[np.bool_]:
+        """Return whether each individual is counted; the same, or fewer, for later horizons."""
         return history.until >= 0.0
 
     @abstractmethod
-    def evaluate(self, curves: SurvivalCurves, history: History) -> Found:
+    def evaluate(self, curves: SurvivalCurves, history: History) -> MetricValue:
         """Return the value, each individual's influence on it, and how it moves with the curve of being lost."""

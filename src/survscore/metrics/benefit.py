@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from survscore._utils.products import dot
 from survscore._validation import FloatArray, check_number
 from survscore.inference.intervals import Direction
-from survscore.metrics.base import Found, SampleMetric
+from survscore.metrics.base import MetricValue, SampleMetric
 from survscore.metrics.sample import MetricSample
 
 #: A risk that is closer than this to a threshold is at it, so that rounding does not decide on whom to act.
@@ -27,7 +27,7 @@ class NetBenefit(SampleMetric):
 
     with :math:`p = 1 - \pi(t)`, :math:`y = 1\{T^* \le t\}` and :math:`b_i` what i adds: the proportion of true
     positives, less that of false positives at the odds of the threshold. Who acts at a risk of 10 % takes nine false
-    positives to be as bad as one missed event. Treating nobody has zero: compare models at one threshold, which follows
+    positives to be as bad as one missed event. Treating none has zero: compare models at one threshold, which follows
     from costs, and is not to be chosen for its net benefit. A risk within 1e-7 of it counts as reaching it.
 
     Models differ at a threshold by the individuals on whom they decide differently (`discordant`). Where these are few
@@ -83,10 +83,10 @@ class NetBenefit(SampleMetric):
         """Return on how many of those who are counted two predictions decide differently."""
         return int(np.count_nonzero((self.acts(survival) != self.acts(other)) & (weight > 0)))
 
-    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> MetricValue:  # noqa: D102
         benefit = np.where(self.acts(sample.survival), np.where(sample.label != 0, 1.0, -self.odds), 0.0)
         value = dot(sample.share, benefit)
-        return Found(value, sample.share * (benefit - value))
+        return MetricValue(value, sample.share * (benefit - value))
 
     def unseen_variance(self, weight: NDArray[np.float64]) -> float:  # noqa: D102
         return (1.0 + self.odds**2) * (1.0 / float(weight.sum())) ** 2

@@ -16,7 +16,7 @@ from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products, dot
 from survscore.inference.intervals import Direction, PossibleRange, Scale
 from survscore.inference.logistic import LogisticFit, combined, expit, restricted_cubic_spline
-from survscore.metrics.base import Found, SampleMetric
+from survscore.metrics.base import MetricValue, SampleMetric
 from survscore.metrics.sample import MetricSample, Vector, log_odds
 
 NO_BEND = np.zeros(2)  # two knots, wherever they are, leave a straight line
@@ -26,8 +26,8 @@ MANY_EVENTS = 100
 REACHED = 1 - 1e-12  # of a share: cumulative weights are rounded
 
 
-def _without_value(sample: MetricSample, reason: str) -> Found:
-    return Found(np.nan, np.zeros(len(sample)), reason)
+def _without_value(sample: MetricSample, reason: str) -> MetricValue:
+    return MetricValue(np.nan, np.zeros(len(sample)), reason)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class ObservedExpected(SampleMetric):
 
     Intervals are made on the scale of its logarithm. It is about the mean alone: predictions that are the same for all,
     or far too high for some and too low for others, may have the value of right ones, which is 1. The difference of two
-    models does not tell which is closer to 1.
+    models does not show which is closer to 1.
 
     Examples
     --------
@@ -59,12 +59,12 @@ class ObservedExpected(SampleMetric):
     needs_both: ClassVar[bool] = False
     scores_null: ClassVar[bool] = False
 
-    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> MetricValue:  # noqa: D102
         observed, expected = (dot(sample.share, part) for part in (sample.event, sample.risk))
         if not expected > 0:
             return _without_value(sample, "all predicted risks are 0")
         ratio = observed / expected
-        return Found(ratio, sample.share * (sample.event - ratio * sample.risk) / expected)
+        return MetricValue(ratio, sample.share * (sample.event - ratio * sample.risk) / expected)
 
 
 def line_in_log_odds(sample: MetricSample) -> LogisticFit | str:
@@ -106,11 +106,11 @@ class CalibrationSlope(SampleMetric):
     label: ClassVar[str] = "calibration slope"
     direction: ClassVar[Direction] = "closer to 1"
 
-    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> MetricValue:  # noqa: D102
         fit = sample.once(line_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
-        return Found(float(fit.coefficients[1]), fit.influence_on(fit.to_design[1]))
+        return MetricValue(float(fit.coefficients[1]), fit.influence_on(fit.to_design[1]))
 
 
 @dataclass(frozen=True)
@@ -138,11 +138,11 @@ class CalibrationInTheLarge(SampleMetric):
     label: ClassVar[str] = "calibration in the large"
     direction: ClassVar[Direction] = "closer to 0"
 
-    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> MetricValue:  # noqa: D102
         fit = sample.once(shift_in_log_odds)
         if isinstance(fit, str):
             return _without_value(sample, fit)
-        return Found(float(fit.coefficients[0]), fit.influence_on(fit.to_design[0]))
+        return MetricValue(float(fit.coefficients[0]), fit.influence_on(fit.to_design[0]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,12 +250,12 @@ class CurveDistance(SampleMetric):
     scale: ClassVar[Scale] = "none"
     scores_null: ClassVar[bool] = False
 
-    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> MetricValue:  # noqa: D102
         curve = sample.once(fit_spline)
         return _without_value(sample, curve) if isinstance(curve, str) else self.of_curve(curve)
 
     @abstractmethod
-    def of_curve(self, curve: SplineFit) -> Found:
+    def of_curve(self, curve: SplineFit) -> MetricValue:
         """Return the value, and the influence of those who are counted."""
 
 
@@ -290,7 +290,7 @@ class Miscalibration(CurveDistance):
     scale: ClassVar[Scale] = "root"
     has_ratios: ClassVar[bool] = False  # what chance adds is taken off, and more than there is may be
 
-    def of_curve(self, curve: SplineFit) -> Found:  # noqa: D102
+    def of_curve(self, curve: SplineFit) -> MetricValue:  # noqa: D102
         fit, square = curve.regression, np.square(curve.difference)
         value = dot(curve.share, square)
         influence = curve.share * (square - value) + curve.influence(2 * curve.share * curve.difference)
@@ -298,7 +298,7 @@ class Miscalibration(CurveDistance):
         products = cross_products(fit.columns * (curve.share * np.square(curve.slope)), fit.columns)
         values, vectors = np.linalg.eigh(products)
         combinations = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-        return Found(value, influence, squared=fit.influence_on(combinations))
+        return MetricValue(value, influence, squared=fit.influence_on(combinations))
 
 
 @dataclass(frozen=True)
@@ -330,11 +330,11 @@ class ICI(CurveDistance):
     name: ClassVar[str] = "ici"
     label: ClassVar[str] = "ICI"
 
-    def of_curve(self, curve: SplineFit) -> Found:  # noqa: D102
+    def of_curve(self, curve: SplineFit) -> MetricValue:  # noqa: D102
         distance = np.abs(curve.difference)
         value = dot(curve.share, distance)
         own = curve.share * (distance - value)
-        return Found(value, own + curve.influence(curve.share * np.sign(curve.difference)))
+        return MetricValue(value, own + curve.influence(curve.share * np.sign(curve.difference)))
 
 
 class DistanceQuantile(CurveDistance):
@@ -348,7 +348,7 @@ class DistanceQuantile(CurveDistance):
 
     share: ClassVar[float]
 
-    def of_curve(self, curve: SplineFit) -> Found:  # noqa: D102
+    def of_curve(self, curve: SplineFit) -> MetricValue:  # noqa: D102
         distance, share = np.abs(curve.difference), curve.share
         h = 4 * self.share * (1 - self.share) * curve.concentration ** (1 / 3)
         first, last = max(self.share - h, 0.0), min(self.share + h, 1.0)
@@ -356,7 +356,7 @@ class DistanceQuantile(CurveDistance):
         below = (distance <= value).astype(np.float64)
         own = share * (dot(share, below) - below) * (high - low) / (last - first)
         near = np.where((distance >= low) & (distance <= high), share, 0.0)
-        return Found(value, own + curve.influence(near * np.sign(curve.difference) / near.sum()))
+        return MetricValue(value, own + curve.influence(near * np.sign(curve.difference) / near.sum()))
 
 
 @dataclass(frozen=True)

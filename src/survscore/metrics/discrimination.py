@@ -15,7 +15,7 @@ from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import Direction, PossibleRange, Scale
 from survscore.inference.units import coded
 from survscore.metrics._pairs import Vector, pair_sums
-from survscore.metrics.base import FollowUpMetric, Found, History, SampleMetric
+from survscore.metrics.base import FollowUpMetric, History, MetricValue, SampleMetric
 from survscore.metrics.sample import MetricSample
 
 Kind = Literal["cohort", "pooled", "weighted", "harrell"]
@@ -31,8 +31,8 @@ class AUC(SampleMetric):
     .. math:: \mathrm{AUC}(t) = \frac{\sum_{i, k} w_i w_k 1\{T_i \le t\} 1\{T_k > t\}
         [1\{\pi_i < \pi_k\} + \tfrac12 1\{\pi_i = \pi_k\}]}{W_1 W_0}
 
-    with :math:`W_1` and :math:`W_0` the weights of those with and without event by t. Where nobody has a weight of its
-    own, standard errors are DeLong's [1]_. A status that is projected is a case in part and a control in part, in pairs
+    with :math:`W_1` and :math:`W_0` the weights of those with and without event by t. Where all weights are 1 or 0,
+    standard errors are DeLong's [1]_. A status that is projected is a case in part and a control in part, in pairs
     of two individuals.
 
     At 0.75 the one with event had the higher predicted risk three times in four; 0.5 is no discrimination. It depends
@@ -61,11 +61,11 @@ class AUC(SampleMetric):
     scale: ClassVar[Scale] = "logit"
     possible: ClassVar[PossibleRange] = (0.0, 1.0)
 
-    def evaluate(self, sample: MetricSample) -> Found:  # noqa: D102
+    def evaluate(self, sample: MetricSample) -> MetricValue:  # noqa: D102
         without, with_event = sample.statuses
         if not (with_event and without):
             who = "with" if not with_event else "without"
-            return Found(np.nan, np.zeros(len(sample)), f"nobody {who} event is counted")
+            return MetricValue(np.nan, np.zeros(len(sample)), f"no individual {who} event is counted")
         order, ties = sample.order, sample.ties
         case = (sample.event * sample.weight)[order]
         control = sample.weight[order] - case
@@ -85,7 +85,7 @@ class AUC(SampleMetric):
             of_case, of_control = of_case / (1.0 - own), of_control / (1.0 - own)
         influence = np.empty(order.size)
         influence[order] = of_case * (above - value) + of_control * (below - value)
-        return Found(value, influence)
+        return MetricValue(value, influence)
 
     def small_sample(  # noqa: D102
         self, influence: NDArray[np.float64], label: NDArray[np.int8], counted: NDArray[np.bool_]
@@ -191,21 +191,23 @@ class Concordance(FollowUpMetric):
     def of_rows(self, rows: NDArray[np.intp]) -> Self:  # noqa: D102
         return self if self.strata is None else replace(self, strata=self.strata[rows])
 
-    def speaks_for(self, history: History) -> NDArray[np.bool_]:  # noqa: D102
+    def eligible(self, history: History) -> NDArray[np.bool_]:  # noqa: D102
         return history.until >= (history.horizon if self.kind == "cohort" else 0.0)
 
-    def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
+    def evaluate(self, curves: SurvivalCurves, history: History) -> MetricValue:  # noqa: D102
         order, nothing = history.order, np.zeros(history.time.size)
-        time, counted = history.time[order], self.speaks_for(history)[order]
+        time, counted = history.time[order], self.eligible(history)[order]
         case = history.event[order] & counted
         if not case.any():
-            return Found(np.nan, nothing, "nobody who is counted had the event by then")
+            return MetricValue(np.nan, nothing, "no counted individual had the event by then")
         case_weight = case.astype(np.float64)
         lost = None if self.kind == "harrell" else history.lost
         if lost is not None:
             observed = lost.before(time[case])
             if not observed.all():
-                return Found(np.nan, nothing, "somebody has the event when nobody could be under observation any more")
+                return MetricValue(
+                    np.nan, nothing, "an event occurs when no individual could still be under observation"
+                )
             case_weight[case] = observed**-2.0
         shares = None
         if self.kind in ("pooled", "weighted"):
@@ -213,11 +215,11 @@ class Concordance(FollowUpMetric):
             check_length("strata", codes.size, "y", time.size)
             shares = _Shares(codes[order], history.until[order], counted, time, case)
             if not shares.overlap:
-                return Found(np.nan, nothing, "nobody of some stratum could be followed to somebody's event")
+                return MetricValue(np.nan, nothing, "no individual of some stratum could be followed to an event")
 
         by_stratum, of_control, total = self._pairs(curves, history, counted, case_weight, shares)
         if not total > 0:
-            return Found(np.nan, nothing, "nobody was seen event-free after somebody's event")
+            return MetricValue(np.nan, nothing, "no individual was observed event-free after any event")
         value = float(by_stratum[0].sum() / total)
         by_part = (by_stratum[0] - value * by_stratum[1]) / total
         of_case = by_part.sum(axis=0)
@@ -232,7 +234,7 @@ class Concordance(FollowUpMetric):
             moved = 2.0 * later[after] if lost is not None else np.zeros(after.size)
         unsorted = np.empty(time.size)
         unsorted[order] = influence
-        return Found(value, unsorted, moved=moved)
+        return MetricValue(value, unsorted, moved=moved)
 
     def _pairs(
         self,

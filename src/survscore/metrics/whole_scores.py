@@ -14,7 +14,7 @@ from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import PossibleRange, Scale
 from survscore.interpolation import blend
-from survscore.metrics.base import FollowUpMetric, Found, History
+from survscore.metrics.base import FollowUpMetric, History, MetricValue
 from survscore.metrics.losses import DEFAULT_EPSILON, check_epsilon
 
 Vector = NDArray[np.float64]
@@ -50,7 +50,7 @@ class CRPS(FollowUpMetric):
     scale: ClassVar[Scale] = "log"
     possible: ClassVar[PossibleRange] = (0.0, 1.0)
 
-    def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
+    def evaluate(self, curves: SurvivalCurves, history: History) -> MetricValue:  # noqa: D102
         if curves.interpolation == "constant-hazard":
             raise UnfitError(
                 "crps integrates curves that are linear between grid times, or steps, not "
@@ -61,7 +61,7 @@ class CRPS(FollowUpMetric):
         followed = np.clip(history.until, 0.0, history.horizon)
         pieces = _pieces(curves, history, followed)
         if isinstance(pieces, str):
-            return Found(np.nan, nothing, pieces)
+            return MetricValue(np.nan, nothing, pieces)
         late, after = history.event & (time < followed), nothing.copy()
         after[late] = _weight_at_event(history, late)
         found = integrate(
@@ -74,7 +74,7 @@ class CRPS(FollowUpMetric):
         moved = None
         if history.lost is not None:
             moved = moved_by_exits(history.lost.times, pieces, found, history, own_late) / total
-        return Found(value, (own - value * followed) / total, moved=moved)
+        return MetricValue(value, (own - value * followed) / total, moved=moved)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
         time, grid = history.time, curves.times
@@ -105,9 +105,9 @@ class CRPS(FollowUpMetric):
 def _pieces(curves: SurvivalCurves, history: History, followed: Vector) -> Pieces | str:
     """Return integrals of 1/G between the times of the grid up to the horizon; or why there are none."""
     if not followed.sum() > 0:
-        return "nobody is followed beyond time 0"
+        return "no individual is followed beyond time 0"
     if history.lost is not None and history.lost.before(np.array([history.horizon]))[0] == 0:
-        return "nobody could be under observation up to then"
+        return "no individual could be under observation up to then"
     grid = curves.times[(curves.times > 0) & (curves.times < history.horizon)]
     return Pieces.of(np.concatenate(([0.0], grid, [history.horizon])), history.lost)
 
@@ -321,11 +321,11 @@ class LogScore(FollowUpMetric):
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
 
-    def evaluate(self, curves: SurvivalCurves, history: History) -> Found:  # noqa: D102
-        counted, nothing = self.speaks_for(history), np.zeros(history.time.size)
+    def evaluate(self, curves: SurvivalCurves, history: History) -> MetricValue:  # noqa: D102
+        counted, nothing = self.eligible(history), np.zeros(history.time.size)
         number = int(np.count_nonzero(counted))
         if number == 0:
-            return Found(np.nan, nothing, "nobody is counted")
+            return MetricValue(np.nan, nothing, "no individual is counted")
         own = _OwnInterval.of(curves, history)
         # the density at the time of those with event, the survival of others
         density = np.maximum(own.left - own.right, self.epsilon)
@@ -336,10 +336,10 @@ class LogScore(FollowUpMetric):
         loss = -np.log(np.where(history.event, density, np.maximum(own.survival, self.epsilon)))
         value = float(loss[counted].mean())
         moved = None if history.lost is None else np.zeros(history.lost.times.size)
-        return Found(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
+        return MetricValue(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
-        counted, own = self.speaks_for(history), _OwnInterval.of(curves, history)
+        counted, own = self.eligible(history), _OwnInterval.of(curves, history)
         left, right, share = own.left, own.right, own.share
         with np.errstate(divide="ignore", invalid="ignore"):
             # of the logarithm of the likelihood, by the value before the time and by the one after it

@@ -182,7 +182,7 @@ class LogisticHazard(NetworkModel):
 
 @_with_parameters(
     """By default the former, which is the method and its bias; the latter
-        has none, and is refused where somebody dropped out."""
+        has none, and is refused where individuals dropped out."""
 )
 class BCESurvival(NetworkModel):
     r"""A net of binary classifiers, one per grid time, that drops the censored: biased, as the paper shows.

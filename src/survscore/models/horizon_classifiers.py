@@ -130,7 +130,7 @@ class HorizonClassifiers(SurvivalModel):
         event_free = y.time > t
         rows = np.flatnonzero(event_free | y.event)
         if rows.size == 0:
-            raise InputError(f"times: nobody's status is known at {t:g}")
+            raise InputError(f"times: no individual's status is known at {t:g}")
         return _Known(rows, event_free[rows], None)
 
     def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:

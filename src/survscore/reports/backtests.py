@@ -1,4 +1,4 @@
-"""A backtest in a report: which score would have chosen right on earlier days."""
+"""A backtest in a report: which score would have chosen the best model on earlier days."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _data(summary: dict[str, Any]) -> str:
         f"individuals, of whom {data['events']:,} ({100 * data['events'] / data['n']:.1f} %) had the event."
     ]
     if data["events"] == data["n"]:
-        told.append("Nobody was censored.")
+        told.append("No individual was censored.")
     elif not data["censoring_times_known"]:
         told.append("Censoring times were known only of those who were censored.")
     else:
@@ -100,7 +100,7 @@ def _data(summary: dict[str, Any]) -> str:
             "was known, also of those who had the event."
         )
         lost = data["dropped_out"]
-        told.append(f"Before it, {share(lost, data['n'])} dropped out." if lost else "Nobody dropped out before it.")
+        told.append(f"Before it, {share(lost, data['n'])} dropped out." if lost else "None dropped out before it.")
     return " ".join(told)
 
 

@@ -136,11 +136,11 @@ def report(
     history : path, optional
         Earlier runs that ``survscore check --history`` has stored, to show their mean scores over time.
     backtest : Backtest, optional
-        Made by `backtest`: adds a section that says which score would have chosen right on earlier days.
+        Made by `backtest`: adds a section that says which score would have chosen the best model on earlier days.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for the labels of axes and tables.
     progress : callable
-        Is told (done, total, what is being done).
+        Called with (done, total, what is being done).
 
     Returns
     -------

@@ -109,11 +109,11 @@ def summarise(
     history : path, optional
         Earlier runs that ``survscore check --history`` has stored, to show their mean scores.
     backtest : Backtest, optional
-        Made by `backtest`: which score would have chosen right on earlier days.
+        Made by `backtest`: which score would have chosen the best model on earlier days.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for labels.
     progress : callable
-        Is told (done, total, what is being done).
+        Called with (done, total, what is being done).
 
     Returns
     -------

@@ -218,7 +218,7 @@ class Comparison(Tabulated):
         """Return simultaneous confidence bands of the differences: they hold the whole true curve with this confidence.
 
         From a multiplier bootstrap of the influences, whose critical value is turned into Student's at each time, with
-        the degrees of freedom there. For large data, compare with ``ranges="any"``.
+        the degrees of freedom there. Needs a comparison with ``ranges="any"``.
 
         Parameters
         ----------
@@ -302,7 +302,7 @@ class Comparison(Tabulated):
     ) -> ScoresDisplay:
         """Draw the scores of all models over time, one panel per weighting, all on one scale; arguments as for `plot`.
 
-        Whether bands of two models overlap does not tell whether they differ: both are judged on the same individuals.
+        Whether bands of two models overlap does not show whether they differ: both are judged on the same individuals.
         That is what `plot` shows. The display has all axes in ``axes_``, the figure in ``figure_``, and
         ``save("figure.pdf")``.
         """

@@ -96,6 +96,14 @@ class Estimates:
             return np.full(self.scores.shape[1], np.nan)
         return moments.variance(a, b) if self._used is None else _one(moments.of_average(self._used, a, b))
 
+    @property
+    def without_error(self) -> str:
+        """What a mean lacks for a standard error, where the scores that it is the mean of have one."""
+        moments = self.scored.moments
+        if moments is None or self._used is None or self._missing or not np.isnan(self.variance(0, 0)).any():
+            return ""
+        return "" if np.isnan(moments.variance(0, 0)[self._used > 0]).any() else "name ranges= when scoring"
+
     def added_share(self, a: int, b: int) -> Vector:
         """Return which share of the variance is not that of influences."""
         moments = self.scored.moments

@@ -115,9 +115,9 @@ def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
     parts = []
     for scored in compared.scored:
         when, seen, place = _mean(compared, scored, over[scored.metric])
-        parts.append(
-            _part(f"{metric_label(scored.metric)}, {when}; {scored.weighting}", [("", seen, place)], compared, [])
-        )
+        notes = [f"no standard errors: {seen.without_error}"] if seen.without_error else []
+        title = f"{metric_label(scored.metric)}, {when}; {scored.weighting}"
+        parts.append(_part(title, [("", seen, place)], compared, notes))
     return Tables(f"{100 * compared.level:g} % intervals", parts)
 
 

@@ -196,8 +196,8 @@ class ScoreCurve(PrintedAsTables):
         Parameters
         ----------
         lower, upper : float, optional
-            The range, within the evaluation times; by default the whole of them. For large data, ranges other than the
-            whole must be named when scoring (``ranges=``), or they have no standard error.
+            The range, within the evaluation times; by default the whole of them. Ranges other than the whole have a
+            standard error only if they were named when scoring (``ranges=``).
         nan : {"raise", "stop"}, default "raise"
             What to do where the range holds times without score: refuse, or stop before the first of them.
 
@@ -223,6 +223,7 @@ class ScoreCurve(PrintedAsTables):
             level=self.level,
             bounds=bounds,
             parts=self._parts_of_mean(weights),
+            reason=seen.without_error,
             settings=dict(self.settings),
         )
 
@@ -354,6 +355,8 @@ class IntegratedScore:
         Whatever happened to those who dropped out, the mean lies within; None without drop-outs.
     parts : tuple of float or None
         Where statuses are projected, the mean proportion with C* >= t, their score, and that of the others.
+    reason : str
+        What the mean lacks for a standard error, where the scores have one; empty otherwise.
     """
 
     value: float
@@ -368,6 +371,7 @@ class IntegratedScore:
     level: float = 0.95
     bounds: tuple[float, float] | None = None
     parts: tuple[float, float, float] | None = None
+    reason: str = ""
     settings: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __float__(self) -> float:
@@ -380,12 +384,14 @@ class IntegratedScore:
         if self.bounds is not None:
             lower, upper = (f"{bound:.{places}f}" for bound in self.bounds)
             lost = f"; whatever happened to those who dropped out, within {lower} and {upper}"
-        return f"mean over {self.range[0]:g} to {self.range[1]:g}: {number}{lost}"
+        missing = f" (no standard error: {self.reason})" if self.reason else ""
+        return f"mean over {self.range[0]:g} to {self.range[1]:g}: {number}{missing}{lost}"
 
     def __repr__(self) -> str:
         lost = "" if self.bounds is None else f", bounds {self.bounds[0]:.4g} to {self.bounds[1]:.4g}"
+        missing = f" ({self.reason})" if self.reason else ""
         return (
-            f"IntegratedScore({rounded(self.value, self.se)}, {self.metric}, {self.weighting}, "
+            f"IntegratedScore({rounded(self.value, self.se)}{missing}, {self.metric}, {self.weighting}, "
             f"mean over [{self.range[0]:g}, {self.range[1]:g}]{lost}, {self.direction} is better)"
         )
 

@@ -140,7 +140,7 @@ def evaluate(
     storage_options, format, manifest
         How to reach remote storage, what files are written in, and which files there must be: see `scale.open_source`.
     skip_bad_files : bool, default False
-        Leave out files that can't be read; `State.skipped`, a warning and the settings tell which.
+        Leave out files that can't be read; `State.skipped`, a warning and the settings name them.
     checksums : bool, default False
         Verify the checksums of Parquet pages, if they have any.
     state : path, optional
@@ -151,7 +151,7 @@ def evaluate(
         In bytes, or such as ``"1GB"``: fewer rows are read at a time, and by fewer threads, and sums that would not fit
         are refused. By default a thread takes some 300 MB for 50 columns, and sums up to half of the machine's memory.
     progress : callable, optional
-        Is told how many files, of how many, are done, and how fast.
+        Called with how many files, of how many, are done, and how fast.
 
     Returns
     -------

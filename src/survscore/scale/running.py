@@ -60,7 +60,7 @@ class Run:
     memory_limit : int or None
         In bytes.
     progress : callable
-        Is told how far it is.
+        Called with the progress.
     """
 
     source: Source

@@ -50,7 +50,7 @@ def expected_score(
     censoring_time : array_like of shape (n,)
         :math:`C^*`.
     weighting : str or Weighting
-        ``"uncensored"``, ``"administrative"`` (nobody drops out), or `IPCW` with known censoring times, a function, or
+        ``"uncensored"``, ``"administrative"`` (no drop-outs), or `IPCW` with known censoring times, a function, or
         Kaplan-Meier of given outcomes. What is estimated from the scored outcomes themselves has no exact expectation.
     metric : {"brier", "log"} or Loss, default "brier"
     times : array_like of shape (m,)
@@ -58,7 +58,7 @@ def expected_score(
     Returns
     -------
     ndarray of shape (m,)
-        NaN where nobody is counted.
+        NaN where no individual is counted.
 
     Examples
     --------

@@ -259,7 +259,7 @@ class Censoring(Protocol):
 
 @dataclass(frozen=True)
 class ThresholdCensoring:
-    r"""Administrative censoring that covariates tell: :math:`C^*` is where a decreasing Q falls to `threshold`.
+    r"""Administrative censoring that covariates determine: :math:`C^*` is where a decreasing Q falls to `threshold`.
 
     Q has the form of a survival function, with the given hazard (eq:sim_censor_surv). Where it stays above,
     :math:`C^*` is the end of the grid.
@@ -301,7 +301,7 @@ CENSORINGS: dict[str, Censoring] = {
 
 @dataclass(frozen=True, eq=False)
 class SineConstantAcceleratingStudy:
-    r"""The study of section 5: hazards from eq:g_all, and administrative censoring that covariates tell or not.
+    r"""The study of section 5: hazards from eq:g_all, and administrative censoring that covariates determine or not.
 
     On the grid 0.1, 0.2, ..., 100, the event happens at :math:`\tau_j` with probability :math:`h(\tau_j \mid x)` to
     those still event-free. Nine numbers drive the hazard, each carried by two covariates: 18 covariates say all about

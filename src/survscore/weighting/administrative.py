@@ -48,7 +48,7 @@ RANKS = ("own-ranks",)
 class Administrative(Weighting):
     r"""Those with :math:`C^*_i \ge t` count: their status at t is known, unless they dropped out (eq:bs_admin).
 
-    Where nobody dropped out, :math:`w_i(t) = 1\{C^*_i \ge t\}`. Otherwise those who remain stand for those who were
+    Without drop-outs, :math:`w_i(t) = 1\{C^*_i \ge t\}`. Otherwise those who remain stand for those who were
     lost: with :math:`G_d` the survival function of dropping out,
 
     .. math:: w_i(t) = 1\{C^*_i \ge t\} \left[\frac{1\{T_i \le t, D_i = 1\}}{G_d(T_i-)}
@@ -137,7 +137,7 @@ class Administrative(Weighting):
                 pass
             case Outcomes():
                 if self.dropout.censoring_time is None:
-                    raise InputError("dropout: the given outcomes need censoring_time, to tell who dropped out")
+                    raise InputError("dropout: the given outcomes need censoring_time, to determine who dropped out")
             case _ if callable(self.dropout):
                 object.__setattr__(self, "dropout", CensoringFunction(self.dropout))
             case _:
@@ -274,7 +274,7 @@ class Administrative(Weighting):
             given = self.dropout
             if not given.n_dropped_out:
                 raise InputError(
-                    "dropout: nobody dropped out in the given outcomes, so they tell nothing about the "
+                    "dropout: no individual dropped out in the given outcomes, which have no information about the "
                     f"{int(outcomes.dropped_out.sum())} of {len(outcomes)} who did here"
                 )
             model = fit_on_training(index, given, given.dropped_out, self.dropout_strata, self.training_strata)

@@ -209,7 +209,7 @@ def weighted_by(
 def support_end(
     outcomes: Outcomes, left: NDArray[np.bool_], times: NDArray[np.float64], codes: NDArray[np.int32] | None = None
 ) -> int | None:
-    """Return the first evaluation time at which nobody is left but those with event, in all or in one of the strata.
+    """Return the first evaluation time at which only individuals with event are left, in all or in one of the strata.
 
     Nobody is, since the last of all left; None, if there is no such time.
     """

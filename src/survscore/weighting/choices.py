@@ -21,20 +21,20 @@ class WeightingChoices:
     default: tuple[str, ...] = ()
 
 
-def weightings_that_fit(outcomes: Outcomes) -> WeightingChoices:
+def weightings_that_fit(y: Outcomes) -> WeightingChoices:
     """Return which weightings these data allow, and which to use."""
-    if outcomes.event.all():
-        sentence = "Nobody is censored, so 'uncensored' fits these data"
+    if y.event.all():
+        sentence = "No individual is censored, so 'uncensored' fits these data"
         return WeightingChoices(("uncensored",), False, sentence, ("uncensored",))
-    if outcomes.censoring_time is None:
+    if y.censoring_time is None:
         return WeightingChoices(
             ("ipcw",),
             True,
             "Without censoring_time the choice is IPCW(); if follow-up ends on a known date, give each individual's "
             "censoring_time (Outcomes.from_dates derives it) and use 'administrative' and 'projected'",
         )
-    dropped_out = int(outcomes.dropped_out.sum())
-    weighted = f" and weights for the {dropped_out} of {len(outcomes)} who dropped out" if dropped_out else ""
+    dropped_out = int(y.dropped_out.sum())
+    weighted = f" and weights for the {dropped_out} of {len(y)} who dropped out" if dropped_out else ""
     return WeightingChoices(
         ("administrative", "ipcw"),
         False,

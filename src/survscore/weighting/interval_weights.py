@@ -215,7 +215,7 @@ class IntervalWeights:
     #: From here to `population_index` the status of individual i is unknown; None where nobody is known to be lost.
     #: Shape (n,).
     dropout_index: NDArray[np.int32] | None = None
-    #: From this evaluation time on nobody is left but those with event, though others were censored; or there is no
+    #: From this evaluation time on only individuals with event are left, though others were censored; or there is no
     #: score for another reason.
     support_end: int | None = None
     support_reason: str = ""

@@ -74,7 +74,7 @@ class IPCW(Weighting):
     Where G comes from other outcomes, Greenwood's variance of that estimate is part of the standard errors; curves of a
     model and functions are taken as known.
 
-    Where the last individual of all was censored, nobody is left from then on but those with event, and there is no
+    Where the last individual of all was censored, only those with event are left from then on, and there is no
     score, whatever the cap.
 
     Under administrative censoring this score is biased as soon as the covariates reveal :math:`C^*`: it prefers

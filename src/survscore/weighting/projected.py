@@ -1,4 +1,4 @@
-"""Everybody counts: those who could not be followed to t with the share event-free among others like them."""
+"""All individuals count: those not followed to t with the proportion event-free among similar individuals."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ MOST_THETA = 50.0  # powers of a curve stay within the range of numbers
 
 @dataclass(frozen=True)
 class Projected(Weighting):
-    r"""Everybody counts with weight one; a status that the data cut-off hides is a probability.
+    r"""All individuals count with weight one; a status hidden by the data cut-off is a probability.
 
-    Everybody keeps their own prediction. Those who could not be followed to t count with the share event-free at t
+    Each individual keeps its own prediction. Those not followed to t count with the proportion event-free at t
     among individuals of similar predicted risk who had been event-free as long:
 
     .. math:: \frac1n \sum_i \left[\ell_{0i} + y_i (\ell_{1i} - \ell_{0i})\right], \qquad
@@ -75,7 +75,7 @@ class Projected(Weighting):
     theta : float, default 1
         Hazards of the hidden after :math:`c_i`, as a multiple of those of the reference.
     min_followed : int, default 20
-        There is no score where fewer individuals were followed event-free to t, unless nobody is hidden.
+        There is no score where fewer individuals were followed event-free to t, unless no status is hidden.
 
     Notes
     -----

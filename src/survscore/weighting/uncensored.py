@@ -19,7 +19,7 @@ from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 class Uncensored(Weighting):
     r"""Each individual counts at every time, with weight one, :math:`w_i(t) = 1` (eq:full_bs).
 
-    Refuses data in which somebody's status is unknown at a requested time. Without event at `time`, an individual
+    Refuses data in which a status is unknown at a requested time. Without event at `time`, an individual
     is known to be event-free up to and including that time.
 
     Examples

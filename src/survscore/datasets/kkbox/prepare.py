@@ -24,7 +24,7 @@ LAST_CHURN_DATE = "2017-01-29"  # 30 days before the last transactions in the da
 AGE_DATE = "2017-03-01"  # when members gave the ages that the file holds
 GAP_DAYS = 30
 
-#: Told the number of the step, of how many, and what it is.
+#: Called with the number of the step, of how many, and what it is.
 
 _DAY = "date_diff('day', DATE '1970-01-01', strptime({}::VARCHAR, '%Y%m%d')::DATE)"
 _LAST = f"date_diff('day', DATE '1970-01-01', DATE '{LAST_CHURN_DATE}')"
@@ -186,7 +186,7 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
     memory : str
         How much the database may use; beyond it spills to disk, beside `out`.
     progress : callable, optional
-        Is told what is being done.
+        Called with what is being done.
 
     Returns
     -------

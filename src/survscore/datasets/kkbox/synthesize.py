@@ -93,7 +93,7 @@ def synthesize(
         Replace files that are there. Without, raw files in the folder are an error, also packed ones, which are not
         replaced: `prepare` would read these instead of them.
     progress : callable, optional
-        Is told how many customers are done, of how many.
+        Called with how many customers are done, of how many.
 
     Returns
     -------

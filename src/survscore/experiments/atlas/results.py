@@ -194,7 +194,7 @@ class Atlas:
         return (
             f"We let {days['set'].nunique()} real data sets end {years.min():.0f} to {years.max():.0f} years earlier "
             f"than they do, on {len(days)} days in all, scored {len(self.settings['models'])} models by what was known "
-            "then, and looked at what happened since.",
+            "then, and compared the scores with what happened since.",
             f"The projected, the administrative and the IPCW score had put {three(everyone, 'ordered')} of the pairs "
             "of models in the order in which they turned out.",
             f"The models that they would have chosen were in truth {three(everyone, 'relative_regret')} worse than the "

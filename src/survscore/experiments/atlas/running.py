@@ -114,7 +114,7 @@ def atlas(
     models : sequence of str, optional
         Names of the list's models; by default all whose packages are installed.
     progress : callable, optional
-        Is told (done, total, what).
+        Called with (done, total, what).
 
     Returns
     -------
