@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from survscore.plots import BacktestDisplay
 
 Values = NDArray[np.float64]
+MOST_DAYS = 4  # that are printed
 SAME = 1e-12  # scores that differ by less, relative to their size, are in no order
 
 
@@ -399,7 +400,9 @@ class Backtest(PrintedAsTables):
         was_best = [f"{number} of {of}" for number, of in zip(table["chose_best"], table["of"], strict=True)]
         excess: list[Cell] = ["", *columns["excess"][1:]]
         rows = list(zip(chosen_by, columns["ordered"], columns["relative_regret"], was_best, excess, strict=True))
-        when = f"{plural(len(self.days), 'cut-off')}, {plural(self.horizons.size, 'horizon')}"
+        days = f"as of {several([str(day.date.astype('datetime64[D]')) for day in self.days])}"
+        days = days if len(self.days) <= MOST_DAYS else plural(len(self.days), "cut-off")
+        when = f"{days}; {plural(self.horizons.size, 'horizon')}"
         caption = (
             f"{self.label} ({self.direction} is better) of {plural(len(self.models), 'model')}; {when}; "
             f"{100 * self.level:g} % intervals"
