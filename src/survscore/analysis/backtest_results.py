@@ -172,7 +172,7 @@ class Backtest(PrintedAsTables):
         >>> models = {f"{p:g}": ss.SurvivalCurves(np.full((400, 1), p), [100]) for p in (0.2, 0.4, 0.6)}
         >>> result = ss.backtest(y, models, as_of="2010-12-31", horizons=[100], n_draws=0)
         >>> result.only(["0.2", "0.6"]).table["best"].tolist()
-        ['0.6', '0.6']
+        ['0.6', '0.6', '0.6']
         """
         wanted = [models] if isinstance(models, str) else list(models)
         unknown = [name for name in wanted if name not in self.models]
