@@ -144,10 +144,13 @@ def test_no_censoring_survival_left():
     assert not np.isnan(capped.scores).any()
 
 
-@pytest.mark.parametrize("score", [ss.brier_score, ss.auc, ss.score_terms, ss.score_all])
-def test_predictions_that_end_before_all_times_are_refused(score):
-    with pytest.raises(ss.InputError, match=r"times start at 5, after the last time .*: the predictions end at 4"):
-        score(Y, CURVES, weighting="ipcw", times=[5, 6])
+def test_predictions_that_start_too_late():
+    with pytest.warns(ss.UndefinedScoreWarning):
+        result = ss.brier_score(Y, CURVES, weighting="ipcw", times=[5, 6])
+    assert np.isnan(result.scores).all()
+    assert "NaN at 2 times" in repr(result)
+    with pytest.raises(ss.InputError, match="after the predictions' last time"):
+        ss.score_terms(Y, CURVES, weighting="ipcw", times=[5, 6])
 
 
 # A loss of one's own

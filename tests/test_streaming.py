@@ -132,9 +132,9 @@ def test_several_scores_are_results():
 
 
 def test_predictions_that_reach_no_time():
-    stream = ss.StreamingScore(Y, weighting="administrative", times=[5, 6])
-    with pytest.raises(ss.InputError, match=r"times start at 5, after the last time .*: the predictions end at 4"):
-        stream.update(CURVES)
+    stream = ss.StreamingScore(Y, weighting="administrative", times=[5, 6]).update(CURVES)
+    with pytest.warns(ss.UndefinedScoreWarning, match="2 times where the predictions end at 4"):
+        assert np.isnan(stream.result().scores).all()
 
 
 def test_a_stream_of_tensors_gives_the_same():

@@ -282,6 +282,10 @@ def score_terms(
         y, {"curves": curves}, metric=loss, weighting=weighting, times=times, errors=False, needs_numpy="score_terms"
     )
     index = evaluation.index
+    if index.times.size == 0:
+        raise InputError(
+            f"times start at {evaluation.times[0]:g}, after the predictions' last time, {curves.times[-1]:g}"
+        )
     weights, m = model_weights(evaluation, evaluation.weightings[0])[0], index.times.size
     event_free = np.arange(m) < weights.event_from(index.before_time, m)[:, None]
     early, late = weights.cells(index.times)

@@ -194,6 +194,8 @@ class Request:
         """Compare models, without warnings; `on_sample` is that of `Evaluation.run`."""
         settings = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "reference"}
         evaluation = Evaluation.of(y, models, **settings)
+        if evaluation.index.times.size == 0:
+            raise InputError(f"times start at {evaluation.times[0]:g}, after the last time that all models predict")
         names = evaluation.names
         reference = names[0] if self.reference is None else str(self.reference)
         if reference not in names:

@@ -100,11 +100,12 @@ class StreamingScore:
                 self._y, {"curves": pushed}, metric=self._metrics, weighting=self._weightings, times=self._times,
                 errors=False,
             )  # fmt: skip
-            self._weights = self._evaluation.prepare()
-        rows, device = self._arrivals.rows_of(len(curves)), self._evaluation.index.outcomes.device
-        weights = cast("PreparedWeights", self._weights)
-        sums = weights.update(Block(rows, [curves if device is None else curves.to(device)]))
-        self._sums = sums if self._sums is None else self._sums + sums
+            self._weights = self._evaluation.prepare() if self._evaluation.index.times.size else None
+        rows = self._arrivals.rows_of(len(curves))
+        if self._weights is not None:
+            device = self._evaluation.index.outcomes.device
+            sums = self._weights.update(Block(rows, [curves if device is None else curves.to(device)]))
+            self._sums = sums if self._sums is None else self._sums + sums
         return self
 
     def results(self) -> list[ScoreCurve]:
@@ -114,8 +115,9 @@ class StreamingScore:
         """
         self._arrivals.check_complete()
         # made with the first of those who came
-        evaluation, weights = cast("Evaluation", self._evaluation), cast("PreparedWeights", self._weights)
-        found = evaluation.finish(weights, cast("Sums", self._sums))
+        evaluation, weights = cast("Evaluation", self._evaluation), self._weights
+        # without times that predictions reach, there was nothing to sum
+        found = evaluation.run() if weights is None else evaluation.finish(weights, cast("Sums", self._sums))
         warn_about(found)
         return [ScoreCurve.of(evaluation, scored, default_times=self._times is None) for scored in found]
 

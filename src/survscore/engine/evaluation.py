@@ -24,7 +24,7 @@ from survscore.engine.bounds import AllBounds
 from survscore.engine.histories import FollowUpRunner
 from survscore.engine.inputs import curves_read, reads_whole_curves
 from survscore.engine.loss_scores import LossRunner, score_loss
-from survscore.engine.moments import Moments
+from survscore.engine.moments import Moments, n_pairs
 from survscore.engine.placing import device_memory
 from survscore.engine.plan import Plan, Values
 from survscore.engine.pooled import OnSample, SampleRunner
@@ -34,6 +34,7 @@ from survscore.engine.sensitivity import ThetaScores
 from survscore.engine.sums import Sums
 from survscore.inference.intervals import ANY_VALUE, Direction, PossibleRange, Scale
 from survscore.inference.support import Support
+from survscore.inference.units import Units
 from survscore.metrics import FollowUpMetric, JointMetric, Metric
 from survscore.weighting.interval_weights import WeightSums
 
@@ -153,6 +154,8 @@ class Evaluation(Plan):
 
         Where metrics are pooled, `on_sample` is shown, by weighting, everything that these are computed of.
         """
+        if self.index.times.size == 0:
+            return self._nothing()
         with device_memory(self.index.outcomes.device):
             weights = self.prepare()
             return self._with_interpolation(self.finish(weights, weights.total(), on_sample))
@@ -250,3 +253,17 @@ class Evaluation(Plan):
             if getattr(metric, name, 0.0):
                 settings[name] = getattr(metric, name)
         return settings
+
+    def _nothing(self) -> list[ScoreArrays]:
+        """Return results without times, where no model reaches any."""
+        k, none = len(self.names), np.zeros(0)
+        empty = Moments(np.zeros((n_pairs(k), 0)), np.zeros((0, 0)), np.zeros((n_pairs(k), 0)))
+        support = Support(none, none, none, none, Units(none, none, none), self.groups is not None)
+        moments = empty if self.errors else None
+        found = MetricResult(np.zeros((k, 0)), moments, None, support, np.zeros(0, dtype=np.bool_), {})
+        nobody = WeightSums(np.zeros((3, 0)), none, none, np.zeros((1, 0)))
+        return [
+            self._score_arrays(metric, q, nobody, found, {})
+            for metric in self.metrics
+            for q in range(len(self.weightings))
+        ]

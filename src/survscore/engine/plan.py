@@ -121,10 +121,6 @@ class Plan:
         # resolve the times
         wanted = _evaluation_times(y, named, metrics, times)
         reached = np.logical_and.reduce([curves.reaches(wanted) for curves in named.values()])
-        if not reached.any():
-            raise InputError(
-                f"times start at {wanted[0]:g}, after the last time that all models predict: {where_they_end(named)}"
-            )
         missing = int((~reached).sum())
         far = {where_they_end(named): missing} if missing else {}
         index = TimeIndex(y, wanted[reached])
