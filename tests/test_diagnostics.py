@@ -12,7 +12,7 @@ import survscore as ss
 from calendar_study import TIMES, CalendarStudy
 from survscore.analysis import censoring_leak
 from survscore.analysis import diagnose as diagnosis
-from survscore.analysis.censoring_leak import as_features
+from survscore.analysis.censoring_r2 import as_features
 from survscore.analysis.ipcw_evidence import Answer, Contrast, contrasts_of
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import normal_quantile

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
-from survscore.analysis.censoring_leak import Windows, explained_variance
+from survscore.analysis.censoring_leak import Windows
+from survscore.analysis.censoring_r2 import explained_variance
 from survscore.analysis.dropout_test import DropoutTest, dropout_test
 from survscore.analysis.ipcw_evidence import (
     MORE_LOST,

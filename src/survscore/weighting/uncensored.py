@@ -1,4 +1,4 @@
-"""Each individual counts at every time; and which weightings some data allow."""
+"""Each individual counts at every time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, plural
-from survscore.outcomes import Outcomes
 from survscore.weighting.base import Weighting
+from survscore.weighting.choices import weightings_that_fit
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 
 
@@ -58,41 +58,3 @@ class Uncensored(Weighting):
 
     def seen_until(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
         return np.full(len(index.outcomes), np.inf)
-
-
-@dataclass(frozen=True)
-class WeightingChoices:
-    """Which weightings fit some data."""
-
-    #: Those that are possible, the one to use first.
-    names: tuple[str, ...]
-    #: Whether the only possible one may mislead, if follow-up ends on a known date.
-    misleading: bool
-    #: The same in words.
-    sentence: str
-    #: Those that comparisons show unless others are asked for; none where the choice is the user's.
-    default: tuple[str, ...] = ()
-
-
-def weightings_that_fit(outcomes: Outcomes) -> WeightingChoices:
-    """Return which weightings these data allow, and which to use."""
-    if outcomes.event.all():
-        sentence = "Nobody is censored, so 'uncensored' fits these data"
-        return WeightingChoices(("uncensored",), False, sentence, ("uncensored",))
-    if outcomes.censoring_time is None:
-        return WeightingChoices(
-            ("ipcw",),
-            True,
-            "Without censoring_time the choice is IPCW(); if follow-up ends on a known date, give each individual's "
-            "censoring_time (Outcomes.from_dates derives it) and use 'administrative' and 'projected'",
-        )
-    dropped_out = int(outcomes.dropped_out.sum())
-    weighted = f" and weights for the {dropped_out} of {len(outcomes)} who dropped out" if dropped_out else ""
-    return WeightingChoices(
-        ("administrative", "ipcw"),
-        False,
-        f"All censoring times are known: 'administrative' counts those with C* >= t{weighted}, 'projected' counts all "
-        "individuals; IPCW() is possible, but biased if the predictions encode the censoring time",
-        # a model that encodes C* may be good for those with C* >= t alone: both populations are shown
-        ("administrative", "projected"),
-    )

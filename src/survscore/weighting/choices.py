@@ -1,0 +1,45 @@
+"""Which weightings some data allow, and which to use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from survscore.outcomes import Outcomes
+
+
+@dataclass(frozen=True)
+class WeightingChoices:
+    """Which weightings fit some data."""
+
+    #: Those that are possible, the one to use first.
+    names: tuple[str, ...]
+    #: Whether the only possible one may mislead, if follow-up ends on a known date.
+    misleading: bool
+    #: The same in words.
+    sentence: str
+    #: Those that comparisons show unless others are asked for; none where the choice is the user's.
+    default: tuple[str, ...] = ()
+
+
+def weightings_that_fit(outcomes: Outcomes) -> WeightingChoices:
+    """Return which weightings these data allow, and which to use."""
+    if outcomes.event.all():
+        sentence = "Nobody is censored, so 'uncensored' fits these data"
+        return WeightingChoices(("uncensored",), False, sentence, ("uncensored",))
+    if outcomes.censoring_time is None:
+        return WeightingChoices(
+            ("ipcw",),
+            True,
+            "Without censoring_time the choice is IPCW(); if follow-up ends on a known date, give each individual's "
+            "censoring_time (Outcomes.from_dates derives it) and use 'administrative' and 'projected'",
+        )
+    dropped_out = int(outcomes.dropped_out.sum())
+    weighted = f" and weights for the {dropped_out} of {len(outcomes)} who dropped out" if dropped_out else ""
+    return WeightingChoices(
+        ("administrative", "ipcw"),
+        False,
+        f"All censoring times are known: 'administrative' counts those with C* >= t{weighted}, 'projected' counts all "
+        "individuals; IPCW() is possible, but biased if the predictions encode the censoring time",
+        # a model that encodes C* may be good for those with C* >= t alone: both populations are shown
+        ("administrative", "projected"),
+    )
