@@ -9,7 +9,6 @@ import pytest
 
 import churn_study
 import survscore as ss
-from survscore.results.verdicts import ModelPair, Verdict
 
 BOTH = ["administrative", "projected"]
 CALLED_BETTER = "{} is (significantly better than|as good as or better than)"
@@ -96,16 +95,17 @@ def pair(**changes):
         tipping_upper=np.inf, hazard_ratio=1.1, ratio_lower=0.9, ratio_upper=1.3,
     )  # fmt: skip
     fits = tuple(replace(fit, z=0.0, observed_score=0.2, projected_score=0.2) for fit in verdict.fits)
-    numbers = {"point": point, "p_value": 0.001, "se": 0.005, "administrative": (-0.02, -0.04, 0.01, 0.01)}
-    hazards = "the hazards of individuals of similar predicted risk who were observed longer"
-    numbers |= {"share": 0.6, "dropped_out": 0.0, "fits": fits, "level": 0.95, "hazards": hazards, "undefined": ""}
     of_point = {name: changes.pop(name) for name in list(changes) if hasattr(point, name)}
-    return ModelPair(**{**numbers, "point": replace(point, **of_point), **changes}).verdict()
+    hazards = "the hazards of individuals of similar predicted risk who were observed longer"
+    numbers = {"p_value": 0.001, "se": 0.005, "share_observed": 0.6, "share_dropped_out": 0.0, "fits": fits}
+    numbers |= {"hazards": hazards, "undefined": "", "interpolation": 0.0}
+    limits = ("administrative", "administrative_lower", "administrative_upper")
+    numbers |= zip(limits, changes.pop("administrative", (-0.02, -0.04, 0.01)), strict=True)
+    return replace(verdict, sensitivity=replace(point, **of_point), **{**numbers, **changes})
 
 
 def test_a_significant_and_steady_difference_is_a_verdict():
     found = pair()
-    assert isinstance(found, Verdict)
     assert found.verdict == "better"
     assert found.sentences == (
         "fine is significantly better than coarse at 12: its projected Brier score is lower by 0.0200 (95 % interval "
@@ -118,7 +118,7 @@ def test_a_significant_and_steady_difference_is_a_verdict():
         "similar predicted risk who were observed longer."
     )
     assert found.would_change == "less than 0.4 times the assumed hazard of those with hidden status"
-    assert pair(difference=0.02, lower=0.01, upper=0.03, verdict="worse", administrative=(0.1,) * 4).verdict == "worse"
+    assert pair(difference=0.02, lower=0.01, upper=0.03, verdict="worse", administrative=(0.1,) * 3).verdict == "worse"
 
 
 def test_a_sign_that_plausible_hazards_change_is_no_verdict():
@@ -137,22 +137,27 @@ def test_a_sign_that_plausible_hazards_change_is_no_verdict():
     unknown = {"hazard_ratio": np.nan, "ratio_lower": np.nan, "ratio_upper": np.nan}
     assert pair(**unknown, ratio_reason="those with C* < t have no event", tipping_upper=1.9).verdict == "depends"
     assert pair(**unknown, ratio_reason="those with C* < t have no event", tipping_upper=2.1).verdict == "better"
-    known = {"share": 1.0, "ratio_reason": "no individual has C* < t"}
+    known = {"share_observed": 1.0, "ratio_reason": "no individual has C* < t"}
     assert pair(**unknown, **known, tipping_upper=1.1).verdict == "better"
 
 
 def test_a_difference_that_is_not_significant_is_not_decided():
-    found = pair(verdict="undecided", lower=-0.03, upper=0.01, administrative=(0.02, 0.01, 0.03, 0.005))
+    found = pair(verdict="undecided", lower=-0.03, upper=0.01, administrative=(0.02, 0.01, 0.03))
     assert found.verdict == "undecided"
     assert found.sentence.startswith("Not decided: fine is not significantly different from coarse at 12")
     assert "Only among individuals with C* >= 12 is coarse significantly better" in found.sentence
     assert "Longer follow-up or more individuals would be needed." in found.sentence
-    known = pair(verdict="undecided", lower=-0.03, upper=0.01, share=1.0)
+    known = pair(verdict="undecided", lower=-0.03, upper=0.01, share_observed=1.0)
     assert known.sentences == (
         "Not decided: fine is not significantly different from coarse at 12 (difference in projected Brier score "
         "-0.0200, 95 % interval -0.0300 to 0.0100, p = 0.001). More individuals would be needed.",
     )
     assert (known.would_change, known.scope) == ("more individuals", "")
+    on_other_times = pair(verdict="undecided", lower=-0.05, upper=0.01, interpolation=0.025)
+    assert on_other_times.sentences[0].endswith(
+        "The models predict at different times, and the difference is within the error of interpolation (0.0250)."
+    )
+    assert on_other_times.would_change == "predictions of both models at the same times"
     assert known.assumption == "none: the status of each individual is known"
     assert pair(difference=np.nan, undefined="few are followed").sentences == (
         "fine and coarse cannot be compared at 12: few are followed.",
@@ -161,7 +166,7 @@ def test_a_difference_that_is_not_significant_is_not_decided():
 
 def test_a_contradiction_names_both_populations():
     """An accusation needs that predictions fit late starters badly; a contradiction alone is none."""
-    opposite = (0.01, 0.005, 0.015, 0.002)
+    opposite = (0.01, 0.005, 0.015)
     found = pair(administrative=opposite)
     assert found.verdict == "better"
     assert not found.encodes
@@ -418,3 +423,20 @@ def test_the_parts_of_projected_scores_are_printed():
     np.testing.assert_allclose(mean.parts, [share.mean(), *means])
     shrunk = ss.compare(y, models, weighting=ss.Projected(strata="mean-ranks"), times=[12.0], null=False)
     assert "differences are shrunk" in str(shrunk)
+
+
+def test_a_difference_within_the_error_of_interpolation_is_not_for_longer_follow_up():
+    """The same curves on two grids, scored between the times of the coarser: more individuals would not help."""
+    rng = np.random.default_rng(2)
+    rate, end = 0.1 * np.exp(rng.normal(size=400)), rng.uniform(6, 20, 400)
+    event_time = rng.exponential(1 / rate)
+    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
+    grids = {"fine": np.arange(1.0, 13.0), "coarse": np.array([1.0, 11.0])}
+    models = {name: ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid) for name, grid in grids.items()}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compared = ss.compare(y, models, weighting=BOTH, times=[5.0, 9.0], null=False)
+    for found in (compared.recommendation(), compared.recommendation(time=5.0)):
+        assert found.verdicts[0].interpolation > 0
+        assert "within the error of interpolation" in str(found)
+        assert "would be needed" not in str(found)

@@ -512,25 +512,13 @@ def test_it_is_made_of_comparisons_alone(found):
     assert found.to_frame().equals(found.contrasts)
 
 
-def test_parts_that_do_not_fit_are_refused(data, found):
-    y, models, *_ = data
-    total, parts = found.total, dict(found.parts)
-    other = ss.compare(y[:50], {name: c[:50] for name, c in models.items()}, weighting="administrative", times=[1.0])
-    for arguments, message in (
-        ((("country", "plan"), total, {}), "parts is empty"),
-        ((("country",), total, parts), "keys of 1 label as text"),
-        ((("country", "plan"), total, {("DE", "1"): 3}), "must be Comparisons, not int"),
-        (
-            (("country", "plan"), total, {("DE", "1"): other}),
-            r"have the times of the total; that of \('DE', '1'\)",
-        ),
-        ((("country", "plan"), total, {("DE", "(all)"): total}), "stands for all individuals"),
-        ((("x", "x"), total, parts), "different columns; repeated: 'x'"),
-        (((), total, parts), "by is empty"),
-        ((("country", "plan"), total, parts, "bonferroni"), "correction must be one of 'holm'"),
-    ):
-        with pytest.raises(ss.InputError, match=message):
-            ss.SegmentedComparison(*arguments)
+def test_bad_questions_are_refused(found):
+    with pytest.raises(ss.InputError, match="correction must be one of 'holm'"):
+        found.corrected("bonferroni")
+    with pytest.raises(ss.InputError, match="stands for all individuals"):
+        ss.SegmentedComparison(("country", "plan"), found.total, {("DE", "(all)"): found.total})
+    with pytest.raises(ss.InputError, match="different columns; repeated: 'x'"):
+        ss.SegmentedComparison(("x", "x"), found.total, found.parts)
     with pytest.raises(ss.InputError, match="against must be one of the 8 segments"):
         found.between(against=("XX", "1"))
     with pytest.raises(ss.InputError, match="model must be one of"):
@@ -634,7 +622,7 @@ def test_the_forest_plot_at_a_time_and_of_auc(found):
     assert row["difference"] == wanted["difference"].iloc[0]
     plt.close(figure)
     for arguments, message in (
-        ({"time": 3.5}, "time must be one of the times scored"),
+        ({"time": 3.5}, "time must be one of the evaluation times"),
         ({"metric": "log"}, "metric must be one of"),
         ({"model": "truth"}, "model must be one of"),
         ({"weighting": "ipcw"}, "weighting must be one of"),

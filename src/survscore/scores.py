@@ -97,7 +97,7 @@ def brier_score(
     >>> ss.brier_score(y, curves, weighting="ipcw", times=[2, 4]).scores.round(4)
     array([0.1   , 0.2533])
     """
-    return _one(y, curves, Brier(), weighting, times, groups, level, ranges, errors=errors)
+    return _one(y, curves, Brier(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
 
 
 def log_loss(
@@ -137,7 +137,9 @@ def log_loss(
     >>> ss.log_loss(y, curves, weighting="administrative", times=[2]).scores.round(6)
     array([0.693147])
     """
-    return _one(y, curves, Log(epsilon), weighting, times, groups, level, ranges, errors=errors)
+    return _one(
+        y, curves, Log(epsilon), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors
+    )
 
 
 def auc(
@@ -175,7 +177,7 @@ def auc(
     >>> ss.auc(y, curves, weighting="administrative", times=[2]).scores.round(4)
     array([0.6667])
     """
-    return _one(y, curves, AUC(), weighting, times, groups, level, ranges, errors=errors)
+    return _one(y, curves, AUC(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
 
 
 def score_all(
@@ -301,22 +303,8 @@ def score_terms(
     )
 
 
-def _one(
-    y: Outcomes,
-    curves: Predictions,
-    metric: Metric,
-    weighting: str | Weighting | None,
-    times: ArrayLike | None,
-    groups: ArrayLike | None,
-    level: float,
-    ranges: Ranges,
-    *,
-    errors: bool,
-) -> ScoreCurve:
+def _one(y: Outcomes, curves: Predictions, metric: Metric, weighting: Any, **settings: Any) -> ScoreCurve:
     if isinstance(weighting, (list, tuple)):
         raise InputError("weighting must be one weighting here; score_all takes several")
-    (score,) = score_all(
-        y, curves, metric=metric, weighting=weighting, times=times, groups=groups, level=level, ranges=ranges,
-        errors=errors,
-    )  # fmt: skip
+    (score,) = _scored(y, {"curves": curves}, metric=metric, weighting=weighting, **settings)
     return score

@@ -216,7 +216,7 @@ def test_days_together_are_those_of_one_backtest(prepared):
     asked = {"horizons": horizons, "n_draws": 30, "seed": 5}
     days = list(prepared.cutoffs)
     whole = ss.backtest(prepared.y, curves, as_of=days, **asked)
-    rows = earlier.together([ss.backtest(prepared.y, curves, as_of=day, **asked) for day in days], ["first", "second"])
+    rows = earlier.together([ss.backtest(prepared.y, curves, as_of=day, **asked) for day in days], list("123"))
     for row, expected in zip(rows, whole.summary.to_dict("records"), strict=True):
         assert (row["days"], row["runs"], row["draws"]) == (2, 4, 30)
         for name in ("ordered", "relative_regret", "excess"):

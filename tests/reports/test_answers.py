@@ -269,9 +269,9 @@ def test_a_browser_draws_the_backtest(browser, dated, tmp_path):
     page.wait_for_selector("html[data-drawn]")
     rows = page.locator('[data-chart="backtest"] .rows')
     assert rows.locator("circle.ring").count() == 6  # three weightings on two days
-    assert rows.locator("circle.dot").count() == 2
+    assert rows.locator("circle.dot").count() == 3
     assert "administrative 0.00 %" in rows.get_attribute("aria-label")
-    assert page.locator("#backtest table[data-name=backtest-summary] tbody tr").count() == 2
+    assert page.locator("#backtest table[data-name=backtest-summary] tbody tr").count() == 3
     page.close()
 
 

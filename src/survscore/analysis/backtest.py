@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._utils.jobs import Progress, results_of, silent
-from survscore._validation import InputError, as_times, check_length, check_level, check_whole, plural
+from survscore._validation import (
+    InputError,
+    UndefinedScoreWarning,
+    as_times,
+    check_length,
+    check_level,
+    check_whole,
+    plural,
+    several,
+    warn,
+)
 from survscore._version import __version__
 from survscore.analysis.backtest_results import Backtest, Day, pairs_of
 from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import OutOfFold, out_of_fold
 from survscore.curves import SurvivalCurves
+from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import as_models, check_outcomes, curves_read, one_or_more, reads_whole_curves
 from survscore.inference.units import Groups
 from survscore.metrics import FollowUpMetric, Metric, as_metric, metric_label
@@ -83,7 +94,8 @@ def backtest(
         For estimators, as for `cross_validate`: covariates as known at each one's start. `n_jobs` also for draws.
     weighting : str, Weighting, function, or several
         The scores that are tried; by default administrative, projected (where the metric has that form) and IPCW. The
-        first is what the others are compared with. A function is given the outcomes as of each day, with their dates,
+        first is what the others are compared with; it must have a score at each horizon, while others are left out,
+        with a warning, where they have none. A function is given the outcomes as of each day, with their dates,
         and returns the weighting: for one with a model that must know no more than that, and which is taken as known in
         draws.
     metric : str or Metric
@@ -172,7 +184,6 @@ def backtest(
 
         fitted = () if X is None else (X, cv)
         checkpoints = Checkpoints(state, digest(__version__, y, named, request, n_draws, n_splits, seed, *fitted))
-    fitted_out_of_fold = partial(out_of_fold, cv=cv, n_jobs=n_jobs, seed=seed, progress=False)
     parts = [range(start, min(start + DRAWS_AT_ONCE, n_draws)) for start in range(0, n_draws, DRAWS_AT_ONCE)]
     steps, days = 1 + n_draws, list[Day]()
     for place, cohort in enumerate(cohorts):
@@ -180,24 +191,28 @@ def backtest(
         if day is None:
             done, total, when = place * steps, len(cohorts) * steps, f"as of {_shown(cohort.date)}"
             progress(done, total, f"{'scores' if X is None else 'fitting'} {when}")
-            study = cohort.with_predictions(named, X, fitted_out_of_fold)
+            study = cohort.with_predictions(
+                named, X, partial(out_of_fold, cv=cv, n_jobs=n_jobs, seed=seed, progress=False)
+            )
             drawn = [study.drawn(range(0), seed)]
             day = study.day(*drawn[0], study.halves(n_splits, seed))
             with results_of([(study.drawn, part, seed) for part in parts], n_jobs) as finished:
                 for part, result in zip(parts, finished, strict=True):
                     drawn.append(result)
                     progress(done + 1 + part.stop, total, f"resampling {when}")
-            scores, truth = (np.concatenate(several) for several in zip(*drawn, strict=True))
+            scores, truth = (np.concatenate(parts_of) for parts_of in zip(*drawn, strict=True))
             day = replace(day, drawn_scores=scores, drawn_truth=truth)
             if checkpoints is not None:
                 checkpoints.write(day)
         days.append(day)
     progress(len(cohorts) * steps, len(cohorts) * steps, "done")
     missing = [
-        np.isnan(drawn).any(axis=tuple(range(1, drawn.ndim)))
+        (np.isnan(drawn) & ~np.isnan(known)).any(axis=tuple(range(1, drawn.ndim)))
         for day in days
-        for drawn in (day.drawn_scores, day.drawn_truth)
+        for drawn, known in ((day.drawn_scores, day.scores), (day.drawn_truth, day.truth))
     ]
+    for message in (message for day in days for message in day.undefined):
+        warn(message, UndefinedScoreWarning)
     settings = {
         "survscore": __version__,
         "metric": chosen.name,
@@ -301,8 +316,9 @@ class _Cohort:
     def day(self, drawn_scores: Values, drawn_truth: Values, halves: Halves) -> Day:
         """Return the scores as of then, and the truth with its standard errors."""
         said, true = self._scores(self.then, self.weightings), self._scores(self.now, [Administrative()])
-        self._check_defined(said, "as of then")
-        self._check_defined(true, "in truth")
+        # without the first, what the others are compared with, or the truth, there is nothing to judge
+        for message in (*self._without_score(true.scored, "in truth"), *self._without_score(said.scored[:1])):
+            raise InputError(f"horizons: {message}; take an earlier horizon, a later cut-off, or other weightings")
         (truth,) = true.scored
         seen = Estimates(truth, self.request.level)
         return Day(
@@ -322,6 +338,7 @@ class _Cohort:
             half_truth=halves[1],
             half_sure=halves[2],
             half_claimed=halves[3],
+            undefined=tuple(self._without_score(said.scored)),
         )
 
     def halves(self, n_splits: int, seed: int) -> Halves:
@@ -353,9 +370,9 @@ class _Cohort:
     def _significant(self, found: Comparison) -> NDArray[np.bool_]:
         """Return which differences of models are significant, (weightings, pairs, horizons)."""
         pairs = list(zip(*pairs_of(len(self.curves)), strict=True))
-        several = [Estimates(one, self.request.level) for one in found.scored]
+        every = [Estimates(one, self.request.level) for one in found.scored]
         return np.array(
-            [[np.isin(one.difference(a, b)["verdict"], ("better", "worse")) for b, a in pairs] for one in several]
+            [[np.isin(one.difference(a, b)["verdict"], ("better", "worse")) for b, a in pairs] for one in every]
         )
 
     def _scores(
@@ -372,14 +389,15 @@ class _Cohort:
             warnings.simplefilter("ignore")
             return request.run(y, curves)
 
-    def _check_defined(self, found: Comparison, when: str) -> None:
-        for one in found.scored:
+    def _without_score(self, scored: Sequence[ScoreArrays], when: str = "as of then") -> Iterator[str]:
+        """Yield under which weightings there is no score, at which horizons, and why."""
+        for one in scored:
             missing = np.isnan(one.scores).any(axis=0)
             if missing.any():
-                raise InputError(
-                    f"horizons: of those who had started on {_shown(self.date)} there is no score {when} at "
-                    f"{self.horizons[np.argmax(missing)]:g} under {one.weighting}: {'; '.join(one.undefined)}; "
-                    "take an earlier horizon, a later cut-off, or other weightings"
+                yield (
+                    f"of those who had started on {_shown(self.date)} there is no score {when} at "
+                    f"{several([f'{time:g}' for time in self.horizons[missing]])} under {one.weighting}: "
+                    f"{'; '.join(one.undefined)}"
                 )
 
     def drawn(self, draws: range, seed: int) -> tuple[Values, Values]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from survscore.plots import BacktestDisplay
 
 Values = NDArray[np.float64]
+MOST_DAYS = 4  # that are printed
 SAME = 1e-12  # scores that differ by less, relative to their size, are in no order
 
 
@@ -109,6 +110,7 @@ class Day:
     half_truth: Values
     half_sure: NDArray[np.bool_]
     half_claimed: NDArray[np.bool_]
+    undefined: tuple[str, ...] = ()  # under which weightings, and at which horizons, there is no score, and why
 
     def only(self, places: NDArray[np.intp]) -> Day:
         """Return the same of some of the models, in the order of all."""
@@ -170,7 +172,7 @@ class Backtest(PrintedAsTables):
         >>> models = {f"{p:g}": ss.SurvivalCurves(np.full((400, 1), p), [100]) for p in (0.2, 0.4, 0.6)}
         >>> result = ss.backtest(y, models, as_of="2010-12-31", horizons=[100], n_draws=0)
         >>> result.only(["0.2", "0.6"]).table["best"].tolist()
-        ['0.6', '0.6']
+        ['0.6', '0.6', '0.6']
         """
         wanted = [models] if isinstance(models, str) else list(models)
         unknown = [name for name in wanted if name not in self.models]
@@ -188,14 +190,29 @@ class Backtest(PrintedAsTables):
 
     @cached_property
     def draws(self) -> Values:
-        """From resampled individuals: the share of pairs ordered as in truth, and the relative regret.
+        """From resampled individuals: the share of pairs ordered as in truth, the relative regret, and its excess.
 
-        Of shape (draws, weightings, 2), means over days and horizons; NaN where a score is missing.
+        Of shape (draws, weightings, 3), means over the days and horizons that have a score by the weighting; NaN where
+        a draw has none there. The excess is that over the regret of the first weighting.
         """
         scores = np.moveaxis(np.stack([day.drawn_scores for day in self.days], axis=1), -2, -1)
         truth = np.swapaxes(np.stack([day.drawn_truth for day in self.days], axis=1), -2, -1)
         found = judge(scores, truth[:, :, None], self.direction)
-        return np.asarray(np.stack((found.ordered, found.relative_regret), axis=-1).mean(axis=(1, 3)))
+        regret = found.relative_regret
+        values = np.stack((found.ordered, regret, regret - regret[:, :, :1]), axis=-1)
+        return self._mean(values, (1, 3), self._known[..., None])
+
+    @property
+    def _known(self) -> NDArray[np.bool_]:
+        """Where there is a score as of then, (days, weightings, horizons)."""
+        return np.array([~np.isnan(day.scores).any(axis=1) for day in self.days])
+
+    @staticmethod
+    def _mean(values: Values, axis: tuple[int, ...], known: NDArray[np.bool_]) -> Values:
+        """Return means over the places with a score; NaN where there is none."""
+        n = np.broadcast_to(known, values.shape).sum(axis=axis)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.where(known, values, 0.0).sum(axis=axis) / n)
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -287,16 +304,20 @@ class Backtest(PrintedAsTables):
 
         Columns: weighting, ordered, ordered_lower, ordered_upper, sure_ordered, relative_regret, regret_lower,
         regret_upper, regret_lowest and regret_highest of single cut-offs, chose_best (how often, of how many), and
-        against the first weighting: excess, excess_lower, excess_upper, by how much its relative regret is larger.
+        against the first weighting: excess, excess_lower, excess_upper, by how much its relative regret is larger. A
+        weighting without score at some cut-off and horizon is left out there.
         """
         import pandas as pd
 
         found, by_day, rows = self.judgements, self.regrets(), []
         alone = found.chosen.sum(axis=-1) == 1
         was_best = alone & (found.chosen.argmax(axis=-1) == found.best)
+        regrets = found.relative_regret
+        values = np.stack((found.ordered, regrets, regrets - regrets[:, :1]), axis=-1)
+        means, known = self._mean(values, (0, 2), self._known[..., None]), self._known
         for q, weighting in enumerate(self.weightings):
-            regret, ordered = float(by_day[:, q].mean()), float(found.ordered[:, q].mean())
-            excess, n_sure = regret - float(by_day[:, 0].mean()), found.n_sure[:, q]
+            (ordered, regret, excess), days = means[q].tolist(), by_day[known[:, q].any(axis=-1), q]
+            n_sure = found.n_sure[:, q] * known[:, q]
             agreed = float(np.nansum(found.sure_ordered[:, q] * n_sure))
             rows.append(
                 {
@@ -306,19 +327,19 @@ class Backtest(PrintedAsTables):
                     "sure_ordered": agreed / n_sure.sum() if n_sure.any() else np.nan,
                     "relative_regret": regret,
                     **self._limits("regret", regret, self.draws[:, q, 1], 0.0),
-                    "regret_lowest": float(by_day[:, q].min()),
-                    "regret_highest": float(by_day[:, q].max()),
+                    "regret_lowest": float(days.min()) if days.size else np.nan,
+                    "regret_highest": float(days.max()) if days.size else np.nan,
                     "chose_best": int(was_best[:, q].sum()),
-                    "of": was_best[:, q].size,
+                    "of": int(known[:, q].sum()),
                     "excess": excess,
-                    **self._limits("excess", excess, self.draws[:, q, 1] - self.draws[:, 0, 1]),
+                    **self._limits("excess", excess, self.draws[:, q, 2]),
                 }
             )
         return pd.DataFrame(rows)
 
     def regrets(self) -> Values:
         """Return relative regrets, means over horizons, (days, weightings)."""
-        return np.asarray(self.judgements.relative_regret.mean(axis=2))
+        return self._mean(self.judgements.relative_regret, (2,), self._known)
 
     def _limits(
         self, name: str, value: float, draws: Values, lowest: float = -np.inf, highest: float = np.inf
@@ -340,7 +361,8 @@ class Backtest(PrintedAsTables):
         """What that says, in words."""
         table = self.summary.set_index("weighting")
         first = self.weightings[0]
-        told = [f"{100 * row['relative_regret']:.3g} % if by {name}" for name, row in table.iterrows()]
+        known = table["relative_regret"].dropna()
+        told = [f"{100 * regret:.3g} % if by {name}" for name, regret in known.items()]
         verdict = (
             f"choices by {several(self.accused)} were significantly worse than those by {first}"
             if self.accused
@@ -378,7 +400,9 @@ class Backtest(PrintedAsTables):
         was_best = [f"{number} of {of}" for number, of in zip(table["chose_best"], table["of"], strict=True)]
         excess: list[Cell] = ["", *columns["excess"][1:]]
         rows = list(zip(chosen_by, columns["ordered"], columns["relative_regret"], was_best, excess, strict=True))
-        when = f"{plural(len(self.days), 'cut-off')}, {plural(self.horizons.size, 'horizon')}"
+        days = f"as of {several([str(day.date.astype('datetime64[D]')) for day in self.days])}"
+        days = days if len(self.days) <= MOST_DAYS else plural(len(self.days), "cut-off")
+        when = f"{days}; {plural(self.horizons.size, 'horizon')}"
         caption = (
             f"{self.label} ({self.direction} is better) of {plural(len(self.models), 'model')}; {when}; "
             f"{100 * self.level:g} % intervals"
@@ -388,6 +412,7 @@ class Backtest(PrintedAsTables):
             *legend(table["weighting"]),
             "right order: of pairs of models, as in truth; worse than best: the chosen model, in truth; excess: of "
             f"that, over {shown(rows[0][0])}",
+            *(message for day in self.days for message in day.undefined),
             self.sentence,
         )
         return Tables(caption, [Part("", header, rows, notes, "lrrrr")])

@@ -26,7 +26,6 @@ from survscore.analysis.ipcw_evidence import (
     scores_by_cap,
     sentences,
     weights_over_time,
-    with_projected,
 )
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -271,9 +270,9 @@ def diagnose(
     time_range: tuple[float, float] | None = None
     contrasts: list[Contrast] = []
     with suppress(InputError):  # where no time has a score under both, this criterion is missing
-        contrasts, time_range = contrasts_of(some, curves_of, weighting_of, scored_at, groups_of, level)
-        within = scored_at[scored_at <= time_range[1]]
-        contrasts = with_projected(contrasts, some, curves_of, within, groups_of, level)
+        contrasts, time_range = contrasts_of(
+            some, curves_of, weighting_of, scored_at, groups_of, level, with_projected=True
+        )
     answers = _answers(curves_of, windows, contrasts, groups_of, level)
     why_not = (
         "all C* are equal, so that there are no others to compare with"

@@ -13,6 +13,7 @@ from survscore._validation import plural
 from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import chi_square_p
 from survscore.outcomes import Outcomes
+from survscore.results.long_tables import stacked
 from survscore.weighting.ranks import mean_ranks, mid_ranks, quantile_codes
 
 if TYPE_CHECKING:
@@ -101,15 +102,7 @@ class DropoutTest:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per test and third: n, dropped_out, expected, rate, statistic, df, p_value."""
-        import pandas as pd
-
-        rows = []
-        for one in self.tests:
-            for third, numbers in enumerate(zip(one.n, one.dropped_out, one.expected, one.rate, strict=True), start=1):
-                columns = dict(zip(("n", "dropped_out", "expected", "rate"), numbers, strict=True))
-                whole = {"statistic": one.statistic, "df": one.df, "p_value": one.p_value}
-                rows.append({"by": one.by, "third": third, **columns, **whole})
-        return pd.DataFrame(rows)
+        return stacked([{"by": one.by, "third": np.arange(1, one.n.size + 1), **vars(one)} for one in self.tests])
 
     def sentences(self, level: float = 0.95) -> list[str]:
         """Return what was found, in words."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -54,7 +55,7 @@ class Contrast:
     ipcw: Estimate
     administrative: Estimate
     difference: Estimate
-    projected: Estimate  # over as much of the time as there are projected scores
+    projected: Estimate = field(default_factory=Estimate)  # over as much of the time as there are projected scores
 
     @property
     def contradicted_by(self) -> str | None:
@@ -75,44 +76,34 @@ def contrasts_of(
     y: Outcomes,
     models: Mapping[str, SurvivalCurves],
     weighting: Weighting,
-    times: NDArray[np.float64] | None,
+    times: NDArray[np.float64],
     groups: Groups | None,
     level: float,
+    *,
+    with_projected: bool = False,
 ) -> tuple[list[Contrast], tuple[float, float]]:
-    """Return every model against the null model, then all other pairs, and the range of time."""
+    """Return every model against the null model, then all other pairs, and the range of time.
+
+    Projected contrasts, if asked for, are over as much of that range as there are projected scores.
+    """
     scored, names, time_range = _mean_influences(y, models, [weighting, Administrative()], times, level)
+    projected: list[MeanInfluences] = []
+    if with_projected:
+        with suppress(InputError):  # too few are followed
+            projected, _, _ = _mean_influences(y, models, [Projected()], times[times <= time_range[1]], level)
     km = names.index(NULL_MODEL)
     others = [a for a in range(len(names)) if a != km]
 
     def contrast(a: int, b: int) -> Contrast:
         (ipcw, *_), (administrative, *_) = parts = [_part(one, a, b) for one in scored]
         both = (ipcw - administrative, parts[0][1] - parts[1][1], parts[0][2] + parts[1][2])
-        first, second, difference = (
-            Estimate.of(value, own, groups, level, added_variance=more) for value, own, more in (*parts, both)
-        )
-        return Contrast(names[a], names[b], first, second, difference, Estimate())
+        found = [
+            Estimate.of(value, own, groups, level, added_variance=more)
+            for value, own, more in (*parts, both, *(_part(one, a, b) for one in projected))
+        ]
+        return Contrast(names[a], names[b], *found)
 
     return [contrast(a, b) for a, b in [*((a, km) for a in others), *combinations(others, 2)]], time_range
-
-
-def with_projected(
-    contrasts: Sequence[Contrast],
-    y: Outcomes,
-    models: Mapping[str, SurvivalCurves],
-    times: NDArray[np.float64],
-    groups: Groups | None,
-    level: float,
-) -> list[Contrast]:
-    """Return contrasts with the projected one, at these times as far as there are projected scores."""
-    try:
-        (scored,), names, _ = _mean_influences(y, models, [Projected()], times, level)
-    except InputError:  # too few are followed
-        return list(contrasts)
-    found = []
-    for one in contrasts:
-        value, own, more = _part(scored, names.index(one.model), names.index(one.reference))
-        found.append(replace(one, projected=Estimate.of(value, own, groups, level, added_variance=more)))
-    return found
 
 
 def _mean_influences(

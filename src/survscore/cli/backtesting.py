@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from survscore._validation import InputError
-from survscore._validation import shown as printable
 from survscore.cli import options, study_files
 from survscore.cli.scoring import read, results_writer, settings_of
 from survscore.cli.screen import noted, progress
 from survscore.metrics import as_metric
 
 if TYPE_CHECKING:
-    from survscore.analysis.backtest_results import Backtest
+    pass
 
 
 @click.command(short_help="Which score would have chosen right on earlier days.")
@@ -52,7 +52,6 @@ def backtest(
     """  # noqa: D301
     from survscore.analysis.backtest import backtest as run
     from survscore.analysis.backtest import weightings_tried
-    from survscore.cli.tables import console
 
     write = results_writer({**arguments, "by": ()})
     if arguments["cutoff"] is None:
@@ -71,31 +70,4 @@ def backtest(
     dated = {name: frame.assign(cutoff=frame["cutoff"].astype(str))
              for name, frame in (("table", found.table), ("scores", found.scores))}  # fmt: skip
     if not write(dated["table"], {"summary": found.summary, **dated}, settings):
-        console().print(*printed(found), sep="\n")
-
-
-def printed(found: Backtest) -> list[Any]:
-    """Return the summary and what it says, ready to print."""
-    from rich.text import Text
-
-    from survscore.cli.tables import new_table, plain_text
-    from survscore.reports.comparing import records
-
-    days = ", ".join(str(day.date.astype("datetime64[D]")) for day in found.days)
-    table = new_table(f"{found.label} as of {days}, judged by what happened since")
-    table.add_column("weighting", overflow="fold")
-    for name in ("pairs in the true order", "of significant pairs", "chosen worse than best by", "chose the best"):
-        table.add_column(name, justify="right")
-    for row in records(found.summary):
-        ordered = _percent(row["ordered"], row["ordered_lower"], row["ordered_upper"])
-        regret = _percent(row["relative_regret"], row["regret_lower"], row["regret_upper"])
-        sure = _percent(row["sure_ordered"])
-        table.add_row(plain_text(row["weighting"]), ordered, sure, regret, f"{row['chose_best']} of {row['of']}")
-    return [table, Text(printable(found.sentence, most=1000))]
-
-
-def _percent(value: float, lower: float = float("nan"), upper: float = float("nan")) -> str:
-    if value != value:  # noqa: PLR0124 - NaN
-        return "-"
-    limits = "" if lower != lower else f" ({100 * lower:.3g} to {100 * upper:.3g})"  # noqa: PLR0124
-    return f"{100 * value:.3g} %{limits}"
+        click.echo(found.to_text(shutil.get_terminal_size().columns))

@@ -65,7 +65,7 @@ def score_tables(
         printed.append(heading(metric, settings["individuals"], settings["dropped_out"], over + better))
         blocks = blocks_of(of_metric if every else None, None, of_mean, None)
         if not every:
-            blocks = blocks_of(of_metric[of_metric["time"].isin(_some(times))], None, of_mean, None)
+            blocks = blocks_of(of_metric[of_metric["time"].isin(some_of(times))], None, of_mean, None)
         for (weighting,), part in by_name(of_metric, "weighting"):
             bounded = "bound_lower" in part and bool(part["bound_lower"].notna().any())
             models = list(dict.fromkeys(part["model"]))
@@ -283,6 +283,6 @@ def about_times(count: int, what: str) -> Any:
     return Text(f"There are {what} at {count} times: --csv FILE writes all, -t 90,180,365 prints those at some.\n")
 
 
-def _some(times: Sequence[float]) -> list[float]:
+def some_of(times: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
     """Return some of many times, from early to the last."""
-    return [times[round(k * (len(times) - 1) / SHOWN)] for k in range(1, SHOWN + 1)]
+    return [float(times[round(k * (len(times) - 1) / SHOWN)]) for k in range(1, SHOWN + 1)]

@@ -48,7 +48,7 @@ class Checkpoints:
             raise InputError(
                 f"state: {path.name} can't be read ({error}); remove it to have that day done anew"
             ) from None
-        found["weightings"] = tuple(found["weightings"].tolist())
+        found |= {name: tuple(found[name].tolist()) for name in ("weightings", "undefined")}
         return Day(**{name: value.item() if name in ("n", "n_events") else value[()] if name == "date" else value
                       for name, value in found.items()})  # fmt: skip
 

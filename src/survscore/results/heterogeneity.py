@@ -84,8 +84,8 @@ class BySegment:
         """
         k = np.sum(~np.isnan(self.value), axis=0).astype(np.float64)
         several = np.where(k > 1, k, np.nan)
-        weight = 1.0 / self.variance
-        share = weight / np.nansum(np.where(k > 1, weight, np.nan), axis=0)
+        weight = np.where(k > 1, 1.0 / self.variance, np.nan)
+        share = weight / np.nansum(weight, axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             q = np.nansum(weight * (self.value - np.nansum(share * self.value, axis=0)) ** 2, axis=0)
             spread = np.nansum((1.0 - share) ** 2 / self.degrees, axis=0)

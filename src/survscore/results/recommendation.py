@@ -14,7 +14,7 @@ from survscore.engine.evaluation import ScoreArrays
 from survscore.metrics import metric_label
 from survscore.results.estimates import Estimates
 from survscore.results.sensitivity import times_text
-from survscore.results.verdicts import Code, Fit, ModelPair, Verdict
+from survscore.results.verdicts import Code, Fit, Verdict
 from survscore.weighting import Administrative
 
 if TYPE_CHECKING:
@@ -82,11 +82,11 @@ class Recommendation:
 
         rows = []
         for verdict in self.verdicts:
-            values = {**asdict(verdict), **asdict(verdict.sensitivity)}
+            values = {name: getattr(verdict, name) for name in COLUMNS} | asdict(verdict.sensitivity)
             values |= {"verdict": verdict.verdict, "sentence": verdict.sentence}
             for whose, fit in zip(("model", "reference"), verdict.fits, strict=True):
                 values |= {f"{whose}_{name}": number for name, number in asdict(fit).items() if name != "model"}
-            rows.append({name: value for name, value in values.items() if name not in NESTED})
+            rows.append(values)
         return pd.DataFrame(rows).rename(columns={"first": "from", "last": "to"})
 
     def __str__(self) -> str:
@@ -103,7 +103,10 @@ RELATIONS: dict[Code, str] = {
     "depends": "better or worse than {} depending on the individuals with hidden status",
     "too few": "not comparable with {}: too few are followed",
 }
-NESTED = ("sensitivity", "fits", "sentences", "scope", "cautions")
+COLUMNS = (
+    "verdict", "would_change", "population", "assumption", "encodes", "p_value", "administrative",
+    "administrative_lower", "administrative_upper", "share_observed", "share_dropped_out",
+)  # fmt: skip
 
 
 def recommend(
@@ -132,24 +135,22 @@ def recommend(
         if a == r:
             continue
         point = sensitivity.point(model, time=time, metric=projected.metric)
+        both = [Estimates(scored, compared.level, mean_weights) for scored in (projected, administrative)]
         of_projected, of_administrative = (
-            {
-                name: column[row]
-                for name, column in Estimates(scored, compared.level, mean_weights).difference(a, r).items()
-            }
-            for scored in (projected, administrative)
+            {name: column[row] for name, column in seen.difference(a, r).items()} for seen in both
         )
-        pair = ModelPair(
+        verdict = Verdict(
             point, float(of_projected["p_value"]), float(of_projected["se"]),
-            tuple(float(of_administrative[name]) for name in ("estimate", "lower", "upper", "se")),
+            float(of_administrative["estimate"]), float(of_administrative["lower"]), float(of_administrative["upper"]),
             float(parts.share @ weights), float(parts.dropped_out @ weights),
             (
                 _fit(projected, compared, a, weights, point.plausible),
                 _fit(projected, compared, r, weights, point.plausible),
             ),
-            compared.level, by_theta.hazards, "; ".join(projected.undefined), cautions,
+            compared.level, by_theta.hazards, "; ".join(projected.undefined),
+            float(both[0].interpolation(a, r)[row]), cautions,
         )  # fmt: skip
-        verdicts.append(pair.verdict())
+        verdicts.append(verdict)
     return Recommendation(tuple(verdicts))
 
 

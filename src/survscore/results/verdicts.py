@@ -58,90 +58,75 @@ class Fit:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What to conclude about a model and the reference.
+    """What to conclude about a model and the reference: the numbers, from which the verdict and its words follow.
 
     Attributes
     ----------
-    verdict : {"better", "worse", "undecided", "depends", "too few"}
-        Of the model, for all individuals. "depends": on the individuals with hidden status; "too few": individuals are
-        followed, or events observed, for a projected difference.
-    sentences : tuple of str
-        The same in words.
-    scope : str
-        For whom, and under which assumption, in words.
-    cautions : tuple of str
-        At which times there is no projected score, and whether projected statuses come from few, in words.
-    would_change : str
-        What would change it.
-    population, assumption : str
-        To whom the verdict refers, and what it assumes about those with hidden status.
-    encodes : tuple of str
-        Which of the two models probably encode the entry date.
-    p_value : float
+    sensitivity : TippingPoint
+        The projected difference, its tipping points, and the hazard ratio of late starters.
+    p_value, se : float
         Of the projected difference.
     administrative, administrative_lower, administrative_upper : float
         The difference among those with C* >= t.
     share_observed, share_dropped_out : float
         The proportions of the individuals with C* >= t, and of those among them who dropped out before t; of a mean
         over time, on average.
-    sensitivity : TippingPoint
-        The projected difference, its tipping points, and the hazard ratio of late starters.
     fits : tuple of Fit
         Of the model, and of the reference.
+    level : float
+        Of intervals.
+    hazards : str
+        That those with hidden status are assumed to have.
+    undefined : str
+        Why there is no projected score at some times.
+    interpolation : float
+        By how much interpolation may have changed the projected difference.
+    cautions : tuple of str
+        At which times there is no projected score, and whether projected statuses come from few, in words.
     """
 
-    verdict: Code
-    sentences: tuple[str, ...]
-    scope: str
-    cautions: tuple[str, ...]
-    would_change: str
-    population: str
-    assumption: str
-    encodes: tuple[str, ...]
+    sensitivity: TippingPoint
     p_value: float
+    se: float
     administrative: float
     administrative_lower: float
     administrative_upper: float
     share_observed: float
     share_dropped_out: float
-    sensitivity: TippingPoint
     fits: tuple[Fit, Fit]
+    level: float
+    hazards: str
+    undefined: str
+    interpolation: float
+    cautions: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Code:
+        """Of the model, for all individuals: "better", "worse", "undecided", "depends" or "too few".
+
+        "depends": on the individuals with hidden status; "too few": individuals are followed, or events observed, for a
+        projected difference.
+        """
+        return self._decide()[0]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The same in words."""
+        return tuple(self._decide()[1])
 
     @property
     def sentence(self) -> str:
         """All in words."""
         return " ".join(filter(None, (*self.sentences, self.scope, *self.cautions)))
 
-
-@dataclass(frozen=True)
-class ModelPair:
-    """A model and the reference: all numbers, from which the verdict and its words follow."""
-
-    point: TippingPoint
-    p_value: float
-    se: float
-    administrative: tuple[float, ...]  # difference, limits, standard error
-    share: float  # with C* >= t
-    dropped_out: float  # with C* >= t, before t
-    fits: tuple[Fit, Fit]
-    level: float
-    hazards: str  # that those with hidden status are assumed to have
-    undefined: str
-    cautions: tuple[str, ...] = ()
-
-    def verdict(self) -> Verdict:
-        """Apply the rules in their order."""
-        code, sentences = self._decide()
-        estimate, lower, upper, _ = self.administrative
-        encodes = tuple(fit.model for fit in self.fits if fit.encodes)
-        return Verdict(
-            code, tuple(sentences), "" if code == "too few" else self._scope(), self.cautions,
-            self._would_change(code), self._population(), self._assumption(), encodes, self.p_value, estimate, lower,
-            upper, self.share, self.dropped_out, self.point, self.fits,
-        )  # fmt: skip
+    @property
+    def encodes(self) -> tuple[str, ...]:
+        """Which of the two models probably encode the entry date."""
+        return tuple(fit.model for fit in self.fits if fit.encodes)
 
     def _decide(self) -> tuple[Code, list[str]]:
-        point, (model, reference) = self.point, self.names
+        """Apply the rules in their order."""
+        point, (model, reference) = self.sensitivity, self.names
         if self.same:
             same = f"{model} and {reference} have the same projected {self.label} {self.when}."
             return "undecided", [same, *self._accusations()]
@@ -156,7 +141,7 @@ class ModelPair:
         code: Code = "better" if point.difference < 0 else "worse"
         better = [f"{winner} is significantly better than {loser} {self.when}: {self._by()}.{self._tipping()}"]
         # among those with C* >= t, the loser is as good or better
-        if self.administrative[0] * point.difference <= ROUNDING * point.difference**2:
+        if self.administrative * point.difference <= ROUNDING * point.difference**2:
             first, second = better, [self._contradicted(winner, loser)]
             if next(fit for fit in self.fits if shown(fit.model) == loser).encodes:
                 return code, [*second, *self._accusations(), *first, *self._late_starters()]
@@ -166,68 +151,88 @@ class ModelPair:
     @property
     def names(self) -> tuple[str, str]:
         """The names of both models."""
-        return shown(self.point.model), shown(self.point.reference)
+        return shown(self.sensitivity.model), shown(self.sensitivity.reference)
 
     @property
     def label(self) -> str:
         """The name of the score."""
-        return metric_label(self.point.metric)
+        return metric_label(self.sensitivity.metric)
 
     @property
     def single(self) -> bool:
         """Whether it is about one time, not a mean."""
-        return self.point.first == self.point.last
+        return self.sensitivity.first == self.sensitivity.last
 
     @property
     def when(self) -> str:
         """At which time, or over which the difference is a mean."""
-        point = self.point
+        point = self.sensitivity
         return f"at {point.first:g}" if self.single else f"on average over {point.first:g} to {point.last:g}"
 
     @property
     def t(self) -> str:
         """The time, or t where it is a mean over several."""
-        return f"{self.point.first:g}" if self.single else "t"
+        return f"{self.sensitivity.first:g}" if self.single else "t"
 
     @property
     def hidden(self) -> bool:
         """Whether the status of some individuals is hidden."""
-        return self.share < 1 or self.dropped_out > 0
+        return self.share_observed < 1 or self.share_dropped_out > 0
 
     @property
     def same(self) -> bool:
         """Whether the difference is zero for each theta."""
-        return not np.isnan(self.point.difference) and np.isnan(self.point.tipping_lower)
+        return not np.isnan(self.sensitivity.difference) and np.isnan(self.sensitivity.tipping_lower)
+
+    @property
+    def within_interpolation(self) -> bool:
+        """Whether interpolation between different grids may be all that makes the difference."""
+        return abs(self.sensitivity.difference) <= self.interpolation
+
+    @property
+    def _administrative_decides(self) -> bool:
+        return self.administrative_lower * self.administrative_upper > 0
 
     def _proportion(self, share: float) -> str:
         return f"the {_percent(share)}" if self.single else f"on average {_percent(share)}"
 
-    def _population(self) -> str:
+    @property
+    def population(self) -> str:
+        """To whom the verdict refers."""
         groups = []
-        if self.share < 1:
-            late = self._proportion(1 - self.share)
+        if self.share_observed < 1:
+            late = self._proportion(1 - self.share_observed)
             groups.append(f"{late} who could be observed for less than {self.t} (C* < {self.t})")
-        if self.dropped_out > 0:
+        if self.share_dropped_out > 0:
             others = f" with C* >= {self.t}" if groups else ""
-            groups.append(f"{self._proportion(self.dropped_out)}{others} who dropped out before {self.t}")
+            groups.append(f"{self._proportion(self.share_dropped_out)}{others} who dropped out before {self.t}")
         return f"all individuals, including {several(groups)}" if groups else "all individuals"
 
-    def _assumption(self) -> str:
+    @property
+    def assumption(self) -> str:
+        """What it assumes about those with hidden status."""
         if not self.hidden:
             return "none: the status of each individual is known"
         return f"those with hidden status have, from the end of their follow-up on, {self.hazards}"
 
-    def _scope(self) -> str:
-        if not self.hidden:
+    @property
+    def scope(self) -> str:
+        """For whom, and under which assumption, in words."""
+        if not self.hidden or self.verdict == "too few":
             return ""
         return (
-            f"Verdicts refer to {self._population()}. Those with hidden status are assumed to have, from the end of "
+            f"Verdicts refer to {self.population}. Those with hidden status are assumed to have, from the end of "
             f"their follow-up on, {self.hazards}."
         )
 
-    def _would_change(self, code: Code) -> str:
+    @property
+    def would_change(self) -> str:
+        """What would change it."""
+        code = self.verdict
         if self.same:
             return "other predictions"
+        if code == "undecided" and self.within_interpolation:
+            return "predictions of both models at the same times"
         if code in ("undecided", "too few"):
             return "longer follow-up, or more individuals" if self.hidden else "more individuals"
         if not self.hidden:
@@ -241,27 +246,34 @@ class ModelPair:
         """Return with which hazards of those with hidden status the sign changes."""
         if not self.hidden:
             return ""
-        ends, theta = self._ends(), self.point.theta
+        ends, theta = self._ends(), self.sensitivity.theta
         most = f"{MOST_THETA:g}"
         looked_at = f"1/{most} to {most}" if theta == 1 else f"{1 / MOST_THETA / theta:.2g} to {MOST_THETA / theta:.2g}"
         start = f"The sign would change with {ends}" if ends else f"The sign is the same for {looked_at}"
         return f" {start} times the assumed hazard of those with hidden status."
 
     def _ends(self) -> str:
-        low, high = self.point.tipping_lower / self.point.theta, self.point.tipping_upper / self.point.theta
+        low, high = (
+            self.sensitivity.tipping_lower / self.sensitivity.theta,
+            self.sensitivity.tipping_upper / self.sensitivity.theta,
+        )
         ends = [f"less than {low:.2g}"] if low > 0 else []
         return " or ".join([*ends, f"more than {high:.2g}"] if np.isfinite(high) else ends)
 
     def _not_decided(self) -> list[str]:
         model, reference = self.names
-        needed = "Longer follow-up or more" if self.hidden else "More"
+        needed = f"{'Longer follow-up or more' if self.hidden else 'More'} individuals would be needed."
+        if self.within_interpolation:
+            needed = (
+                "The models predict at different times, and the difference is within the error of interpolation "
+                f"({self._number(self.interpolation)})."
+            )
         sentences = [
             f"Not decided: {model} is not significantly different from {reference} {self.when} "
-            f"({self._difference()}). {needed} individuals would be needed."
+            f"({self._difference()}). {needed}"
         ]
-        estimate, lower, upper, _ = self.administrative
-        if lower * upper > 0:
-            better = model if estimate < 0 else reference
+        if self._administrative_decides:
+            better = model if self.administrative < 0 else reference
             sentences.append(
                 f"Only among individuals with C* >= {self.t} is {better} significantly better, by the administrative "
                 f"{self.label}."
@@ -269,7 +281,7 @@ class ModelPair:
         return sentences
 
     def _depends(self, winner: str, loser: str) -> list[str]:
-        point, ratio = self.point, self._ratio()
+        point, ratio = self.sensitivity, self._ratio()
         start = f"{winner} has the better projected {self.label} {self.when} ({self._difference()}), but"
         if ratio and not point.ratio_lower <= point.theta <= point.ratio_upper:
             return [
@@ -281,15 +293,14 @@ class ModelPair:
 
     def _contradicted(self, winner: str, loser: str) -> str:
         """Return whom the administrative score prefers the other model for."""
-        significant = self.administrative[1] * self.administrative[2] > 0
-        better = "significantly better than" if significant else "not significantly different from"
+        better = "significantly better than" if self._administrative_decides else "not significantly different from"
         start = f"Among individuals with C* >= {self.t}, by the administrative score, {loser} is {better} {winner}"
         of_loser, of_winner = (
             next(fit.projected_score for fit in self.fits if shown(fit.model) == name) for name in (loser, winner)
         )
-        if not self.share < 1 or not of_winner > 0:
+        if not self.share_observed < 1 or not of_winner > 0:
             return f"{start}."
-        proportion = self._proportion(1 - self.share).removeprefix("the ")
+        proportion = self._proportion(1 - self.share_observed).removeprefix("the ")
         others = f"among those with C* < {self.t} ({proportion})"
         return f"{start}; {others}, its projected {self.label} is {of_loser / of_winner:.2g} times as high."
 
@@ -306,13 +317,13 @@ class ModelPair:
 
     def _late_starters(self) -> list[str]:
         """Say so if late starters have another hazard; the sign of the difference is the same there."""
-        ratio, point = self._ratio(), self.point
+        ratio, point = self._ratio(), self.sensitivity
         if not ratio or point.ratio_lower <= point.theta <= point.ratio_upper:
             return []
         return [f"{ratio[0].upper()}{ratio[1:]}; the verdict is the same with such hazards."]
 
     def _ratio(self) -> str:
-        point = self.point
+        point = self.sensitivity
         if np.isnan(point.hazard_ratio):
             return ""
         return (
@@ -322,12 +333,12 @@ class ModelPair:
 
     def _by(self) -> str:
         """Return by how much the score of the better model is lower."""
-        low, high = sorted((abs(self.point.lower), abs(self.point.upper)))
-        size = self._number(abs(self.point.difference))
+        low, high = sorted((abs(self.sensitivity.lower), abs(self.sensitivity.upper)))
+        size = self._number(abs(self.sensitivity.difference))
         return f"its projected {self.label} is lower by {size} ({self._interval(low, high)})"
 
     def _difference(self) -> str:
-        point = self.point
+        point = self.sensitivity
         interval = self._interval(point.lower, point.upper)
         return f"difference in projected {self.label} {self._number(point.difference)}, {interval}"
 
