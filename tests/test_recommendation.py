@@ -222,7 +222,7 @@ def test_the_report_and_the_table_of_verdicts_say_the_same():
     recommended = compared.recommendation()
     answer = found["answer"]["brier"]
     assert answer["sentence"] == recommended.headline
-    assert "leaking probably encodes the entry date: do not use for new individuals" in answer["sentence"]
+    assert "leaking probably encodes the entry date: do not use it for new individuals" in answer["sentence"]
     assert answer["recommendation"]["sentences"][: len(recommended.sentences)] == recommended.sentences
     assert answer["recommendation"]["trust"] == "with care"
     assert answer["recommendation"]["heading"] == "do not use leaking for new individuals"

@@ -457,4 +457,4 @@ def test_the_report_goes_by_the_recommendation_where_the_censoring_time_is_known
     assert summary["headline"] == "projected (own ranks)"
     page = render(summary)
     assert "probably encodes the entry date" in page
-    assert "do not use for new individuals" in page.lower()
+    assert "do not use it for new individuals" in page.lower()

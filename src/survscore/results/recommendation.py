@@ -61,8 +61,9 @@ class Recommendation:
                 sentences.append(f"{several(models)} {verb} {relation.format(reference)}.")
         encoding = [shown(name) for name in self.encodes]
         if encoding:
-            verb = "encodes" if len(encoding) == 1 else "encode"
-            sentences.append(f"{several(encoding)} probably {verb} the entry date: do not use for new individuals.")
+            verb, them = ("encodes", "it") if len(encoding) == 1 else ("encode", "them")
+            use = f"do not use {them} for new individuals"
+            sentences.append(f"{several(encoding)} probably {verb} the entry date: {use}.")
         return " ".join(sentences)
 
     @property
