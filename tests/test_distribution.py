@@ -407,7 +407,7 @@ def test_the_form_and_the_test_that_were_used_are_told():
     found = ss.distribution_calibration(y, curves)
     assert (found.test, found.exposure) == ("martingale", "observed")
     assert f"{y.n_dropped_out} of 300 dropped out" in repr(found)
-    assert "dropped out: events are expected as long as each was seen" in found.notes[0]
+    assert "dropped out: events are expected during follow-up" in found.notes[0]
     assert ss.distribution_calibration(y, curves, test="bins").exposure == "observed"
     unknown = ss.distribution_calibration(ss.Outcomes(y.time, y.event), curves)
     assert "censoring_time is unknown" in unknown.notes[0]
@@ -441,7 +441,7 @@ def test_too_little_for_a_test_is_told():
     assert "expect only" in few.reason
     assert "no test: " in repr(few)
     flat = ss.distribution_calibration(y, ss.SurvivalCurves(np.ones((500, 2)), [1, 5]))
-    assert "expect no event while anybody was followed" in flat.reason
+    assert "expect no event during follow-up" in flat.reason
     assert np.isnan(flat.bins.ratio).all()
     grouped = ss.distribution_calibration(y, curves, groups=np.arange(500) % 9)
     assert grouped.reason == "9 groups are too few: a test needs 10"

@@ -1,4 +1,4 @@
-"""Backtests: what each score would have said on an earlier day, judged by what happened since."""
+"""Backtests: what each score would have been on an earlier day, judged by what happened since."""
 
 from __future__ import annotations
 
@@ -224,7 +224,9 @@ def backtest(
         "as_of": [str(cohort.date) for cohort in cohorts],
         "horizons": times.tolist(),
         "grouped": groups is not None,
-        "curves": curves_read({name: one for name, one in named.items() if isinstance(one, SurvivalCurves)}, times),
+        "curves": curves_read(
+            {name: curves for name, curves in named.items() if isinstance(curves, SurvivalCurves)}, times
+        ),
     }
     names = (tuple(named), days[-1].weightings, chosen.name, metric_label(chosen.name))
     return Backtest(*names, chosen.direction, times, tuple(days), level, settings)
@@ -254,7 +256,7 @@ class _Cohort:
 
     @classmethod
     def of(cls, y: Outcomes, date: np.datetime64, horizons: Values, request: Request) -> _Cohort:
-        """Select who had started; reject a day on which that is nobody, or nobody who can be judged later."""
+        """Select the individuals who had started; reject a day with none, or with none followed up to a horizon."""
         start = y.dates.start  # type: ignore[union-attr]
         there = start <= date
         if not there.any():
@@ -272,29 +274,29 @@ class _Cohort:
 
     @property
     def judged(self) -> Values:
-        """The share of them whose status at each horizon the later data can tell."""
+        """The share of them whose status at each horizon is known from the later data."""
         return np.asarray(np.mean(np.asarray(self.now.censoring_time)[:, None] >= self.horizons, axis=0))
 
     @property
     def groups(self) -> NDArray[Any] | None:
-        """Who of them belongs together."""
+        """The group of each of them."""
         return None if self.request.groups is None else self.request.groups[self.there]
 
     def with_predictions(self, models: Mapping[str, Any], X: Any, out_of_fold: Callable[..., OutOfFold]) -> _Cohort:
         """Add what is predicted, if by estimators from what was known then of the others; and the weightings."""
         there = np.flatnonzero(self.there)
         if X is None:
-            needed = {name: self._needed(name, one)[there] for name, one in models.items()}
+            needed = {name: self._needed(name, curves)[there] for name, curves in models.items()}
         else:
             check_length("X", n_rows_of(X), "y", self.there.size)
             made = out_of_fold(models, take_rows(X, there), self.then, groups=self.groups)
-            needed = {name: self._needed(name, one) for name, one in made.curves().items()}
+            needed = {name: self._needed(name, curves) for name, curves in made.curves().items()}
         weightings = list[str | Weighting]()
-        for one in self.request.weighting:
-            weighting = one(self.then) if callable(one) else one
-            if callable(one) and not isinstance(weighting, Weighting):
+        for given in self.request.weighting:
+            weighting = given(self.then) if callable(given) else given
+            if callable(given) and not isinstance(weighting, Weighting):
                 raise InputError(f"weighting: a function must return a Weighting, not {type(weighting).__name__}")
-            weightings.append(one.of_rows(there) if isinstance(one, Weighting) else weighting)
+            weightings.append(given.of_rows(there) if isinstance(given, Weighting) else weighting)
         return replace(self, curves=needed, weightings=weightings)
 
     def _needed(self, name: str, curves: Any) -> SurvivalCurves:
@@ -315,30 +317,30 @@ class _Cohort:
 
     def day(self, drawn_scores: Values, drawn_truth: Values, halves: Halves) -> Day:
         """Return the scores as of then, and the truth with its standard errors."""
-        said, true = self._scores(self.then, self.weightings), self._scores(self.now, [Administrative()])
+        estimated, true = self._scores(self.then, self.weightings), self._scores(self.now, [Administrative()])
         # without the first, what the others are compared with, or the truth, there is nothing to judge
-        for message in (*self._without_score(true.scored, "in truth"), *self._without_score(said.scored[:1])):
+        for message in (*self._without_score(true.scored, "in truth"), *self._without_score(estimated.scored[:1])):
             raise InputError(f"horizons: {message}; take an earlier horizon, a later cut-off, or other weightings")
         (truth,) = true.scored
-        seen = Estimates(truth, self.request.level)
+        estimates = Estimates(truth, self.request.level)
         return Day(
             date=self.date,
-            weightings=tuple(one.weighting for one in said.scored),
+            weightings=tuple(scored.weighting for scored in estimated.scored),
             n=len(self.then),
             n_events=int(self.then.event.sum()),
             judged=self.judged,
-            scores=np.array([one.scores for one in said.scored]),
+            scores=np.array([scored.scores for scored in estimated.scored]),
             truth=truth.scores,
-            truth_se=np.array([seen.se(a, a) for a in range(len(self.curves))]),
+            truth_se=np.array([estimates.se(a, a) for a in range(len(self.curves))]),
             sure=self._significant(true)[0],
-            claimed=self._significant(said),
+            claimed=self._significant(estimated),
             drawn_scores=drawn_scores,
             drawn_truth=drawn_truth,
             half_scores=halves[0],
             half_truth=halves[1],
             half_sure=halves[2],
             half_claimed=halves[3],
-            undefined=tuple(self._without_score(said.scored)),
+            undefined=tuple(self._without_score(estimated.scored)),
         )
 
     def halves(self, n_splits: int, seed: int) -> Halves:
@@ -358,21 +360,24 @@ class _Cohort:
             split, side = divmod(k, 2)
             order = np.random.default_rng([seed, split, 2]).permutation(int(codes.max()) + 1)
             first = (order[codes[self.there]] < order.size / 2) == bool(side)
-            one, other = np.flatnonzero(first), np.flatnonzero(~first)
-            if not (one.size and other.size):
+            half, other = np.flatnonzero(first), np.flatnonzero(~first)
+            if not (half.size and other.size):
                 continue
-            said = self._scores(self.then, self.weightings, one)
+            estimated = self._scores(self.then, self.weightings, half)
             true = self._scores(self.now, [Administrative()], other)
-            scores[k], truth[k] = [each.scores for each in said.scored], true.scored[0].scores
-            sure[k], claimed[k] = self._significant(true)[0], self._significant(said)
+            scores[k], truth[k] = [each.scores for each in estimated.scored], true.scored[0].scores
+            sure[k], claimed[k] = self._significant(true)[0], self._significant(estimated)
         return scores, truth, sure, claimed
 
-    def _significant(self, found: Comparison) -> NDArray[np.bool_]:
+    def _significant(self, comparison: Comparison) -> NDArray[np.bool_]:
         """Return which differences of models are significant, (weightings, pairs, horizons)."""
         pairs = list(zip(*pairs_of(len(self.curves)), strict=True))
-        every = [Estimates(one, self.request.level) for one in found.scored]
+        every = [Estimates(scored, self.request.level) for scored in comparison.scored]
         return np.array(
-            [[np.isin(one.difference(a, b)["verdict"], ("better", "worse")) for b, a in pairs] for one in every]
+            [
+                [np.isin(estimates.difference(a, b)["verdict"], ("better", "worse")) for b, a in pairs]
+                for estimates in every
+            ]
         )
 
     def _scores(
@@ -381,9 +386,11 @@ class _Cohort:
         """Score all who are there, or some of them; times without score are NaN."""
         curves, groups = self.curves, self.groups
         if rows is not None:
-            y, curves = y[rows], {name: one[rows] for name, one in curves.items()}
+            y, curves = y[rows], {name: of_model[rows] for name, of_model in curves.items()}
             groups = None if groups is None else groups[rows]
-            weightings = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in weightings]
+            weightings = [
+                weighting.of_rows(rows) if isinstance(weighting, Weighting) else weighting for weighting in weightings
+            ]
         request = replace(self.request, weighting=weightings, groups=groups if errors else None, errors=errors)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -391,13 +398,13 @@ class _Cohort:
 
     def _without_score(self, scored: Sequence[ScoreArrays], when: str = "as of then") -> Iterator[str]:
         """Yield under which weightings there is no score, at which horizons, and why."""
-        for one in scored:
-            missing = np.isnan(one.scores).any(axis=0)
+        for arrays in scored:
+            missing = np.isnan(arrays.scores).any(axis=0)
             if missing.any():
                 yield (
                     f"of those who had started on {_shown(self.date)} there is no score {when} at "
-                    f"{several([f'{time:g}' for time in self.horizons[missing]])} under {one.weighting}: "
-                    f"{'; '.join(one.undefined)}"
+                    f"{several([f'{time:g}' for time in self.horizons[missing]])} under {arrays.weighting}: "
+                    f"{'; '.join(arrays.undefined)}"
                 )
 
     def drawn(self, draws: range, seed: int) -> tuple[Values, Values]:
@@ -416,21 +423,21 @@ class _Cohort:
             members = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
         for k, draw in enumerate(draws):
             size = len(members) or n
-            everybody: Index = np.random.default_rng([seed, draw]).integers(0, size, size)
+            drawn: Index = np.random.default_rng([seed, draw]).integers(0, size, size)
             if members:
-                everybody = np.concatenate([members[g] for g in everybody])
-            rows = place[everybody[self.there[everybody]]]
+                drawn = np.concatenate([members[g] for g in drawn])
+            rows = place[drawn[self.there[drawn]]]
             if rows.size == 0:
                 continue
-            said = self._scores(self.then, self.weightings, rows, errors=False)
+            estimated = self._scores(self.then, self.weightings, rows, errors=False)
             (truth,) = self._scores(self.now, [Administrative()], rows, errors=False).scored
-            scores[k], truths[k] = [one.scores for one in said.scored], truth.scores
+            scores[k], truths[k] = [scored.scores for scored in estimated.scored], truth.scores
         return scores, truths
 
 
 def _covariates(models: Mapping[str, Any], X: Any) -> Any:
     """Return the covariates that estimators are fitted to; None where predictions are given."""
-    estimators = [name for name, one in models.items() if hasattr(one, "fit")]
+    estimators = [name for name, model in models.items() if hasattr(model, "fit")]
     if not estimators and X is not None:
         raise InputError("X is for estimators, and models are predictions")
     if 0 < len(estimators) < len(models):

@@ -1,4 +1,4 @@
-"""What a score said on earlier days, beside what happened since: how it ordered models, and what its choice cost."""
+"""Scores as of earlier days beside what happened since: how they ordered models, and what their choice cost."""
 
 from __future__ import annotations
 
@@ -58,23 +58,23 @@ def judge(
     from scipy.stats import rankdata  # slow to import
 
     sign = -1.0 if direction == "higher" else 1.0
-    said, true = np.broadcast_arrays(sign * scores, sign * truth)
-    a, b = pairs_of(said.shape[-1])
-    of_said, of_true = said[..., a] - said[..., b], true[..., a] - true[..., b]
+    estimated, true = np.broadcast_arrays(sign * scores, sign * truth)
+    a, b = pairs_of(estimated.shape[-1])
+    of_estimated, of_true = estimated[..., a] - estimated[..., b], true[..., a] - true[..., b]
     tie = SAME * np.maximum(np.abs(true[..., a]), np.abs(true[..., b]))
-    agreed = np.where((np.abs(of_said) <= tie) | (np.abs(of_true) <= tie), 0.5, of_said * of_true > 0)
+    agreed = np.where((np.abs(of_estimated) <= tie) | (np.abs(of_true) <= tie), 0.5, of_estimated * of_true > 0)
     significant, by_score = (
-        np.zeros(agreed.shape, dtype=bool) if one is None else np.broadcast_to(one, agreed.shape)
-        for one in (sure, claimed)
+        np.zeros(agreed.shape, dtype=bool) if flags is None else np.broadcast_to(flags, agreed.shape)
+        for flags in (sure, claimed)
     )
     n_sure, settled = significant.sum(axis=-1), significant & by_score
-    counts = (n_sure, settled.sum(axis=-1), (settled & (of_said * of_true < 0)).sum(axis=-1))
-    ranks = [rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (said, true)]
-    lowest = said.min(axis=-1, keepdims=True)
-    chosen = said <= lowest + SAME * np.abs(said).max(axis=-1, keepdims=True)
+    counts = (n_sure, settled.sum(axis=-1), (settled & (of_estimated * of_true < 0)).sum(axis=-1))
+    ranks = [rankdata(values, axis=-1) - (values.shape[-1] + 1) / 2 for values in (estimated, true)]
+    lowest = estimated.min(axis=-1, keepdims=True)
+    chosen = estimated <= lowest + SAME * np.abs(estimated).max(axis=-1, keepdims=True)
     best = true.min(axis=-1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ordered = np.where(np.isnan(said + true).any(axis=-1), np.nan, agreed.mean(axis=-1))
+        ordered = np.where(np.isnan(estimated + true).any(axis=-1), np.nan, agreed.mean(axis=-1))
         sure_ordered = (agreed * significant).sum(axis=-1) / n_sure
         correlation = (ranks[0] * ranks[1]).sum(axis=-1) / np.sqrt(np.prod(np.square(ranks).sum(axis=-1), axis=0))
         regret = np.where(chosen, true, 0.0).sum(axis=-1) / chosen.sum(axis=-1) - best
@@ -96,8 +96,8 @@ class Day:
     date: np.datetime64
     weightings: tuple[str, ...]  # in words, as they apply then
     n: int  # individuals who had started
-    n_events: int  # events that had been seen
-    judged: Values  # (horizons,): the share of them whose status at the horizon the later data can tell
+    n_events: int  # events observed by then
+    judged: Values  # (horizons,): the share of them whose status at the horizon is known from the later data
     scores: Values  # (weightings, models, horizons), as of then
     truth: Values  # (models, horizons), by the later follow-up
     truth_se: Values
@@ -197,9 +197,9 @@ class Backtest(PrintedAsTables):
         """
         scores = np.moveaxis(np.stack([day.drawn_scores for day in self.days], axis=1), -2, -1)
         truth = np.swapaxes(np.stack([day.drawn_truth for day in self.days], axis=1), -2, -1)
-        found = judge(scores, truth[:, :, None], self.direction)
-        regret = found.relative_regret
-        values = np.stack((found.ordered, regret, regret - regret[:, :, :1]), axis=-1)
+        judgements = judge(scores, truth[:, :, None], self.direction)
+        regret = judgements.relative_regret
+        values = np.stack((judgements.ordered, regret, regret - regret[:, :, :1]), axis=-1)
         return self._mean(values, (1, 3), self._known[..., None])
 
     @property
@@ -263,10 +263,10 @@ class Backtest(PrintedAsTables):
         """
         import pandas as pd
 
-        found, rows = self.half_judgements, []
-        for q, weighting in enumerate(self.weightings if found.ordered.size else ()):
-            ordered, regret = (values[:, :, q] for values in (found.ordered, found.relative_regret))
-            n_settled, n_wrong = (int(values[:, :, q].sum()) for values in (found.n_settled, found.n_wrong))
+        judgements, rows = self.half_judgements, []
+        for q, weighting in enumerate(self.weightings if judgements.ordered.size else ()):
+            ordered, regret = (values[:, :, q] for values in (judgements.ordered, judgements.relative_regret))
+            n_settled, n_wrong = (int(values[:, :, q].sum()) for values in (judgements.n_settled, judgements.n_wrong))
             known = np.isfinite(ordered)
             rows.append(
                 {
@@ -287,14 +287,14 @@ class Backtest(PrintedAsTables):
         Columns: cutoff, horizon, weighting, n, n_events, judged, ordered, n_pairs, sure_ordered, n_sure, n_settled,
         n_wrong, rank_correlation, chosen, best, regret, relative_regret.
         """
-        found, parts = self.judgements, []
+        judgements, parts = self.judgements, []
         for d, q in np.ndindex(len(self.days), len(self.weightings)):
             day = self.days[d]
             of = {"cutoff": day.date, "horizon": self.horizons, "weighting": self.weightings[q]}
             of |= {"n": day.n, "n_events": day.n_events, "judged": day.judged}
-            of |= {name: values[d, q] if np.ndim(values) else values for name, values in found._asdict().items()}
-            of["chosen"] = [" or ".join(np.array(self.models)[chosen]) for chosen in found.chosen[d, q]]
-            of["best"] = np.array(self.models)[found.best[d, q]]
+            of |= {name: values[d, q] if np.ndim(values) else values for name, values in judgements._asdict().items()}
+            of["chosen"] = [" or ".join(np.array(self.models)[chosen]) for chosen in judgements.chosen[d, q]]
+            of["best"] = np.array(self.models)[judgements.best[d, q]]
             parts.append(of)
         return stacked(parts)
 
@@ -309,16 +309,16 @@ class Backtest(PrintedAsTables):
         """
         import pandas as pd
 
-        found, by_day, rows = self.judgements, self.regrets(), []
-        alone = found.chosen.sum(axis=-1) == 1
-        was_best = alone & (found.chosen.argmax(axis=-1) == found.best)
-        regrets = found.relative_regret
-        values = np.stack((found.ordered, regrets, regrets - regrets[:, :1]), axis=-1)
+        judgements, by_day, rows = self.judgements, self.regrets(), []
+        alone = judgements.chosen.sum(axis=-1) == 1
+        was_best = alone & (judgements.chosen.argmax(axis=-1) == judgements.best)
+        regrets = judgements.relative_regret
+        values = np.stack((judgements.ordered, regrets, regrets - regrets[:, :1]), axis=-1)
         means, known = self._mean(values, (0, 2), self._known[..., None]), self._known
         for q, weighting in enumerate(self.weightings):
             (ordered, regret, excess), days = means[q].tolist(), by_day[known[:, q].any(axis=-1), q]
-            n_sure = found.n_sure[:, q] * known[:, q]
-            agreed = float(np.nansum(found.sure_ordered[:, q] * n_sure))
+            n_sure = judgements.n_sure[:, q] * known[:, q]
+            agreed = float(np.nansum(judgements.sure_ordered[:, q] * n_sure))
             rows.append(
                 {
                     "weighting": weighting,
@@ -362,14 +362,14 @@ class Backtest(PrintedAsTables):
         table = self.summary.set_index("weighting")
         first = self.weightings[0]
         known = table["relative_regret"].dropna()
-        told = [f"{100 * regret:.3g} % if by {name}" for name, regret in known.items()]
+        choices = [f"{100 * regret:.3g} % if by {name}" for name, regret in known.items()]
         verdict = (
             f"choices by {several(self.accused)} were significantly worse than those by {first}"
             if self.accused
             else f"no choice was significantly worse than that by {first}"
         )
         days = f"{plural(len(self.days), 'earlier day')} and {plural(self.horizons.size, 'horizon')}"
-        return f"Over {days}, the model chosen was in truth worse than the best by {several(told)}: {verdict}."
+        return f"Over {days}, the model chosen was in truth worse than the best by {several(choices)}: {verdict}."
 
     def plot(self, ax: Any = None, *, width: float | None = None) -> BacktestDisplay:
         """Draw how much worse than the best the chosen models were, by weighting: means with intervals, and each day.

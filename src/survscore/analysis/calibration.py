@@ -153,8 +153,11 @@ class Calibration(PrintedAsTables):
             ("uncertainty", Estimate(self.uncertainty), none),
         ]
         names = ("measure", "estimate", "se", "lower", "upper", "if_right")
-        found = [(name, one.value, one.se, one.lower, one.upper, if_right) for name, one, if_right in rows]
-        return stacked([dict(zip(names, values, strict=True)) for values in found])
+        columns = [
+            (name, estimate.value, estimate.se, estimate.lower, estimate.upper, if_right)
+            for name, estimate, if_right in rows
+        ]
+        return stacked([dict(zip(names, values, strict=True)) for values in columns])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the smooth curve in a table: predicted, observed, lower, upper."""
@@ -326,14 +329,14 @@ def calibration(
         y, {"curves": curves}, time, "calibration", weighting=weighting, groups=groups, level=level
     )
     counted = sample.counted
-    found: dict[str, Any] = measures.coefficients(sample, counted.once(shift_in_log_odds), "in_the_large")
-    found |= measures.coefficients(sample, counted.once(line_in_log_odds), "intercept", "slope")
+    measured: dict[str, Any] = measures.coefficients(sample, counted.once(shift_in_log_odds), "in_the_large")
+    measured |= measures.coefficients(sample, counted.once(line_in_log_odds), "intercept", "slope")
     spline = measures.spline_of(sample)
-    found |= measures.distances(sample, spline, seed)
+    measured |= measures.distances(sample, spline, seed)
     isotonic, brier_parts = measures.isotonic_curve(sample, spline, n_draws, seed)
     return Calibration(
         time=sample.time,
-        **found | brier_parts,
+        **measured | brier_parts,
         observed_expected=measures.observed_expected(sample),
         curve=measures.smooth_curve(sample, spline),
         groups=risk_groups(sample, n_bins),
@@ -374,17 +377,17 @@ def risk_groups(sample: measures.CountedSample, n_bins: int) -> RiskGroups:
     effective = totals**2 / np.bincount(group_of_unit, unit_weights**2)
 
     observed = np.clip(observed, 0.0, 1.0)
-    varies, spread = variance > measures.NO_VARIANCE, observed * (1 - observed)
-    known = (n_units >= 2) & ~np.isnan(variance) & (varies | (spread == 0))
+    varies, binomial = variance > measures.NO_VARIANCE, observed * (1 - observed)
+    known = (n_units >= 2) & ~np.isnan(variance) & (varies | (binomial == 0))
     # Wilson's variance is that of the limits themselves, which is not estimated; only that of clusters is
     degrees = np.full(n_units.size, math.inf) if sample.groups is None else n_units - 1
     quantile = student_quantile(sample.evaluation.level, degrees)
     with np.errstate(invalid="ignore", divide="ignore"):
-        square = quantile**2 / np.where(varies, spread / variance, effective)
+        square = quantile**2 / np.where(varies, binomial / variance, effective)
         middle = (observed + square / 2) / (1 + square)
-        half = np.sqrt(square * spread + square**2 / 4) / (1 + square)
+        half = np.sqrt(square * binomial + square**2 / 4) / (1 + square)
         se = np.where(known & varies, np.sqrt(variance), np.nan)
     lower, upper = (np.where(known, limit, np.nan) for limit in (middle - half, middle + half))
     # of statuses that are projected, the expected number of events
-    counts, events = (np.bincount(label, one).round().astype(np.int64) for one in (part, event * part))
+    counts, events = (np.bincount(label, weights).round().astype(np.int64) for weights in (part, event * part))
     return RiskGroups(predicted, observed, se, np.maximum(lower, 0.0), np.minimum(upper, 1.0), counts, events)

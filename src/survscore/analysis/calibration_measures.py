@@ -53,7 +53,7 @@ class CountedSample(AtTime):
 
     @property
     def groups(self) -> Groups | None:
-        """Who belongs together."""
+        """The groups of the individuals."""
         return self.evaluation.groups
 
     @property
@@ -111,18 +111,18 @@ def observed_expected(sample: CountedSample) -> Estimate:
     the effective sample size, :math:`1 - (\alpha/2)^{1/n}`.
     """
     counted = sample.counted
-    found = ObservedExpected().evaluate(counted)
-    if found.reason:
-        sample.reasons["observed_expected"] = found.reason
+    ratio = ObservedExpected().evaluate(counted)
+    if ratio.reason:
+        sample.reasons["observed_expected"] = ratio.reason
         return Estimate()
     if 0 in counted.statuses:
         expected = float(counted.weight @ counted.risk / counted.weight.sum())
         chance = ((1 - sample.evaluation.level) / 2) ** (1 / sample.effective())
         if counted.statuses[1] == 0:
             return Estimate(0.0, math.nan, 0.0, (1 - chance) / expected)
-        return Estimate(found.value, math.nan, chance / expected, 1 / expected)
+        return Estimate(ratio.value, math.nan, chance / expected, 1 / expected)
     why_not = "the predictions are the statuses themselves"
-    logarithm = sample.interval(math.log(found.value), found.influence / found.value, "observed_expected", why_not)
+    logarithm = sample.interval(math.log(ratio.value), ratio.influence / ratio.value, "observed_expected", why_not)
     return logarithm.exp()
 
 
@@ -131,8 +131,8 @@ def coefficients(sample: CountedSample, fit: LogisticFit | str, *names: str) -> 
     if isinstance(fit, str):
         sample.reasons.update(dict.fromkeys(names, fit))
         return dict.fromkeys(names, Estimate())
-    found = zip(names, fit.coefficients, fit.influences, strict=True)
-    return {name: sample.interval(float(value), own, name, "it does not vary") for name, value, own in found}
+    fitted = zip(names, fit.coefficients, fit.influences, strict=True)
+    return {name: sample.interval(float(value), own, name, "it does not vary") for name, value, own in fitted}
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,8 +267,8 @@ def distance_limits(
     # to first order: log odds far out vary by several units, but probabilities there hardly can
     columns, fitted = spline.fit.columns(points), spline.fit.at(points)
     by_chance = _measures((draws @ columns) * (points * (1 - points)), mass)
-    stretched = draws * np.sqrt(df / rng.chisquare(df, (COEFFICIENT_DRAWS, 1)))
-    around = _measures(fitted - points + (stretched @ columns) * (fitted * (1 - fitted)), mass)
+    of_student = draws * np.sqrt(df / rng.chisquare(df, (COEFFICIENT_DRAWS, 1)))
+    around = _measures(fitted - points + (of_student @ columns) * (fitted * (1 - fitted)), mass)
     # Hotelling's ellipsoid, chi-square's for many individuals
     wald = spline.wald()
     radius = gamma.size * (n_units - 1) / df * fisher_quantile(level, gamma.size, df)

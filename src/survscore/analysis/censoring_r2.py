@@ -14,7 +14,7 @@ from survscore.inference.units import Groups
 
 MOST_ROWS = 20_000
 N_FOLDS = 5
-#: More categories than the trees can tell apart are taken by their order, as numbers given in order are.
+#: More categories than the trees can distinguish are taken by their order, as numbers given in order are.
 MOST_CATEGORIES = 255
 
 
@@ -47,9 +47,9 @@ def explained_variance(
     folds = KFold(N_FOLDS) if of_rows is None else GroupKFold(N_FOLDS)
     model = HistGradientBoostingRegressor(categorical_features=categorical, random_state=seed)
     predicted = cross_val_predict(model, features, target, groups=None if of_rows is None else of_rows.codes, cv=folds)
-    errors, spread = np.square(target - predicted), np.square(target - target.mean())
-    missed = float(errors.sum() / spread.sum())
-    influence = -(errors - missed * spread) / spread.sum()
+    errors, squares = np.square(target - predicted), np.square(target - target.mean())
+    missed = float(errors.sum() / squares.sum())
+    influence = -(errors - missed * squares) / squares.sum()
     return Estimate.of(1.0 - missed, influence, of_rows, level)
 
 

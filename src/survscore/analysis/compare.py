@@ -154,24 +154,24 @@ def compare(
         check_outcomes(y)
         weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
     request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)
-    found = request.run(y, models) if by is None else _run_by(y, as_models(models), request, by)
-    total = found.total if isinstance(found, SegmentedComparison) else found
+    result = request.run(y, models) if by is None else _run_by(y, as_models(models), request, by)
+    total = result.total if isinstance(result, SegmentedComparison) else result
     if y.n_dropped_out:
         total = replace(total, dropout_test=dropout_test(y, as_models(models), total.times))
-        found = replace(found, total=total) if isinstance(found, SegmentedComparison) else total
+        result = replace(result, total=total) if isinstance(result, SegmentedComparison) else total
     if not total.has_recommendation or by is not None:  # which names these models, but is not printed by segment
-        weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
+        weightings = [as_weighting(given, y) for given in one_or_more(weighting, Weighting, "weighting")]
         total = replace(
             total, leak_warnings=leak_warnings(y, as_models(models), weightings, groups=groups, level=level)
         )
-        found = replace(found, total=total) if isinstance(found, SegmentedComparison) else total
+        result = replace(result, total=total) if isinstance(result, SegmentedComparison) else total
     warn_about(total.scored)
-    if isinstance(found, SegmentedComparison):
-        _warn_about_parts(found)
+    if isinstance(result, SegmentedComparison):
+        _warn_about_parts(result)
     if _looks_far_worse(total):
         first = next(iter(one_or_more(weighting, Weighting, "weighting")))
         warn_if_reversed(y, models, weighting=first, times=total.times)
-    return found
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +201,7 @@ class Request:
         if reference not in names:
             raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
         scored = tuple(evaluation.run(on_sample))
-        late = LateStarters.of(y, evaluation.times) if any(one.by_theta is not None for one in scored) else None
+        late = LateStarters.of(y, evaluation.times) if any(arrays.by_theta is not None for arrays in scored) else None
         return Comparison(
             names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored,
             late_starters=late,
@@ -209,12 +209,12 @@ class Request:
 
     def of_rows(self, y: Outcomes, rows: NDArray[np.intp]) -> Request:
         """Return the same for some of the individuals: what holds one value for each of them is cut."""
-        metrics = [as_metric(one) for one in one_or_more(self.metric, Metric, "metric")]
-        weightings = [as_weighting(one, y) for one in one_or_more(self.weighting, Weighting, "weighting")]
+        metrics = [as_metric(given) for given in one_or_more(self.metric, Metric, "metric")]
+        weightings = [as_weighting(given, y) for given in one_or_more(self.weighting, Weighting, "weighting")]
         return replace(
             self,
-            metric=[one.of_rows(rows) for one in metrics],
-            weighting=[one.of_rows(rows) for one in weightings],
+            metric=[metric.of_rows(rows) for metric in metrics],
+            weighting=[weighting.of_rows(rows) for weighting in weightings],
             groups=None if self.groups is None else Groups.of(self.groups, len(y)).codes[rows],
         )
 
@@ -230,13 +230,13 @@ def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -
     parts = {}
     for key, rows in segments.rows.items():
         try:
-            some = {name: curves[rows] for name, curves in models.items()}
-            part = request.of_rows(y, rows).run(y[rows], some)
+            selected = {name: curves[rows] for name, curves in models.items()}
+            part = request.of_rows(y, rows).run(y[rows], selected)
         except InputError as error:
             raise InputError(f"segment {segment_name(segments.by, key)}: {error}") from None
-        if not keep:  # leave out what serves means over ranges that nobody asked for
-            lean = [one.bounds and replace(one.bounds, kept=None) for one in part.scored]
-            scored = [replace(one, bounds=bounds) for one, bounds in zip(part.scored, lean, strict=True)]
+        if not keep:  # leave out what serves means over ranges that were not asked for
+            lean = [arrays.bounds and replace(arrays.bounds, kept=None) for arrays in part.scored]
+            scored = [replace(arrays, bounds=bounds) for arrays, bounds in zip(part.scored, lean, strict=True)]
             part = replace(part, scored=tuple(scored))
         parts[key] = part
     spanning = 0 if request.groups is None else segments.n_spanning(Groups.of(request.groups, len(y)))
@@ -247,37 +247,37 @@ def _ranges(total: Comparison, asked: Ranges) -> Any:
     """Return the ranges asked for, and those over which the total has its means: segments will be asked for these."""
     if isinstance(asked, str) or total.times.size == 1:
         return asked
-    found = [] if asked is None else list(asked)
-    for lower, upper in [(None, None), *found]:
+    ranges = [] if asked is None else list(asked)
+    for lower, upper in [(None, None), *ranges]:
         try:
-            found += [ends for _, ends in total.means_over(lower, upper, nan="stop").values()]
-        except InputError:  # nothing is left to average, which is told when it is asked for
+            ranges += [ends for _, ends in total.means_over(lower, upper, nan="stop").values()]
+        except InputError:  # nothing is left to average, which raises an error when it is asked for
             continue
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(ranges))
 
 
-def _warn_about_parts(found: SegmentedComparison) -> None:
+def _warn_about_parts(segmented: SegmentedComparison) -> None:
     """Warn once about all segments without score at some time, and once about those whose groups are few."""
-    undefined = {key: told for key, part in found.parts.items() if (told := undefined_times(part.scored))}
-    n = plural(len(found.parts), "segment")
+    undefined = {key: message for key, part in segmented.parts.items() if (message := undefined_times(part.scored))}
+    n = plural(len(segmented.parts), "segment")
     if undefined:
-        key, told = next(iter(undefined.items()))
+        key, message = next(iter(undefined.items()))
         warn(
-            f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(found.by, key)}: {told}; the "
-            "table `undefined` has all",
+            f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(segmented.by, key)}: {message}; "
+            "the table `undefined` has all",
             UndefinedScoreWarning,
         )
-    few = [key for key, part in found.parts.items() if any(one.support.cautions() for one in part.scored)]
+    few = [key for key, part in segmented.parts.items() if any(arrays.support.cautions() for arrays in part.scored)]
     if few:
         warn(
             f"in {len(few)} of {n} standard errors are based on few groups, such as in "
-            f"{segment_name(found.by, few[0])}: intervals allow for that, and there are none below five groups",
+            f"{segment_name(segmented.by, few[0])}: intervals allow for that, and there are none below five groups",
             FewGroupsWarning,
         )
-    few = [key for key, part in found.parts.items() if any(one.support.few_followed() for one in part.scored)]
+    few = [key for key, part in segmented.parts.items() if any(arrays.support.few_followed() for arrays in part.scored)]
     if few:
         warn(
-            f"in {len(few)} of {n} projected statuses come from few, such as in {segment_name(found.by, few[0])}",
+            f"in {len(few)} of {n} projected statuses come from few, such as in {segment_name(segmented.by, few[0])}",
             FewFollowedWarning,
         )
 
@@ -299,11 +299,11 @@ def warn_if_reversed(
     if len(y) < FEW:
         return
     every = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    some = every[np.unique(np.linspace(0, every.size - 1, MOST_TIMES).round().astype(np.intp))]
+    chosen = every[np.unique(np.linspace(0, every.size - 1, MOST_TIMES).round().astype(np.intp))]
     for name, curves in dict(models).items():
         if not isinstance(curves, SurvivalCurves):
             continue
-        reached = some[curves.reaches(some) & (some > 0)]
+        reached = chosen[curves.reaches(chosen) & (chosen > 0)]
         if reached.size == 0:
             continue
         # the opposite starts from S(0) = 1 as well, so it is made of the grid, of which few columns are read
@@ -311,12 +311,14 @@ def warn_if_reversed(
         columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
         values, grid = curves.probabilities[:, columns], curves.times[columns]
         both = {
-            label: SurvivalCurves(one, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep")
-            for label, one in (("given", values), ("opposite", 1 - values))
+            label: SurvivalCurves(
+                survival, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep"
+            )
+            for label, survival in (("given", values), ("opposite", 1 - values))
         }
         with suppress(InputError):  # which is raised where scores are asked for
-            (found,) = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False).run()
-            given, opposite, null = _defined_means(found)
+            (scored,) = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False).run()
+            given, opposite, null = _defined_means(scored)
             if given > FAR_WORSE * null and opposite < min(given, FAR_WORSE * null):
                 warn(
                     f"predictions of {name!r} are far worse than Kaplan-Meier: their mean Brier score is {given:.2g}, "
@@ -330,8 +332,8 @@ def _looks_far_worse(comparison: Comparison) -> bool:
     """Whether any model's Brier score, over all times that have one, is far above the null model's."""
     if comparison.null is None:
         return False
-    means = [_defined_means(one) for one in comparison.scored if one.metric == Brier.name]
-    return any((one > FAR_WORSE * one[comparison.null_index()]).any() for one in means)
+    means = [_defined_means(arrays) for arrays in comparison.scored if arrays.metric == Brier.name]
+    return any((means_of_all > FAR_WORSE * means_of_all[comparison.null_index()]).any() for means_of_all in means)
 
 
 def _defined_means(scored: ScoreArrays) -> NDArray[np.float64]:
@@ -342,7 +344,7 @@ def _defined_means(scored: ScoreArrays) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Who belongs to which segment."""
+    """The individuals of each segment."""
 
     by: tuple[str, ...]  # names of the segmenting columns
     rows: dict[Key, NDArray[np.intp]]  # by their labels, the positions of the individuals of every segment
@@ -359,21 +361,24 @@ class Segments:
         # by the codes of all columns together, as far as they occur
         grouped = pd.DataFrame(dict(enumerate(codes))).groupby(list(range(len(by))), sort=True)
         if grouped.ngroups > MOST_SEGMENTS:
-            labels = [len(some) for some in texts]
+            labels = [len(column_labels) for column_labels in texts]
             finest = int(np.argmax(labels))
             raise InputError(
                 f"by makes {grouped.ngroups} segments of {plural(n, 'individual')}, and at most {MOST_SEGMENTS} are "
                 f"scored; take a coarser column, or fewer: {by[finest]!r} has {plural(labels[finest], 'label')}"
             )
-        rows = {tuple(some[k] for some, k in zip(texts, key, strict=True)): m.index.to_numpy() for key, m in grouped}
+        rows = {
+            tuple(column_labels[k] for column_labels, k in zip(texts, key, strict=True)): m.index.to_numpy()
+            for key, m in grouped
+        }
         return cls(by, rows)
 
     def n_spanning(self, groups: Groups) -> int:
         """Return how many groups have individuals in several segments."""
-        seen = np.zeros(groups.n_groups, dtype=np.intp)
+        n_segments = np.zeros(groups.n_groups, dtype=np.intp)
         for rows in self.rows.values():
-            seen[np.unique(groups.codes[rows])] += 1
-        return int(np.count_nonzero(seen > 1))
+            n_segments[np.unique(groups.codes[rows])] += 1
+        return int(np.count_nonzero(n_segments > 1))
 
 
 def _columns(given: Any) -> dict[str, Any]:

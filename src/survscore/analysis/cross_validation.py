@@ -174,10 +174,10 @@ def cross_validate(
 
 def _request(metric: Any, weighting: Any, y: Outcomes) -> Request:
     """Return metrics and weightings, those of `compare` by default; raise where they do not fit these individuals."""
-    metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
+    metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
     if weighting is None:
         return Request(metrics, default_weightings(y, metrics))
-    return Request(metrics, [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")])
+    return Request(metrics, [as_weighting(given, y) for given in one_or_more(weighting, Weighting, "weighting")])
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,17 +217,17 @@ def out_of_fold(
     if labels is not None:
         check_length("groups", len(labels), "y", len(outcomes))
     splits, described = _splits(cv, X, y, len(outcomes), labels, seed)
-    # every fit has a seed of its own, whoever runs it and when
+    # every fit has a seed of its own, which does not depend on the worker or the order
     seeds = np.random.SeedSequence(seed).generate_state(len(named) * len(splits)).reshape(len(named), -1)
     tasks = [(name, k, int(seeds[i, k]) >> 1) for i, name in enumerate(named) for k in range(len(splits))]
     calls = ((_fit_one, name, named[name], X, y, k, *splits[k], fit_seed) for name, k, fit_seed in tasks)
     fits: dict[str, list[Fit]] = {name: [] for name in named}
-    with telling(progress) as tell:
-        tell(0, len(tasks), tasks[0][0])
+    with telling(progress) as report:
+        report(0, len(tasks), tasks[0][0])
         with results_of(calls, n_jobs) as finished:
             for done, ((name, k, _), fit) in enumerate(zip(tasks, finished, strict=True), start=1):
                 fits[name].append(fit)
-                tell(done, len(tasks), f"{name}, fold {k}")
+                report(done, len(tasks), f"{name}, fold {k}")
     return OutOfFold(outcomes, labels, splits, described, fits)
 
 
@@ -246,7 +246,7 @@ class FoldScores:
 
 def _fold_scores(made: OutOfFold, request: Request, times: NDArray[np.float64]) -> tuple[FoldScores, ...]:
     """Score each estimator on each fold, with what the weightings hold of the fold's individuals."""
-    found = []
+    fold_scores = []
     for k, (_, test) in enumerate(made.splits):
         of_fold, y_fold = request.of_rows(made.y, test), made.y[test]
         curves = {name: fits[k][0] for name, fits in made.fits.items()}
@@ -261,9 +261,9 @@ def _fold_scores(made: OutOfFold, request: Request, times: NDArray[np.float64]) 
                     y_fold, curves, name, metric=of_fold.metric, weighting=of_fold.weighting, times=times, errors=False
                 )
             seconds = predict_seconds + time.perf_counter() - started
-            found.append(FoldScores(name, k, tuple(scores), *counts, fit_seconds, seconds))
+            fold_scores.append(FoldScores(name, k, tuple(scores), *counts, fit_seconds, seconds))
     order = list(made.fits)
-    return tuple(sorted(found, key=lambda one: order.index(one.estimator)))
+    return tuple(sorted(fold_scores, key=lambda result: order.index(result.estimator)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -306,27 +306,29 @@ class CrossValidation(PrintedAsTables):
         """Return the same for the scores' mean over a range of time; see `ScoreCurve.integrated`."""
 
         def mean(score: ScoreCurve) -> dict[str, Any]:
-            found = score.integrated(lower, upper, nan=nan)
-            return {"from": found.range[0], "to": found.range[1], "score": found.value}
+            integrated = score.integrated(lower, upper, nan=nan)
+            return {"from": integrated.range[0], "to": integrated.range[1], "score": integrated.value}
 
         return self._table(mean)
 
     def _table(self, columns: Callable[[ScoreCurve], dict[str, Any]]) -> pd.DataFrame:
         parts = []
-        for one in self.fold_scores:
-            after = {name: getattr(one, name) for name in ("n", "n_events", "fit_seconds", "score_seconds")}
-            for score in one.scores:
+        for result in self.fold_scores:
+            after = {name: getattr(result, name) for name in ("n", "n_events", "fit_seconds", "score_seconds")}
+            for score in result.scores:
                 of = {"metric": score.metric, "weighting": score.weighting, **columns(score)}
-                parts.append({"estimator": one.estimator, "fold": one.fold, **of, **after})
+                parts.append({"estimator": result.estimator, "fold": result.fold, **of, **after})
         return stacked(parts)
 
     def _printed(self) -> Tables:
-        found = self.comparison._printed()
-        caption = f"{self.settings['n_splits']} folds, predictions out of fold; {found.caption}"
-        return Tables(caption, found.parts, found.lead)
+        tables = self.comparison._printed()
+        caption = f"{self.settings['n_splits']} folds, predictions out of fold; {tables.caption}"
+        return Tables(caption, tables.parts, tables.lead)
 
     def __repr__(self) -> str:
-        directions = dict.fromkeys(f"{one.metric} ({one.direction} is better)" for one in self.comparison.scored)
+        directions = dict.fromkeys(
+            f"{scored.metric} ({scored.direction} is better)" for scored in self.comparison.scored
+        )
         return (
             f"CrossValidation({', '.join(map(repr, self.curves))}; {self.settings['n_splits']} folds, "
             f"{plural(len(self.y), 'individual')}, {', '.join(directions)}, {'; '.join(self.comparison.weightings)}, "

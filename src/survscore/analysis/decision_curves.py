@@ -156,10 +156,10 @@ class DecisionCurve(PrintedAsTables):
     def _printed(self) -> Tables:
         r = self.strategies.index(self.reference)
         chosen = spread_over(np.arange(self.thresholds.size), MOST_THRESHOLDS)
-        everyone = range(len(self.strategies))
-        own, beside = [self._columns(a, a) for a in everyone], {a: self._columns(a, r) for a in everyone if a != r}
-        places = decimals(np.concatenate([one["se"] for one in own]), otherwise=4)
-        finer = max(places, decimals(se for one in beside.values() for se in one["se"][chosen]))
+        every = range(len(self.strategies))
+        own, beside = [self._columns(a, a) for a in every], {a: self._columns(a, r) for a in every if a != r}
+        places = decimals(np.concatenate([columns["se"] for columns in own]), otherwise=4)
+        finer = max(places, decimals(se for columns in beside.values() for se in columns["se"][chosen]))
         rows: list[tuple[Cell, ...]] = []
         for j in chosen:
             for a, name in enumerate(self.strategies):

@@ -46,7 +46,7 @@ N_POINTS = 41
 DEFAULT_SHARE = 0.1
 #: Of more individuals, as many are drawn for what needs each one's influence.
 MOST_ROWS = 10_000
-#: The same for models whose leakage nobody asked about.
+#: The same for models whose leakage was not asked about.
 MOST_ROWS_UNASKED = 2_000
 
 
@@ -264,14 +264,14 @@ def diagnose(
     weights = weights_over_time(y, questioned, scored_at)
     caps = scores_by_cap(y, named, questioned, scored_at)
 
-    some, curves_of, weighting_of, groups_of = _drawn(y, named, questioned, grouping, seed, MOST_ROWS)
+    sample, curves_of, weighting_of, groups_of = _drawn(y, named, questioned, grouping, seed, MOST_ROWS)
     all_equal = not np.ptp(y.censoring_time) > 0
-    windows = None if all_equal else Windows.of(np.asarray(some.censoring_time), float(width), last)
+    windows = None if all_equal else Windows.of(np.asarray(sample.censoring_time), float(width), last)
     time_range: tuple[float, float] | None = None
     contrasts: list[Contrast] = []
     with suppress(InputError):  # where no time has a score under both, this criterion is missing
         contrasts, time_range = contrasts_of(
-            some, curves_of, weighting_of, scored_at, groups_of, level, with_projected=True
+            sample, curves_of, weighting_of, scored_at, groups_of, level, with_projected=True
         )
     answers = _answers(curves_of, windows, contrasts, groups_of, level)
     why_not = (
@@ -282,17 +282,19 @@ def diagnose(
     weighted = not bool((weights["largest_weight"].dropna() <= 1 + 1e-9).all())
     verdict, reasons = ipcw_verdict(answers, contrasts, r2, weighted=weighted)
     falls = [
-        {"model": one.model, "offset": windows.offsets, "fall": leak.falls, "fall_of_others": leak.falls_of_others}
-        for one in answers
-        if windows is not None and (leak := one.leak) is not None
+        {"model": answer.model, "offset": windows.offsets, "fall": leak.falls, "fall_of_others": leak.falls_of_others}
+        for answer in answers
+        if windows is not None and (leak := answer.leak) is not None
     ]
     dropout = dropout_test(y, named, scored_at)
-    about_dropout = [] if dropout is None else [f"{one[0].upper()}{one[1:]}." for one in dropout.sentences(level)]
+    about_dropout = (
+        [] if dropout is None else [f"{sentence[0].upper()}{sentence[1:]}." for sentence in dropout.sentences(level)]
+    )
     return Diagnosis(
         ipcw=verdict,
         sentences=(*sentences(answers, contrasts, verdict, reasons, r2, weights, caps, level, why_not), *about_dropout),
-        models=pd.DataFrame([_row(one) for one in answers]),
-        pairs=pd.DataFrame([_pair_row(one) for one in contrasts]),
+        models=pd.DataFrame([_row(answer) for answer in answers]),
+        pairs=pd.DataFrame([_pair_row(contrast) for contrast in contrasts]),
         placebo=stacked(falls) if falls else pd.DataFrame(columns=["model", "offset", "fall", "fall_of_others"]),
         weights=weights,
         caps=caps,
@@ -315,7 +317,7 @@ def _answers(
     level: float,
 ) -> list[Answer]:
     """Return what is known about each model, without Kaplan-Meier."""
-    against_null = {one.model: one for one in contrasts if one.reference == NULL_MODEL}
+    against_null = {contrast.model: contrast for contrast in contrasts if contrast.reference == NULL_MODEL}
     return [
         Answer(name, None if windows is None else windows.leak(curves, groups, level), against_null.get(name))
         for name, curves in models.items()
@@ -327,8 +329,8 @@ def _default_width(censoring_time: NDArray[np.float64], last: float) -> float:
     """Return a tenth of what the predictions reach, or of the range of C*, if that is less but not nothing."""
     finite = censoring_time[np.isfinite(censoring_time)]
     low, high = np.quantile(finite, (0.01, 0.99)) if finite.size else (0.0, 0.0)
-    spread = float(min(high, last) - low)
-    return DEFAULT_SHARE * (min(last, spread) if spread > 0 else last)
+    width = float(min(high, last) - low)
+    return DEFAULT_SHARE * (min(last, width) if width > 0 else last)
 
 
 def _around(
@@ -407,17 +409,17 @@ def leaking_models(
     grouping = None if groups is None else Groups.of(groups, len(y))
     last = min(float(curves.times[-1]) for curves in named.values())
     width = _default_width(np.asarray(y.censoring_time), last)
-    some, curves_of, weighting, groups_of = _drawn(y, named, IPCW(), grouping, seed, MOST_ROWS_UNASKED)
-    windows = Windows.of(np.asarray(some.censoring_time), width, last)
+    sample, curves_of, weighting, groups_of = _drawn(y, named, IPCW(), grouping, seed, MOST_ROWS_UNASKED)
+    windows = Windows.of(np.asarray(sample.censoring_time), width, last)
     if windows is None:
         return []
     suspects = {name: curves for name, curves in curves_of.items() if _falls(windows, curves)}
     if suspects:
         with suppress(InputError):  # without a score under both weightings there is no second criterion
-            times = default_times(some, suspects)
-            contrasts, _ = contrasts_of(some, suspects, weighting, times, groups_of, level)
+            times = default_times(sample, suspects)
+            contrasts, _ = contrasts_of(sample, suspects, weighting, times, groups_of, level)
             answers = _answers(suspects, windows, contrasts, groups_of, level)
-            return [one for one in answers if one.verdict == "encodes C*"]
+            return [answer for answer in answers if answer.verdict == "encodes C*"]
     return []
 
 

@@ -143,9 +143,9 @@ class DistributionCalibration(PrintedAsTables):
             return "no sign that the curves are wrong"
         if math.isinf(self.statistic):
             return "the curves are wrong: what happened has probability zero"
-        clear = [one for one in self.components if one.p_value < 1.0 - self.level]
-        told = [one.words for one in sorted(clear, key=lambda one: -abs(one.z))]
-        return f"the curves are wrong: {'; '.join(told) or 'no single component stands out'}"
+        clear = [component for component in self.components if component.p_value < 1.0 - self.level]
+        sentences = [component.words for component in sorted(clear, key=lambda component: -abs(component.z))]
+        return f"the curves are wrong: {'; '.join(sentences) or 'no single component stands out'}"
 
     def to_frame(self) -> pd.DataFrame:
         """Return the bins in a table: risk_from, risk_to, observed, expected, ratio, lower, upper."""
@@ -153,7 +153,7 @@ class DistributionCalibration(PrintedAsTables):
 
     def components_frame(self) -> pd.DataFrame:
         """Return the components in a table: component, z, p_value, words."""
-        return stacked([vars(one) for one in self.components]).rename(columns={"name": "component"})
+        return stacked([vars(component) for component in self.components]).rename(columns={"name": "component"})
 
     def plot(self, ax: Any = None, *, width: float | None = None, **line: Any) -> DistributionCalibrationDisplay:
         """Draw observed by expected events along the predicted risk, with intervals.
@@ -354,7 +354,7 @@ def distribution_calibration(
     n_events, notes = int(np.count_nonzero(y.event)), []
     if exposure == "observed" and test != "martingale":
         notes.append(
-            f"{why}: events are expected as long as each was seen (martingale), since the exposure of all individuals "
+            f"{why}: events are expected during follow-up (martingale), since the exposure of all individuals "
             "is not known"
         )
     if n_events > int(observed):
@@ -396,23 +396,23 @@ def distribution_calibration(
     )
 
 
-def _why_no_test(observed: float, expected: float, n_groups: float, found: ChiSquare) -> str | None:
-    seen = f"{observed:.0f} seen"
+def _why_no_test(observed: float, expected: float, n_groups: float, test: ChiSquare) -> str | None:
+    observed_events = f"{observed:.0f} observed"
     if expected <= 0:
-        return f"the curves expect no event while anybody was followed ({seen})"
+        return f"the curves expect no event during follow-up ({observed_events})"
     if expected < LEAST_EXPECTED:
-        return f"the curves expect only {expected:.3g} events ({seen}), and a test needs {LEAST_EXPECTED:g}"
+        return f"the curves expect only {expected:.3g} events ({observed_events}), and a test needs {LEAST_EXPECTED:g}"
     if n_groups < LEAST_GROUPS:
         few = plural(int(n_groups), "group")
         return f"{few} {'is' if n_groups == 1 else 'are'} too few: a test needs {LEAST_GROUPS}"
-    varies = found.df > 0 or not math.isfinite(found.statistic)
+    varies = test.df > 0 or not math.isfinite(test.statistic)
     return None if varies else "nothing about these curves can vary"
 
 
 def _by_group(sums: Sums, groups: Groups) -> tuple[Values, float]:
     """Return deviations summed within each group that counts, (groups, scores + bins), and their degrees of freedom."""
     sizes = np.bincount(groups.codes[sums.deviations.any(axis=1)], minlength=groups.n_groups)
-    by_group = [np.bincount(groups.codes, one, sizes.size)[sizes > 0] for one in sums.deviations.T]
+    by_group = [np.bincount(groups.codes, deviation, sizes.size)[sizes > 0] for deviation in sums.deviations.T]
     return np.array(by_group, dtype=np.float64).T, float(PowerSums.of(sizes[:, None]).units()[2][0])
 
 

@@ -2,7 +2,7 @@ r"""Observed less expected scores of predicted distributions, summed over indivi
 
 An individual whose event comes at the predicted risk u has the score h(u), and each individual an expectation of it, in
 one of two ways: for the *known exposure*, up to the risk at its own :math:`C^*`, whether or not the event came first;
-or for the *observed* one, up to where it was last seen, by the predicted hazard (a martingale, which needs no
+or for the *observed* one, up to the end of follow-up, by the predicted hazard (a martingale, which needs no
 :math:`C^*`). Curves are read in one of two forms: by the *intervals* of their grid, of which only the probabilities are
 taken, with a score's mean over each; or as *continuous*, as they are between grid points.
 """
@@ -46,10 +46,10 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Followed:
-    """Who was followed how long, within what the curves predict."""
+    """How long each individual was followed, within what the curves predict."""
 
     curves: SurvivalCurves  # as NumPy arrays
-    exit: Vector  # when each was last seen, at most `end`
+    exit: Vector  # end of follow-up, at most `end`
     end: Vector  # up to when an event would have been counted; -1 for those whose C* is before the first grid point
     event: NDArray[np.bool_]  # who had the event at `exit`
     exposure: Exposure
@@ -73,7 +73,7 @@ class Followed:
         return cls(curves, exit_time, end, event, exposure, form)
 
     def sums(self, n_bins: int, *, keep: bool) -> Sums:
-        """Return all sums, with everybody's own deviations if they are to be kept."""
+        """Return all sums, with the deviations of each individual if they are to be kept."""
         scale = self._largest_reach()
         if self.form == "continuous":
             self._check_falling()
@@ -81,11 +81,13 @@ class Followed:
         else:
             rows, work = row_blocks(*self.curves.shape), self._intervals
 
-        def block(some: slice) -> Sums:
-            seen, scores, expected, covariance, bin_of, by_bin, bin_variance, impossible = work(some, n_bins, scale)
+        def block(block_rows: slice) -> Sums:
+            with_event, scores, expected, covariance, bin_of, by_bin, bin_variance, impossible = work(
+                block_rows, n_bins, scale
+            )
             deviation, bins, bin_covariance = -expected, np.zeros_like(by_bin), np.diag(bin_variance)
-            deviation[seen] += scores.T
-            bins[seen, bin_of] = 1.0
+            deviation[with_event] += scores.T
+            bins[with_event, bin_of] = 1.0
             if self.exposure == "known":
                 covariance = covariance - expected.T @ expected
                 bin_covariance = bin_covariance - by_bin.T @ by_bin
@@ -101,11 +103,11 @@ class Followed:
 
     @property
     def _stop(self) -> Vector:
-        """Up to when everybody is exposed: whether or not the event comes first, or as far as was seen."""
+        """When each exposure ends: whether or not the event comes first, or when follow-up ends."""
         return self.end if self.exposure == "known" else self.exit
 
     def _largest_reach(self) -> float:
-        """Return the largest predicted risk where anybody's exposure stops, or at the end of that interval; or one."""
+        """Return the largest predicted risk where an exposure stops, or at the end of that interval; or one."""
         if self.form == "continuous":
             reached = float((1.0 - self.curves.before(self._stop)).max())
             return reached if reached > 0 else 1.0
@@ -116,7 +118,7 @@ class Followed:
 
     @cached_property
     def _n_columns(self) -> NDArray[np.intp]:
-        """In how many intervals everybody is exposed."""
+        """The number of intervals in which each individual is exposed."""
         if self.exposure == "known":
             return np.searchsorted(self.curves.times, self._stop, side="right")
         return np.where(self._stop >= 0, self._place + 1, 0)
@@ -143,8 +145,8 @@ class Followed:
         scores = np.stack((np.ones_like(start), *interval_scores(start, stop, scale)))
         expected = np.einsum("jrk,rk->rj", scores, weight)
 
-        seen = np.flatnonzero(self.event[rows] & (place < n_columns))
-        cell = (seen, place[seen])
+        with_event = np.flatnonzero(self.event[rows] & (place < n_columns))
+        cell = (with_event, place[with_event])
         flat = scores.reshape(N_SCORES, -1)
         covariance = (flat * variance.ravel()) @ flat.T
 
@@ -155,9 +157,9 @@ class Followed:
         bin_variance = np.bincount(in_bin.ravel(), variance.ravel(), n_bins).astype(np.float64)
         last = np.maximum(n_columns - 1, 0)
         outlived = (survival[np.arange(len(last)), last] <= 0) & (self._stop[rows] >= self.curves.times[last])
-        outlived[seen] = probability[cell] <= 0
+        outlived[with_event] = probability[cell] <= 0
         by_bin = by_bin.reshape(-1, n_bins)
-        return seen, scores[:, *cell], expected, covariance, in_bin[cell], by_bin, bin_variance, outlived
+        return with_event, scores[:, *cell], expected, covariance, in_bin[cell], by_bin, bin_variance, outlived
 
     def _expectations(self, rows: slice, before: Vector, probability: Vector) -> tuple[Vector, Vector]:
         r"""Return how many events are expected in each interval, and the variance that this adds.
@@ -178,7 +180,7 @@ class Followed:
         q, stop = hazard[cell], times[place[gone]]
         opened = np.where(place[gone] > 0, times[place[gone] - 1], 0.0)
         f = 1.0 - (1.0 - q) ** ((exit_time[gone] - opened) / (stop - opened))
-        # the probability of no event in the rest of the interval; zero where nobody survives it
+        # the probability of no event in the rest of the interval; zero where no individual survives it
         rest = np.divide(1.0 - q, 1.0 - f, out=np.zeros_like(f), where=f < 1)
         hazard[cell], variance[cell] = f * rest, f * rest * (rest - q)
         return hazard, variance
@@ -209,8 +211,8 @@ class Followed:
         if hazard:
             stop = np.minimum(stop, 1.0 - DEFAULT_EPSILON)
         sums = moments(stop, scale, 2 * (N_SCORES - 1), hazard=hazard)
-        seen = np.flatnonzero(self.event[rows])
-        risk = np.minimum(1.0 - curves.before(self.exit[rows])[seen], stop[seen])
+        with_event = np.flatnonzero(self.event[rows])
+        risk = np.minimum(1.0 - curves.before(self.exit[rows])[with_event], stop[with_event])
         scores = powers(risk, scale)
         covariance = hankel(sums.sum(axis=1))
         edges = np.linspace(0.0, 1.0, n_bins + 1)
@@ -222,4 +224,4 @@ class Followed:
         else:
             by_bin = within - edges[:-1]
         bin_of = np.minimum((risk * n_bins).astype(np.intp), n_bins - 1)
-        return seen, scores, sums[:N_SCORES].T, covariance, bin_of, by_bin, by_bin.sum(axis=0), outlived
+        return with_event, scores, sums[:N_SCORES].T, covariance, bin_of, by_bin, by_bin.sum(axis=0), outlived

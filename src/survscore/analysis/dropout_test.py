@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 THIRDS = 3
 FEW = 10  # drop-outs, of which the distribution of the statistic is not known well enough
-MOST_ROWS = 20_000  # of more individuals, as many are looked at, evenly spread
+MOST_ROWS = 20_000  # of more individuals, as many are taken, at equal distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,24 +63,24 @@ def log_rank(time: NDArray[np.float64], leaves: NDArray[np.bool_], codes: NDArra
     """
     k = int(codes.max()) + 1
     jumps = np.unique(time[leaves])
-    exits, at_risk = np.zeros((2, k, jumps.size))
+    dropouts, at_risk = np.zeros((2, k, jumps.size))
     for group in range(k):
         inside = codes == group
-        exits[group] = np.bincount(np.searchsorted(jumps, time[inside & leaves]), minlength=jumps.size)
+        dropouts[group] = np.bincount(np.searchsorted(jumps, time[inside & leaves]), minlength=jumps.size)
         own = np.sort(time[inside])
-        at_risk[group] = own.size - np.searchsorted(own, jumps, side="right") + exits[group]
-    q, r = exits.sum(axis=0), at_risk.sum(axis=0)
+        at_risk[group] = own.size - np.searchsorted(own, jumps, side="right") + dropouts[group]
+    q, r = dropouts.sum(axis=0), at_risk.sum(axis=0)
     share = at_risk / r
     step = q * (r - q) / np.maximum(r - 1, 1)
     variance = np.diag((share * step).sum(axis=1)) - (share * step) @ share.T
     expected = (share * q).sum(axis=1)
-    surplus = exits.sum(axis=1) - expected
+    surplus = dropouts.sum(axis=1) - expected
     df = int(np.linalg.matrix_rank(variance, hermitian=True)) if jumps.size else 0
     statistic = float(surplus @ np.linalg.pinv(variance, hermitian=True) @ surplus)
     observed = np.bincount(codes, weights=time, minlength=k)
     with np.errstate(invalid="ignore", divide="ignore"):
-        rate = exits.sum(axis=1) / observed
-    n, dropped_out = np.bincount(codes, minlength=k), exits.sum(axis=1).astype(np.int64)
+        rate = dropouts.sum(axis=1) / observed
+    n, dropped_out = np.bincount(codes, minlength=k), dropouts.sum(axis=1).astype(np.int64)
     return LogRank(by, n, dropped_out, expected, rate, statistic, df, chi_square_p(statistic, df))
 
 
@@ -102,25 +102,25 @@ class DropoutTest:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per test and third: n, dropped_out, expected, rate, statistic, df, p_value."""
-        return stacked([{"by": one.by, "third": np.arange(1, one.n.size + 1), **vars(one)} for one in self.tests])
+        return stacked([{"by": test.by, "third": np.arange(1, test.n.size + 1), **vars(test)} for test in self.tests])
 
     def sentences(self, level: float = 0.95) -> list[str]:
         """Return what was found, in words."""
         if self.n_dropped_out < FEW:
             return [f"{plural(self.n_dropped_out, 'drop-out')}: too few to test whether drop-out depends on anything"]
-        return [_in_words(one, level) for one in self.tests]
+        return [_in_words(test, level) for test in self.tests]
 
     def __repr__(self) -> str:
         return "\n".join(self.sentences())
 
 
-def _in_words(one: LogRank, level: float) -> str:
-    tested = "log-rank p < 0.001" if one.p_value < 0.001 else f"log-rank p = {one.p_value:.3f}"
-    if not one.p_value < 1.0 - level:
-        return f"no sign that drop-out depends on {one.by} ({tested})"
-    ratios = [f"{ratio:.2f}" for ratio in one.dropped_out / one.expected]
+def _in_words(test: LogRank, level: float) -> str:
+    tested = "log-rank p < 0.001" if test.p_value < 0.001 else f"log-rank p = {test.p_value:.3f}"
+    if not test.p_value < 1.0 - level:
+        return f"no sign that drop-out depends on {test.by} ({tested})"
+    ratios = [f"{ratio:.2f}" for ratio in test.dropped_out / test.expected]
     return (
-        f"drop-out depends on {one.by} ({tested}): in thirds from low to high, {', '.join(ratios[:-1])} and "
+        f"drop-out depends on {test.by} ({tested}): in thirds from low to high, {', '.join(ratios[:-1])} and "
         f"{ratios[-1]} times as many as expected"
     )
 
@@ -176,7 +176,7 @@ def dropout_test(y: Outcomes, models: Mapping[str, Any], times: NDArray[np.float
     tests = []
     if in_memory:
         several = [curves if len(curves) == rows.size else curves[rows] for curves in in_memory]
-        risk = 1.0 - np.mean([mean_ranks(one, times[one.reaches(times)]) for one in several], axis=0)
+        risk = 1.0 - np.mean([mean_ranks(curves, times[curves.reaches(times)]) for curves in several], axis=0)
         tests.append(log_rank(y.time, leaves, quantile_codes(risk, THIRDS), "predicted risk"))
     tests.append(log_rank(y.time, leaves, quantile_codes(mid_ranks(end), THIRDS), "C*"))
     return DropoutTest(tuple(tests), rows.size, int(leaves.sum()))

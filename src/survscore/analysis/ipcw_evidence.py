@@ -95,13 +95,13 @@ def contrasts_of(
     others = [a for a in range(len(names)) if a != km]
 
     def contrast(a: int, b: int) -> Contrast:
-        (ipcw, *_), (administrative, *_) = parts = [_part(one, a, b) for one in scored]
+        (ipcw, *_), (administrative, *_) = parts = [_part(influences, a, b) for influences in scored]
         both = (ipcw - administrative, parts[0][1] - parts[1][1], parts[0][2] + parts[1][2])
-        found = [
+        estimates = [
             Estimate.of(value, own, groups, level, added_variance=more)
-            for value, own, more in (*parts, both, *(_part(one, a, b) for one in projected))
+            for value, own, more in (*parts, both, *(_part(influences, a, b) for influences in projected))
         ]
-        return Contrast(names[a], names[b], *found)
+        return Contrast(names[a], names[b], *estimates)
 
     return [contrast(a, b) for a, b in [*((a, km) for a in others), *combinations(others, 2)]], time_range
 
@@ -133,24 +133,24 @@ MOST_TIMES = 21
 
 def weights_over_time(y: Outcomes, weighting: IPCW, times: NDArray[np.float64]) -> pd.DataFrame:
     """Return how many have a weight at each time, Kish's effective number, and the largest weight with its share."""
-    some = times[np.unique(np.linspace(0, times.size - 1, min(times.size, MOST_TIMES)).round().astype(np.intp))]
-    index = TimeIndex(y, some)
-    stretches = weighting.prepare(index)
-    count, total, squares, largest = np.zeros((4, some.size))
-    for rows in row_blocks(len(y), some.size):
+    chosen = times[np.unique(np.linspace(0, times.size - 1, min(times.size, MOST_TIMES)).round().astype(np.intp))]
+    index = TimeIndex(y, chosen)
+    weights = weighting.prepare(index)
+    count, total, squares, largest = np.zeros((4, chosen.size))
+    for rows in row_blocks(len(y), chosen.size):
         with np.errstate(invalid="ignore", over="ignore"):
-            cells = sum(stretches.rows(rows).cells(some), np.zeros(()))
+            cells = sum(weights.rows(rows).cells(chosen), np.zeros(()))
             count += (cells > 0).sum(axis=0)
             total += cells.sum(axis=0)
             squares += np.square(cells).sum(axis=0)
         largest = np.maximum(largest, cells.max(axis=0))
     undefined = ~np.isfinite(total) | (total == 0)
-    if stretches.support_end is not None:
-        undefined[stretches.support_end :] = True
+    if weights.support_end is not None:
+        undefined[weights.support_end :] = True
     with np.errstate(invalid="ignore", divide="ignore"):
         columns = {"n_effective": total**2 / squares, "largest_weight": largest, "largest_share": largest / total}
     table = {name: np.where(undefined, np.nan, values) for name, values in columns.items()}
-    return stacked([{"time": some, "n_weighted": count.astype(np.int64), **table}])
+    return stacked([{"time": chosen, "n_weighted": count.astype(np.int64), **table}])
 
 
 def scores_by_cap(
@@ -163,14 +163,14 @@ def scores_by_cap(
     evaluation = Evaluation.of(y, models, weighting=weightings, times=times, errors=False, needs_numpy="diagnose")
     scored = evaluation.run()
     worst = np.full(evaluation.times.size, np.nan)
-    worst[: evaluation.index.times.size] = sum(one.scores.sum(axis=0) for one in scored)
+    worst[: evaluation.index.times.size] = sum(arrays.scores.sum(axis=0) for arrays in scored)
     try:
         mean, _ = averaging_weights(evaluation.times, worst, None, None, "stop", scored[0].undefined)
     except InputError:  # at no time is there a score
         return pd.DataFrame(columns=["max_weight", "model", "score", "rank"])
     used, parts = np.flatnonzero(mean), []
-    for cap, one in zip(CAPS, scored, strict=True):
-        scores = one.scores[:, used] @ mean[used]
+    for cap, arrays in zip(CAPS, scored, strict=True):
+        scores = arrays.scores[:, used] @ mean[used]
         ranks = 1 + (scores[:, None] > scores).sum(axis=1)
         limit = np.inf if cap is None else cap
         parts.append({"max_weight": limit, "model": evaluation.names, "score": scores, "rank": ranks})
@@ -252,32 +252,34 @@ def ipcw_verdict(
     """
     if not weighted:
         return "not needed", ["no individual is censored before the last evaluation time"]
-    leaking = [one.model for one in answers if one.verdict == "encodes C*"]
-    contradicted = [one for one in contrasts if one.contradicted_by is not None]
+    leaking = [answer.model for answer in answers if answer.verdict == "encodes C*"]
+    contradicted = [contrast for contrast in contrasts if contrast.contradicted_by is not None]
     covariates = r2 is not None and r2.lower > PREDICTED
-    moved = [one.model for one in answers if one.favour.lower > 0 or one.favour.upper < 0]
+    differing = [answer.model for answer in answers if answer.favour.lower > 0 or answer.favour.upper < 0]
     encodes = "encodes" if len(leaking) == 1 else "encode"
     reasons = [f"{several(leaking)} {encodes} the censoring time"] if leaking else []
     if contradicted:
-        one = contradicted[0]
-        order, opposite = ("better", "worse") if one.ipcw.upper < 0 else ("worse", "better")
+        contrast = contradicted[0]
+        order, opposite = ("better", "worse") if contrast.ipcw.upper < 0 else ("worse", "better")
         more = f", and {plural(len(contradicted) - 1, 'more such pair')}" if len(contradicted) > 1 else ""
         reasons.append(
-            f"by IPCW, {one.model} is significantly {order} than {one.reference}, and by the {one.contradicted_by} "
-            f"score significantly {opposite}{more}"
+            f"by IPCW, {contrast.model} is significantly {order} than {contrast.reference}, and by the "
+            f"{contrast.contradicted_by} score significantly {opposite}{more}"
         )
     if covariates and r2 is not None:
         reasons.append(f"covariates predict C* (R2 {r2.value:.2f})")
-    if leaking or contradicted or (covariates and moved):
+    if leaking or contradicted or (covariates and differing):
         return "misleading", reasons
-    if moved:
-        reasons.append(f"its rating of {several(moved)} differs significantly from that of the administrative score")
-    unclear = [one.model for one in answers if one.verdict == "unclear"]
+    if differing:
+        reasons.append(
+            f"its rating of {several(differing)} differs significantly from that of the administrative score"
+        )
+    unclear = [answer.model for answer in answers if answer.verdict == "unclear"]
     if unclear:
         reasons.append(f"{several(unclear)} may encode the censoring time")
     if reasons:
         return "suspect", reasons
-    if all(one.verdict == "too few" for one in answers) and not any(one.favour.known for one in answers):
+    if all(answer.verdict == "too few" for answer in answers) and not any(answer.favour.known for answer in answers):
         return "too few", ["neither falls at C* nor differences between the weightings can be assessed"]
     return "no sign of a leak", [
         "no model's predictions fall at C* more than elsewhere, and IPCW does not differ significantly from the "
@@ -304,16 +306,16 @@ def sentences(
         "not needed": "Weights are not needed here",
         "too few": "Too few data to assess IPCW",
     }
-    found = [f"{heading[verdict]}: {'; '.join(reasons)}."]
-    found += [] if verdict in ("no sign of a leak", "not needed") else [_advice(contrasts)]
-    found += _for_some_only(contrasts, level)
-    found += [one.sentence(level, why_not) for one in answers]
+    result = [f"{heading[verdict]}: {'; '.join(reasons)}."]
+    result += [] if verdict in ("no sign of a leak", "not needed") else [_advice(contrasts)]
+    result += _for_some_only(contrasts, level)
+    result += [answer.sentence(level, why_not) for answer in answers]
     if r2 is not None:
-        found.append(_about_covariates(r2, level))
+        result.append(_about_covariates(r2, level))
     defined = weights[weights["n_effective"].notna()]
     if len(defined):
         last = defined.iloc[-1]
-        found.append(
+        result.append(
             f"At {last['time']:.4g}, IPCW has an effective sample size of {last['n_effective']:.0f}; "
             f"the largest weight has {100 * last['largest_share']:.2g} % of all."
         )
@@ -321,12 +323,12 @@ def sentences(
     if best["model"].nunique() > 1:
         caps_of = best["max_weight"].map("{:g}".format).replace("inf", "none")
         which = ", ".join(best["model"] + " with " + caps_of)
-        found.append(f"The best model under IPCW depends on the cap of its weights: {which}.")
-    return tuple(found)
+        result.append(f"The best model under IPCW depends on the cap of its weights: {which}.")
+    return tuple(result)
 
 
 def _advice(contrasts: Sequence[Contrast]) -> str:
-    if any(one.projected.known for one in contrasts):
+    if any(contrast.projected.known for contrast in contrasts):
         return (
             "Go by the projected score, which counts all individuals; the administrative score refers to those with "
             "C* >= t alone, and does not depend on what models predict for the others."
@@ -339,14 +341,14 @@ def _advice(contrasts: Sequence[Contrast]) -> str:
 
 def _for_some_only(contrasts: Sequence[Contrast], level: float) -> list[str]:
     """Return which model the administrative score prefers, and the projected score does not."""
-    some = [one for one in contrasts if one.holds_for_some_only]
-    if not some:
+    pairs = [contrast for contrast in contrasts if contrast.holds_for_some_only]
+    if not pairs:
         return []
-    one = next((one for one in some if one.reference != NULL_MODEL), some[0])
-    names, worse = (one.model, one.reference), one.projected
+    contrast = next((contrast for contrast in pairs if contrast.reference != NULL_MODEL), pairs[0])
+    names, worse = (contrast.model, contrast.reference), contrast.projected
     if worse.value < 0:
         names, worse = names[::-1], -worse
-    more = f" There {'is' if len(some) == 2 else 'are'} {plural(len(some) - 1, 'more such pair')}." * (len(some) > 1)
+    more = f" There {'is' if len(pairs) == 2 else 'are'} {plural(len(pairs) - 1, 'more such pair')}." * (len(pairs) > 1)
     return [
         f"The administrative score prefers {names[0]} to {names[1]}, among those with C* >= t; for all individuals, "
         f"{names[0]} is significantly worse: its projected score is higher by {worse.value:.4f} "

@@ -47,8 +47,8 @@ class Decisions:
         known = (at.label != EVENT_FREE) * 1.0
         event = np.array([known if free is None else 1.0 - free for free in at.event_free])
         estimations = at.estimations
-        if len(estimations) > 1:  # all or none are treated by predictions that are the same for everybody
-            event, share = (np.append(one, one[-1:], axis=0) for one in (event, share))
+        if len(estimations) > 1:  # all or none are treated by predictions that are the same for all individuals
+            event, share = (np.append(values, values[-1:], axis=0) for values in (event, share))
             estimations = [*estimations, estimations[-1]]
         return cls(thresholds, risk, event, share, float(weight[0].sum()), estimations)
 
@@ -69,15 +69,15 @@ class Decisions:
     @cached_property
     def net_benefit(self) -> Values:
         """By strategy and threshold; of each strategy by one sort."""
-        found = []
+        benefits = []
         for s, risk in enumerate(self.risk):
             event, share = self.event[self._of(s)], self.share[self._of(s)]
             parts = np.array([event * share, (1.0 - event) * share])
             order = np.argsort(risk, kind="stable")
             below = np.concatenate((np.zeros((2, 1)), np.cumsum(parts[:, order], axis=1)), axis=1)
             with_event, without = below[:, -1:] - below[:, np.searchsorted(risk[order], self._least, side="left")]
-            found.append(with_event - self.odds * without)
-        return np.array(found)
+            benefits.append(with_event - self.odds * without)
+        return np.array(benefits)
 
     def discordant(self) -> NDArray[np.int64]:
         """Return on how many two strategies decide differently, (pairs, thresholds)."""
@@ -102,17 +102,19 @@ class Decisions:
             if groups is None:
                 products += crossed(influence)
             else:
-                for table, one in zip(by_group, influence, strict=True):
-                    arrays.add_rows(table, groups.codes[rows], one)
+                for table, of_strategy in zip(by_group, influence, strict=True):
+                    arrays.add_rows(table, groups.codes[rows], of_strategy)
             if jumps is not None:
                 of_jumps += crossed(jumps[1], self.estimations[0].training_steps[jumps[0], None])
-        found = ((products + crossed(by_group)) * factor + of_jumps).reshape(s, k, s, k).swapaxes(1, 2)
+        covariance = ((products + crossed(by_group)) * factor + of_jumps).reshape(s, k, s, k).swapaxes(1, 2)
         # differences have one with event and one without, on whom strategies would have differed, more
-        one_each = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
-        unseen, every = one_each.T @ one_each, pairs(s)
+        each_status = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
+        unseen, every = each_status.T @ each_status, pairs(s)
         over = np.array(
             [
-                found[a, a] if a == b else found[a, a] + found[b, b] - found[a, b] - found[b, a] + unseen
+                covariance[a, a]
+                if a == b
+                else covariance[a, a] + covariance[b, b] - covariance[a, b] - covariance[b, a] + unseen
                 for a, b in every
             ]
         )
@@ -127,41 +129,45 @@ class Decisions:
         Where a curve was estimated inside the weights, individuals come in order of time.
         """
         first, k, n = self.estimations[0], self.thresholds.size, self.share.shape[1]
-        exits, projects = first.exits, first.weights.hidden_share is not None
+        censoring_jumps, projects = first.exits, first.weights.hidden_share is not None
         width = max(1, NUMBERS_PER_BLOCK // (len(self.risk) * k))
         blocks = [slice(first, min(first + width, n)) for first in range(0, n, width)]
-        if exits is None:
+        if censoring_jumps is None:
             for block in blocks:
                 yield block, self._deviations(block), None
             return
-        if exits.martingale:  # all individuals of one time belong together
+        if censoring_jumps.martingale:  # all individuals of one time belong together
             blocks = [slice(0, n)]
         # all thresholds belong to one time, also where jumps of a training curve are held against it
-        every = [one.exits.at_one_time(0, k) for one in self.estimations if one.exits is not None]
+        every = [estimation.exits.at_one_time(0, k) for estimation in self.estimations if estimation.exits is not None]
         of_strategy = [every[self._of(s)] for s in range(len(self.risk))]
         # whose weights move with what was estimated
-        capped = [one.moves(slice(0, 1)) for one in self.estimations]
-        moves = np.array([np.ones((n, 1), dtype=bool) if one is None else one for one in capped])
-        totals = [np.zeros((one.n_strata, k)) for one in of_strategy]
+        capped = [estimation.moves(slice(0, 1)) for estimation in self.estimations]
+        moves = np.array(
+            [np.ones((n, 1), dtype=bool) if moving_rows is None else moving_rows for moving_rows in capped]
+        )
+        totals = [np.zeros((of.n_strata, k)) for of in of_strategy]
         for block in blocks if not projects else ():
-            rows = exits.order[block]
-            for total, of, one in zip(totals, of_strategy, self._deviations(rows) * moves[:, rows], strict=True):
+            rows = censoring_jumps.order[block]
+            for total, of, deviation in zip(totals, of_strategy, self._deviations(rows) * moves[:, rows], strict=True):
                 codes = np.zeros(len(rows), dtype=np.intp) if of.codes is None else of.codes[block]
-                arrays.add_rows(total, codes, one)
-        operators = [CurveInfluence(one, slice(0, k), -total) for one, total in zip(of_strategy, totals, strict=True)]
+                arrays.add_rows(total, codes, deviation)
+        operators = [CurveInfluence(of, slice(0, k), -total) for of, total in zip(of_strategy, totals, strict=True)]
         for block in blocks:
-            rows = exits.order[block]
+            rows = censoring_jumps.order[block]
             influence = self._deviations(rows)
             moving = self._gradients(rows) if projects else influence * moves[:, rows]
-            if exits.model.fitted_on_sample:
-                in_block = [one.in_block(block) for one in every]
+            if censoring_jumps.model.fitted_on_sample:
+                in_block = [jumps.in_block(block) for jumps in every]
                 for s, operator in enumerate(operators):
                     operator.add(influence[s], moving[s], in_block[self._of(s)], 0)
                 yield rows, influence, None
             else:
-                some = every[0].in_block(block)
-                found = [operator.at_training_jumps(x, some, 0) for operator, x in zip(operators, moving, strict=True)]
-                yield rows, influence, (found[0][0], np.array([X for _, X in found]))
+                first_jumps = every[0].in_block(block)
+                contributions = [
+                    operator.at_training_jumps(x, first_jumps, 0) for operator, x in zip(operators, moving, strict=True)
+                ]
+                yield rows, influence, (contributions[0][0], np.array([X for _, X in contributions]))
 
     def _deviations(self, rows: Any) -> Values:
         """Return influences of some individuals while weights are held fixed, (strategies, rows, thresholds)."""

@@ -99,7 +99,7 @@ def counted_population(
 
 
 def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the mean among those counted, at each time; NaN where nobody is."""
+    """Return the mean among those counted, at each time; NaN where there are none."""
     known = np.isfinite(values)
     number = np.count_nonzero(counted & known[:, None], axis=0)
     total = np.where(known, values, 0.0) @ counted
@@ -110,11 +110,11 @@ def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
     """Return numbers as they are, and an indicator for each level of a category."""
     import pandas as pd
 
-    found: dict[str, NDArray[np.float64]] = {}
+    columns: dict[str, NDArray[np.float64]] = {}
     for name, column in columns_of(X).items():
         check_length(f"X: column {name!r}", column.size, "y", n)
         if column.dtype.kind in "biuf":
-            found[name] = column.astype(np.float64)
+            columns[name] = column.astype(np.float64)
             continue
         texts = [None if value is None else str(value) for value in column.tolist()]
         levels = pd.get_dummies(pd.Series(texts, dtype=object), prefix=name, prefix_sep=" = ", dtype=float)
@@ -123,8 +123,8 @@ def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
                 f"X: column {name!r} has {levels.shape[1]} different values, more than {MOST_LEVELS}; leave it out, or "
                 "put values together"
             )
-        found |= {str(level): values.to_numpy() for level, values in levels.items()}
-    return found
+        columns |= {str(level): values.to_numpy() for level, values in levels.items()}
+    return columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class AtTime:
     evaluation: Evaluation
     scored: ScoreArrays  # the Brier scores, for the numbers of individuals behind them
     #: Where the weights come from, and what was estimated inside them: one for all models, or one for each and one for
-    #: predictions that are the same for everybody.
+    #: predictions that are the same for all individuals.
     estimations: list[Estimation]
     survival: list[NDArray[Any]]  # what each model predicts, (n,)
     weight: NDArray[np.float64]  # (estimations, n)
@@ -159,7 +159,7 @@ class AtTime:
         several = weighting.prepare_models(index, evaluation.models.known_to(weighting, index), null=True)
         estimations = [Estimation(index, weights) for weights in several]
         survival = [predicted.at(index.times)[:, 0] for predicted in curves.values()]
-        label, weight, event_free = zip(*(one.statuses(0) for one in estimations), strict=True)
+        label, weight, event_free = zip(*(estimation.statuses(0) for estimation in estimations), strict=True)
         return cls(evaluation, scored, estimations, survival, np.array(weight), label[0], list(event_free))
 
     @property

@@ -152,13 +152,13 @@ def score_table(
     wanted = _asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(named))
     times = default_horizon(y, named) if horizons is None else np.unique(as_times(horizons))
     several = default_weightings(y) if weighting is None else one_or_more(weighting, Weighting, "weighting")
-    weightings = [as_weighting(one, y) for one in several]
+    weightings = [as_weighting(given, y) for given in several]
     codes = None if groups is None else Groups.of(groups, len(y)).codes
     compared_with = next(iter(named)) if reference is None else reference
     request = Request(None, weightings, times, compared_with, null, codes, level, variances="times")
     segments = Segments((), {}) if by is None else Segments.of(by, len(y))
     total = _Part(y, named, (ALL,) * len(segments.by), wanted, request)
-    found, scored = total.rows()
+    table_rows, scored = total.rows()
     warn_about(scored)
     # whole curves are read by threads, whose warnings would not point at the caller's line
     whole = reads_whole_curves(wanted)
@@ -166,9 +166,9 @@ def score_table(
     if whole or not scored:
         warn_about_interpolation(read)
     for key, rows in segments.rows.items():
-        found += total.segment_of(key, rows).rows()[0]
+        table_rows += total.segment_of(key, rows).rows()[0]
     settings = {
-        "metric": [_name(one) for one in wanted],
+        "metric": [_name(metric_or_name) for metric_or_name in wanted],
         "horizons": times.tolist(),
         "reference": reference,
         "groups": groups is not None,
@@ -178,7 +178,7 @@ def score_table(
         **({} if unit is None else {"unit": plural_word(unit)}),
     }
     leaking = leak_warnings(y, named, weightings, groups=codes, level=level)
-    return ScoreTable(tuple(found), segments.by, level, len(y), y.n_dropped_out, settings, leaking)
+    return ScoreTable(tuple(table_rows), segments.by, level, len(y), y.n_dropped_out, settings, leaking)
 
 
 def _asked_metrics(
@@ -191,20 +191,20 @@ def _asked_metrics(
     if metric is None or (isinstance(metric, str) and metric == "all"):
         every = DEFAULT if metric is None else EVERY
         unfit = {*(() if with_null else (SKILL,)), *((CRPS.name,) if coarse and metric is None else ())}
-        found: list[str | Metric] = [one for one in every if one not in unfit]
+        names_or_metrics: list[str | Metric] = [name for name in every if name not in unfit]
     else:
-        found = [metric] if isinstance(metric, (str, Metric)) else list(metric)
-    found += [f"net_benefit@{float(threshold):g}" for threshold in thresholds]
-    if not found:
+        names_or_metrics = [metric] if isinstance(metric, (str, Metric)) else list(metric)
+    names_or_metrics += [f"net_benefit@{float(threshold):g}" for threshold in thresholds]
+    if not names_or_metrics:
         raise InputError("metric must name at least one metric")
-    for one in found:
-        if isinstance(one, str) and one.split("@")[0] not in METRICS:
-            check_choice("metric", one, (*METRICS, *MADE))
-    if SKILL in found and not with_null:
+    for entry in names_or_metrics:
+        if isinstance(entry, str) and entry.split("@")[0] not in METRICS:
+            check_choice("metric", entry, (*METRICS, *MADE))
+    if SKILL in names_or_metrics and not with_null:
         raise InputError("metric: 'skill' needs the null model, which was left out (null=False)")
-    metrics = [one if isinstance(one, str) and one in MADE else as_metric(one) for one in found]
-    names = [_name(one) for one in metrics]
-    return [one for place, one in enumerate(metrics) if names[place] not in names[:place]]
+    metrics = [entry if isinstance(entry, str) and entry in MADE else as_metric(entry) for entry in names_or_metrics]
+    names = [_name(entry) for entry in metrics]
+    return [entry for place, entry in enumerate(metrics) if names[place] not in names[:place]]
 
 
 def _name(metric: str | Metric) -> str:
@@ -224,37 +224,37 @@ class _Part:
     def segment_of(self, key: Key, rows: NDArray[np.intp]) -> _Part:
         """Return the same for a segment."""
         request = replace(self.request, metric=Brier()).of_rows(self.y, rows)
-        metrics = [one if isinstance(one, str) else one.of_rows(rows) for one in self.metrics]
-        some = {name: curves[rows] for name, curves in self.models.items()}
-        return _Part(self.y[rows], some, key, metrics, request)
+        metrics = [metric if isinstance(metric, str) else metric.of_rows(rows) for metric in self.metrics]
+        models = {name: curves[rows] for name, curves in self.models.items()}
+        return _Part(self.y[rows], models, key, metrics, request)
 
     def rows(self) -> tuple[list[TableRow], list[ScoreArrays]]:
         """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
         # one null model for all that is scored
         null = KaplanMeierNull.of(self.y, scored=True) if self.request.null is True else self.request.null
         with_null = replace(self, request=replace(self.request, null=null))
-        wanted = [one for one in self.metrics if isinstance(one, Metric)]
-        if SKILL in self.metrics and Brier.name not in {one.name for one in wanted}:
+        wanted = [metric for metric in self.metrics if isinstance(metric, Metric)]
+        if SKILL in self.metrics and Brier.name not in {metric.name for metric in wanted}:
             wanted.append(Brier())
-        at_times = [one for one in wanted if not isinstance(one, FollowUpMetric)]
-        up_to = [one for one in wanted if isinstance(one, FollowUpMetric)]
+        at_times = [metric for metric in wanted if not isinstance(metric, FollowUpMetric)]
+        up_to = [metric for metric in wanted if isinstance(metric, FollowUpMetric)]
         scored: list[ScoreArrays] = []
         parts: list[Callable[[], list[TableRow]]] = []
         if at_times:
             parts.append(partial(with_null._at_horizons, at_times, scored))
         if up_to:
             # these have no projected form; where nothing else was asked for, the table says so
-            others = [one for one in self.request.weighting if not isinstance(one, Projected)]
+            others = [weighting for weighting in self.request.weighting if not isinstance(weighting, Projected)]
             parts.append(partial(with_null._up_to, up_to, others or self.request.weighting))
         if INTEGRATED in self.metrics:
             parts.append(with_null._integrated)
         if DISTRIBUTION in self.metrics:
             parts += [partial(self._distribution, name) for name in self.models]
-        found: dict[str, list[TableRow]] = {}
+        by_metric: dict[str, list[TableRow]] = {}
         for rows in each(lambda part: part(), parts, threads=len(self.y) >= LONG_VECTOR):
             for row in rows:
-                found.setdefault(row.metric, []).append(row)
-        return [row for one in self.metrics for row in found[_name(one)]], scored
+                by_metric.setdefault(row.metric, []).append(row)
+        return [row for metric in self.metrics for row in by_metric[_name(metric)]], scored
 
     def _at_horizons(self, metrics: Sequence[Metric], scored: list[ScoreArrays]) -> list[TableRow]:
         """Return what is known at each horizon; what the engine made of it is added to what was `scored`."""
@@ -265,22 +265,22 @@ class _Part:
             fit = view.sample.once(fit_spline) if view.model < len(self.models) else ""
             if not isinstance(fit, str):
                 spline = Spline(fit, view.covariance(fit.regression.influences))
-                found = distance_limits(view.sample, spline, view.n_units, self.request.level)
-                if found is not None:
-                    limits[weighting, view.model, view.time] = found
+                distances = distance_limits(view.sample, spline, view.n_units, self.request.level)
+                if distances is not None:
+                    limits[weighting, view.model, view.time] = distances
 
-        wanted = any(one.name in DISTANCES for one in metrics)
+        wanted = any(metric.name in DISTANCES for metric in metrics)
         of = replace(self.request, metric=metrics).run(self.y, self.models, on_sample if wanted else None)
         scored += of.scored
         rows: list[TableRow] = []
-        for one in of.scored:
-            seen = Estimates(one, of.level)
-            for row in self._rows_of(of, seen):
+        for arrays in of.scored:
+            estimates = Estimates(arrays, of.level)
+            for row in self._rows_of(of, estimates):
                 weighting, model = of.weightings.index(row.weighting), of.models.index(row.model)
                 place = (weighting, model, of.times.tolist().index(row.time))
-                rows.append(_with_limits(row, limits.get(place)) if one.metric in DISTANCES else row)
-            if one.metric == Brier.name and SKILL in self.metrics:
-                rows += self._skill_rows(of, seen)
+                rows.append(_with_limits(row, limits.get(place)) if arrays.metric in DISTANCES else row)
+            if arrays.metric == Brier.name and SKILL in self.metrics:
+                rows += self._skill_rows(of, estimates)
         return rows
 
     def _up_to(self, metrics: Sequence[Metric], weightings: Sequence[Weighting]) -> list[TableRow]:
@@ -295,8 +295,8 @@ class _Part:
             labels = (metrics[0].name, metric_label(metrics[0].name), metrics[0].direction)
             of = (self.segment, *labels, float(time[0]), True, weightings[0].label(self.y))
             return [TableRow(*of, name, str(self.request.reference), math.nan, note=str(error)) for name in self.models]
-        seen = [Estimates(one, last.level) for one in last.scored]
-        return [row for one in seen for row in self._rows_of(last, one, over_time=True)]
+        estimates = [Estimates(arrays, last.level) for arrays in last.scored]
+        return [row for of_metric in estimates for row in self._rows_of(last, of_metric, over_time=True)]
 
     def _integrated(self) -> list[TableRow]:
         """Return mean Brier scores over the times up to the last horizon, or as far as there are scores."""
@@ -307,13 +307,13 @@ class _Part:
         try:
             weights, (_, until) = of_grid.means_over(first, horizon, nan="stop")[Brier.name]
         except InputError as error:
-            weights, until, told = np.full(grid.size, np.nan), horizon, about if grid.size == 1 else str(error)
+            weights, until, note = np.full(grid.size, np.nan), horizon, about if grid.size == 1 else str(error)
         else:
-            told = about if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
+            note = about if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
         at_end, labels = replace(of_grid, times=np.array([until])), (INTEGRATED, MADE[INTEGRATED], Brier.direction)
-        means = [Estimates(one, of_grid.level, weights) for one in of_grid.scored]
+        means = [Estimates(scored, of_grid.level, weights) for scored in of_grid.scored]
         rows = [row for mean in means for row in self._rows_of(at_end, mean, labels=labels, over_time=True)]
-        return [replace(row, note=told) for row in rows]
+        return [replace(row, note=note) for row in rows]
 
     def _integration_times(self, horizon: float) -> tuple[NDArray[np.float64], str]:
         """Return the times over which a mean is taken, and what to know about them; a single time has no mean."""
@@ -321,7 +321,7 @@ class _Part:
             shared = shared_times(self.models, horizon) if is_coarse(self.models) else None
         except InputError as error:
             return np.array([horizon]), str(error)
-        if shared is None:  # many predicted times, or it was said how to read between few
+        if shared is None:  # many predicted times, or the interpolation between few was chosen
             return np.linspace(0.0, horizon, N_INTEGRATED), ""
         if shared.size == 1:
             return np.array([horizon]), f"a mean over time needs two predicted times up to {horizon:g}"
@@ -331,68 +331,77 @@ class _Part:
         """Return the test of whole distributions of one model, which needs no weights."""
         shown = (DISTRIBUTION, MADE[DISTRIBUTION], "lower", math.inf, True, "", name, str(self.request.reference))
         try:
-            found = distribution_calibration(
+            result = distribution_calibration(
                 self.y, self.models[name], groups=self.request.groups, level=self.request.level
             )
         except UnfitError as error:
             return [TableRow(self.segment, *shown, math.nan, note=str(error))]
-        degrees, n_times = "degree" if found.df == 1 else "degrees", self.models[name].times.size
+        degrees, n_times = "degree" if result.df == 1 else "degrees", self.models[name].times.size
         coarse = f"; by the probabilities of {plural(n_times, 'interval')}" if n_times <= FEW_TIMES else ""
         row = TableRow(
             self.segment,
             *shown,
-            found.statistic,
-            p_value=found.p_value,
-            reliable=found.reliable,
-            n_counted=float(found.n),
-            n_events=float(found.n_events),
-            n_lost=float(found.n_dropped_out or 0),
-            n_groups=float(found.n_groups or math.nan),
-            note=found.reason or f"{found.test} test, chi-square with {found.df} {degrees}: {found.conclusion}{coarse}",
+            result.statistic,
+            p_value=result.p_value,
+            reliable=result.reliable,
+            n_counted=float(result.n),
+            n_events=float(result.n_events),
+            n_lost=float(result.n_dropped_out or 0),
+            n_groups=float(result.n_groups or math.nan),
+            note=result.reason
+            or f"{result.test} test, chi-square with {result.df} {degrees}: {result.conclusion}{coarse}",
         )
         return [row]
 
-    def _skill_rows(self, of: Comparison, seen: Estimates) -> list[TableRow]:
+    def _skill_rows(self, of: Comparison, estimates: Estimates) -> list[TableRow]:
         """Return the rows of the Brier score scaled by that of the null model."""
-        r, null, one = of.models.index(of.reference), of.null_index(), seen.scored
-        found = [
-            None if a == null else (seen.skill(a, null), {} if r in (a, null) else seen.skill_difference(a, r, null))
+        r, null, scored = of.models.index(of.reference), of.null_index(), estimates.scored
+        quantities = [
+            None
+            if a == null
+            else (estimates.skill(a, null), {} if r in (a, null) else estimates.skill_difference(a, r, null))
             for a in range(len(of.models))
         ]
-        nothing = {} if one.scores[null].all() else {"the null model makes no errors": 1}
-        scaled = Estimates(replace(one, undefined={**one.undefined, **nothing}), of.level)
-        return self._rows_of(of, scaled, found, labels=(SKILL, MADE[SKILL], "higher"))
+        nothing = {} if scored.scores[null].all() else {"the null model makes no errors": 1}
+        scaled = Estimates(replace(scored, undefined={**scored.undefined, **nothing}), of.level)
+        return self._rows_of(of, scaled, quantities, labels=(SKILL, MADE[SKILL], "higher"))
 
     def _rows_of(
         self,
         of: Comparison,
-        seen: Estimates,
-        found: Sequence[tuple[Columns, Columns] | None] | None = None,
+        estimates: Estimates,
+        quantities: Sequence[tuple[Columns, Columns] | None] | None = None,
         *,
         labels: tuple[str, str, str] | None = None,
         over_time: bool = False,
     ) -> list[TableRow]:
         """Return rows by time, then by model, of an estimate and a difference for each model, by default its score."""
-        one, support, r = seen.scored, seen.support, of.models.index(of.reference)
-        labels = labels or (one.metric, metric_label(one.metric), one.direction)
-        if found is None:
-            found = [(seen.score(a), {} if a == r else seen.difference(a, r)) for a in range(len(of.models))]
-        counts = {name: some for name, some in seen.counts().items() if name in ("n_counted", "n_events", "n_groups")}
+        scored, support, r = estimates.scored, estimates.support, of.models.index(of.reference)
+        labels = labels or (scored.metric, metric_label(scored.metric), scored.direction)
+        if quantities is None:
+            quantities = [
+                (estimates.score(a), {} if a == r else estimates.difference(a, r)) for a in range(len(of.models))
+            ]
+        counts = {
+            name: numbers
+            for name, numbers in estimates.counts().items()
+            if name in ("n_counted", "n_events", "n_groups")
+        }
         counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
         blocks = {}
-        for model, both in zip(of.models, found, strict=True):
-            if both is not None and (model != of.null or one.has_null):
+        for model, both in zip(of.models, quantities, strict=True):
+            if both is not None and (model != of.null or scored.has_null):
                 difference = {DIFFERENCE.get(name, name): values for name, values in both[1].items()}
                 columns = {**both[0], **difference, **counts}
                 blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
-        reasons, rows = "; ".join(one.undefined), []
+        reasons, rows = "; ".join(scored.undefined), []
         for j, time in enumerate(of.times.tolist()):
             for model, columns in blocks.items():
                 cells = {name: values[j] for name, values in columns.items()}
                 missing = math.isnan(cells["estimate"])
                 # where order is all, a prediction that is the same for all individuals says nothing
                 if model != of.null or not (cells["se"] < NO_ERROR or missing):
-                    names = (*labels, time, over_time, one.weighting, model, of.reference)
+                    names = (*labels, time, over_time, scored.weighting, model, of.reference)
                     rows.append(TableRow(self.segment, *names, **cells, note=reasons if missing else ""))
         return rows
 
@@ -401,6 +410,6 @@ def _with_limits(row: TableRow, limits: dict[str, Distance] | None) -> TableRow:
     """Return a distance from calibration with the interval that allows for chance making it larger."""
     if limits is None:
         return replace(row, reliable=False)
-    found = limits[row.metric]
-    note = row.note or f"{found.if_right:.2g} is expected of a model that is right"
-    return replace(row, lower=found.lower, upper=found.upper, reliable=not math.isnan(found.lower), note=note)
+    limit = limits[row.metric]
+    note = row.note or f"{limit.if_right:.2g} is expected of a model that is right"
+    return replace(row, lower=limit.lower, upper=limit.upper, reliable=not math.isnan(limit.lower), note=note)

@@ -180,7 +180,7 @@ class EventKFold:
         return self.n_splits
 
     def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn, where it routes metadata, that `split` wants the groups, if there are any."""
+        """Request from scikit-learn, where it routes metadata, the groups for `split`, if there are any."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)

@@ -65,13 +65,13 @@ class StreamingScore:
         times: ArrayLike | None = None,
     ) -> None:
         check_outcomes(y)
-        metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
-        for one in metrics:
-            if not isinstance(one, Loss):
-                raise InputError(f"{one.name} needs all predictions at once, not batches")
+        metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
+        for chosen in metrics:
+            if not isinstance(chosen, Loss):
+                raise InputError(f"{chosen.name} needs all predictions at once, not batches")
         self._y = y
         self._metrics = metrics
-        self._weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
+        self._weightings = [as_weighting(given, y) for given in one_or_more(weighting, Weighting, "weighting")]
         self._times = None if times is None else as_times(times)
         # made when the first batch comes, of which it keeps the first curve
         self._first: SurvivalCurves | None = None
@@ -117,16 +117,18 @@ class StreamingScore:
         # made with the first of those who came
         evaluation, weights = cast("Evaluation", self._evaluation), self._weights
         # without times that predictions reach, there was nothing to sum
-        found = evaluation.run() if weights is None else evaluation.finish(weights, cast("Sums", self._sums))
-        warn_about(found)
-        return [ScoreCurve.of(evaluation, scored, default_times=self._times is None) for scored in found]
+        results = evaluation.run() if weights is None else evaluation.finish(weights, cast("Sums", self._sums))
+        warn_about(results)
+        return [ScoreCurve.of(evaluation, scored, default_times=self._times is None) for scored in results]
 
     def result(self) -> ScoreCurve:
         """Return the score, as `results` does, of one metric under one weighting."""
-        found = self.results()
-        if len(found) > 1:
-            raise InputError(f"there are {len(found)} scores, of several metrics or weightings: results() has them all")
-        return found[0]
+        results = self.results()
+        if len(results) > 1:
+            raise InputError(
+                f"there are {len(results)} scores, of several metrics or weightings: results() has them all"
+            )
+        return results[0]
 
     def reset(self) -> Self:
         """Forget the predictions, for others of the same individuals; weights and times stay."""
