@@ -81,12 +81,12 @@ class Comparison(Tabulated):
     @property
     def metrics(self) -> list[str]:
         """What was computed."""
-        return list(dict.fromkeys(one.metric for one in self.scored))
+        return list(dict.fromkeys(scored.metric for scored in self.scored))
 
     @property
     def weightings(self) -> list[str]:
         """The weightings, in words."""
-        return list(dict.fromkeys(one.weighting for one in self.scored))
+        return list(dict.fromkeys(scored.weighting for scored in self.scored))
 
     @property
     def parts(self) -> ScoreParts | None:
@@ -100,7 +100,7 @@ class Comparison(Tabulated):
         ``to_frame()``, and ``plot()``, which draws the differences over that multiple. Its means over time are from
         `lower` to `upper`, as far as there are scores.
         """
-        if len(self.models) < 2 or not any(one.by_theta is not None for one in self.scored):
+        if len(self.models) < 2 or not any(scored.by_theta is not None for scored in self.scored):
             raise InputError(
                 "sensitivity needs two models by a loss, such as 'brier', under a projected weighting with theta above "
                 "0: compare(..., weighting='projected')"
@@ -122,7 +122,7 @@ class Comparison(Tabulated):
 
     def usable_place(self, metric: str) -> int:
         """Return the last time with a score of each model under each weighting, where there is no mean; 0 without."""
-        scores = [defined_models(one) for one in self.scored if one.metric == metric]
+        scores = [defined_models(scored) for scored in self.scored if scored.metric == metric]
         usable = np.flatnonzero(~np.isnan(np.concatenate(scores)).any(axis=0))
         return int(usable[-1]) if usable.size else 0
 
@@ -205,14 +205,16 @@ class Comparison(Tabulated):
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
     ) -> dict[str, MeanOver]:
         """Return over which range means are taken, by metric, as weights of the times; see `integrated`."""
-        found = {}
+        means = {}
         for metric in self.metrics:
-            some = [one for one in self.scored if one.metric == metric]
+            of_metric = [scored for scored in self.scored if scored.metric == metric]
             worst = np.full(self.times.size, np.nan)
-            worst[: some[0].scores.shape[1]] = np.sum([defined_models(one).sum(axis=0) for one in some], axis=0)
-            reasons = dict.fromkeys(reason for one in some for reason in one.undefined)
-            found[metric] = averaging_weights(self.times, worst, lower, upper, nan, reasons)
-        return found
+            worst[: of_metric[0].scores.shape[1]] = np.sum(
+                [defined_models(scored).sum(axis=0) for scored in of_metric], axis=0
+            )
+            reasons = dict.fromkeys(reason for scored in of_metric for reason in scored.undefined)
+            means[metric] = averaging_weights(self.times, worst, lower, upper, nan, reasons)
+        return means
 
     def band(self, *, level: float | None = None, n_draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
         """Return simultaneous confidence bands of the differences: they hold the whole true curve with this confidence.
@@ -239,11 +241,11 @@ class Comparison(Tabulated):
         r, table = self.models.index(self.reference), self._table()
         others = [a for a in range(len(self.models)) if a != r] or [r]
         blocks = []
-        for one in self.scored:
+        for scored in self.scored:
             for a in others:
-                columns = Estimates(one, level).band(a, r, n_draws, seed)
+                columns = Estimates(scored, level).band(a, r, n_draws, seed)
                 columns = {"difference": columns.pop("estimate"), **columns}
-                blocks.append(table.block(one, {"model": self.models[a], "reference": self.reference}, columns))
+                blocks.append(table.block(scored, {"model": self.models[a], "reference": self.reference}, columns))
         return stacked(blocks)[: 0 if others == [r] else None]
 
     def disagreements(self) -> pd.DataFrame:
@@ -256,7 +258,7 @@ class Comparison(Tabulated):
         r, rows = self.models.index(self.reference), []
         for metric in self.metrics:
             for a, name in enumerate(self.models):
-                scores = [defined_models(one) for one in self.scored if one.metric == metric]
+                scores = [defined_models(scored) for scored in self.scored if scored.metric == metric]
                 differences = np.array([of_weighting[a] - of_weighting[r] for of_weighting in scores])
                 differ = (differences < 0).any(axis=0) & (differences > 0).any(axis=0)  # NaN is neither
                 for j in np.flatnonzero(differ):
@@ -317,12 +319,12 @@ class Comparison(Tabulated):
         """Return the metric to draw, by default the first, and which values are better."""
         metric = self.metrics[0] if metric is None else metric
         check_choice("metric", metric, tuple(self.metrics))
-        return metric, next(one.direction for one in self.scored if one.metric == metric)
+        return metric, next(scored.direction for scored in self.scored if scored.metric == metric)
 
     @property
     def has_skill(self) -> bool:
         """Whether some metric has skill scores, which need the null model."""
-        return self.null is not None and any(has_skill(one) for one in self.scored)
+        return self.null is not None and any(has_skill(scored) for scored in self.scored)
 
     def null_index(self) -> int:
         """Return the place of the null model among the models; raise where there is none."""
@@ -335,7 +337,7 @@ class Comparison(Tabulated):
 
     def __repr__(self) -> str:
         lost = f", {self.n_dropped_out} of {self.n} dropped out" if self.n_dropped_out else ""
-        directions = dict.fromkeys(f"{one.metric} ({one.direction} is better)" for one in self.scored)
+        directions = dict.fromkeys(f"{scored.metric} ({scored.direction} is better)" for scored in self.scored)
         return (
             f"Comparison({', '.join(map(repr, self.models))}; reference {self.reference!r}, {', '.join(directions)}, "
             f"{'; '.join(self.weightings)}, {self.times.size} times from {self.times[0]:g} to {self.times[-1]:g}{lost})"

@@ -32,15 +32,15 @@ Columns = dict[str, Any]
 TOO_FEW = "too few"
 
 
-def has_skill(one: ScoreArrays) -> bool:
+def has_skill(scored: ScoreArrays) -> bool:
     """Whether there are skill scores: the null model has a score, too, lower is better, and zero is no error at all."""
-    return one.has_null and one.has_ratios and one.direction == "lower"
+    return scored.has_null and scored.has_ratios and scored.direction == "lower"
 
 
-def defined_models(one: ScoreArrays) -> NDArray[np.float64]:
+def defined_models(scored: ScoreArrays) -> NDArray[np.float64]:
     """Return the scores of the models that have any, or of all: a model without scores has no mean anyway."""
-    some = np.isfinite(one.scores).any(axis=1)
-    return one.scores[some] if some.any() else one.scores
+    defined = np.isfinite(scored.scores).any(axis=1)
+    return scored.scores[defined] if defined.any() else scored.scores
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +85,8 @@ class Estimates:
         if self._used is None:
             return self.scored.support
         if self._missing:
-            none, nobody = np.zeros(1), Units(np.zeros(1), np.full(1, np.nan), np.zeros(1))
-            return Support(none, none, none, none, nobody, self.scored.support.grouped)
+            none, no_units = np.zeros(1), Units(np.zeros(1), np.full(1, np.nan), np.zeros(1))
+            return Support(none, none, none, none, no_units, self.scored.support.grouped)
         return self.scored.support.mean(self._used)
 
     def variance(self, a: int, b: int) -> Vector:
@@ -94,7 +94,7 @@ class Estimates:
         moments = self.scored.moments
         if moments is None or self._missing:
             return np.full(self.scores.shape[1], np.nan)
-        return moments.variance(a, b) if self._used is None else _one(moments.of_average(self._used, a, b))
+        return moments.variance(a, b) if self._used is None else _single(moments.of_average(self._used, a, b))
 
     @property
     def without_error(self) -> str:
@@ -110,14 +110,14 @@ class Estimates:
         if moments is None or self._missing:
             return np.zeros(self.scores.shape[1])
         used = self._used
-        return moments.added_share(a, b) if used is None else _one(moments.added_share_of_average(used, a, b))
+        return moments.added_share(a, b) if used is None else _single(moments.added_share_of_average(used, a, b))
 
     def interpolation(self, a: int, b: int) -> Vector:
         """Return by how much interpolation may have changed the difference of two models."""
         effect = self.scored.interpolation
         if effect is None or self._missing:
             return np.zeros(self.scores.shape[1])
-        return effect.of(a, b) if self._used is None else _one(float(effect.of(a, b) @ self._used))
+        return effect.of(a, b) if self._used is None else _single(float(effect.of(a, b) @ self._used))
 
     def se(self, a: int, b: int) -> Vector:
         """Return the standard error of a score, or of the difference of two."""
@@ -134,8 +134,8 @@ class Estimates:
 
     def difference(self, a: int, r: int) -> Columns:
         """Return the differences of a model to another with their intervals and p-values."""
-        found = self._difference(a, r, student_quantile(self.level, self.support.difference_degrees))
-        return self._judged(self.scores[a] - self.scores[r], self.se(a, r), found, self.scored.direction)
+        contrast = self._difference(a, r, student_quantile(self.level, self.support.difference_degrees))
+        return self._judged(self.scores[a] - self.scores[r], self.se(a, r), contrast, self.scored.direction)
 
     def skill(self, a: int, null: int) -> Columns:
         """Return 1 - score / null score, with the variance of that ratio to first order; NaN if the null score is zero.
@@ -143,9 +143,9 @@ class Estimates:
         The ratio is positive, so its interval is made on the logarithmic scale.
         """
         ratio, se = self._relative(self.scores[a], self.variance(a, a), self._covariance(a, null), null)
-        found = ratio_interval(ratio, se, self.level, self.support)
-        limits = {"lower": 1.0 - found.upper, "upper": 1.0 - found.lower}
-        return {"estimate": 1.0 - ratio, "se": se, **limits, "reliable": found.reliable}
+        limits_of_ratio = ratio_interval(ratio, se, self.level, self.support)
+        limits = {"lower": 1.0 - limits_of_ratio.upper, "upper": 1.0 - limits_of_ratio.lower}
+        return {"estimate": 1.0 - ratio, "se": se, **limits, "reliable": limits_of_ratio.reliable}
 
     def skill_difference(self, a: int, r: int, null: int) -> Columns:
         """Return the differences of two models' skill scores, (reference - score) / null, to first order."""
@@ -154,8 +154,8 @@ class Estimates:
         of_model, of_reference = (1.0 - self.scores[b] / self._null_score(null) for b in (a, r))
         critical = student_quantile(self.level, self.support.difference_degrees)
         tolerance = self.interpolation(a, r) / self._null_score(null)
-        found = difference_interval(of_model, of_reference, se, critical, "plain", self.support, tolerance=tolerance)
-        return self._judged(difference, se, found, "higher")
+        contrast = difference_interval(of_model, of_reference, se, critical, "plain", self.support, tolerance=tolerance)
+        return self._judged(difference, se, contrast, "higher")
 
     def band(self, a: int, r: int, n_draws: int, seed: int) -> Columns:
         """Return simultaneous confidence bands of the differences of a model to another."""
@@ -163,13 +163,13 @@ class Estimates:
             raise TypeError("bands need moments")
         normal = simultaneous_quantile(self.scored.moments.covariance_over_time(a, r), self.level, n_draws, seed)
         critical = with_degrees(normal, self.support.difference_degrees)
-        found = self._difference(a, r, critical)
+        contrast = self._difference(a, r, critical)
         return {
             "estimate": self.scores[a] - self.scores[r],
-            "lower": found.lower,
-            "upper": found.upper,
+            "lower": contrast.lower,
+            "upper": contrast.upper,
             "critical_value": critical,
-            "reliable": self.support.enough(FEW_FOR_BAND) & found.reliable,
+            "reliable": self.support.enough(FEW_FOR_BAND) & contrast.reliable,
         }
 
     def bounds(self, a: int, b: int, *, where_undefined: bool = False) -> Columns:
@@ -181,24 +181,26 @@ class Estimates:
         bounds = self.scored.bounds
         if bounds is None or self._missing:
             return {}
-        lower, upper = bounds.at_times(a, b) if self._used is None else map(_one, bounds.of_average(self._used, a, b))
+        lower, upper = (
+            bounds.at_times(a, b) if self._used is None else map(_single, bounds.of_average(self._used, a, b))
+        )
         undefined = np.isnan(self.scores[a]) & (not where_undefined)
-        found = {"bound_lower": lower, "bound_upper": upper}
+        columns = {"bound_lower": lower, "bound_upper": upper}
         if a != b:
-            z = bounds.z_at_times(a, b) if self._used is None else _one(bounds.z_of_average(self._used, a, b))
+            z = bounds.z_at_times(a, b) if self._used is None else _single(bounds.z_of_average(self._used, a, b))
             with np.errstate(invalid="ignore"):
                 z = np.where(lower * upper > 0, z, 0.0)
             # completed data have no fewer events and individuals than those observed
-            found["bound_p_value"] = student_p(z, self.support.difference_degrees)
-        return {name: np.where(undefined, np.nan, values) for name, values in found.items()}
+            columns["bound_p_value"] = student_p(z, self.support.difference_degrees)
+        return {name: np.where(undefined, np.nan, values) for name, values in columns.items()}
 
     def counts(self) -> Columns:
         """Return how many individuals, events and groups there are."""
         support = self.support
-        found = {"n_counted": support.n_counted, "n_events": support.n_events, "n_effective": support.n_effective}
+        columns = {"n_counted": support.n_counted, "n_events": support.n_events, "n_effective": support.n_effective}
         if support.grouped:
-            found |= {"n_groups": support.units.counted, "largest_share": support.units.largest_share}
-        return found
+            columns |= {"n_groups": support.units.counted, "largest_share": support.units.largest_share}
+        return columns
 
     def reason(self, models: Sequence[int], *, of_difference: bool, reliable: bool) -> str:
         """Return why the mean of some models, or its interval, is missing; nothing where neither is."""
@@ -221,10 +223,10 @@ class Estimates:
             self.added_share(a, r), self.scored.possible, self.interpolation(a, r),
         )  # fmt: skip
 
-    def _judged(self, value: Vector, se: Vector, found: Contrast, direction: Direction) -> Columns:
-        verdict = verdicts(found.lower, found.upper, direction)
-        limits = {"lower": found.lower, "upper": found.upper, "p_value": found.p_value}
-        return {"estimate": value, "se": se, **limits, "verdict": verdict, "reliable": found.reliable}
+    def _judged(self, value: Vector, se: Vector, contrast: Contrast, direction: Direction) -> Columns:
+        verdict = verdicts(contrast.lower, contrast.upper, direction)
+        limits = {"lower": contrast.lower, "upper": contrast.upper, "p_value": contrast.p_value}
+        return {"estimate": value, "se": se, **limits, "verdict": verdict, "reliable": contrast.reliable}
 
     def _relative(self, value: Vector, variance: Vector, with_null: Vector, null: int) -> tuple[Vector, Vector]:
         """Return a value divided by the null model's score, and its standard error to first order."""
@@ -247,7 +249,7 @@ def verdicts_by_p(
 
     `directions` says of each difference which values are better; see `sides`.
     """
-    below, above = np.array([sides(one) for one in directions], dtype=object).reshape(-1, 2).T
+    below, above = np.array([sides(direction) for direction in directions], dtype=object).reshape(-1, 2).T
     with np.errstate(invalid="ignore"):
         sure = p_value < 1.0 - level
         lower = sure & (difference < 0)
@@ -255,5 +257,5 @@ def verdicts_by_p(
     return np.select(conditions, ["unknown", TOO_FEW, "unknown", below, above], "undecided").astype(object)
 
 
-def _one(value: float) -> Vector:
+def _single(value: float) -> Vector:
     return np.array([value])

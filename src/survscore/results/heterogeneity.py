@@ -39,28 +39,28 @@ class BySegment:
     n_counted: Matrix  # to how many individuals it refers
 
     @classmethod
-    def of(cls, seen: Sequence[Estimates], a: int, r: int | None) -> BySegment:
+    def of(cls, segments: Sequence[Estimates], a: int, r: int | None) -> BySegment:
         """Take the scores of a model, or its differences to another."""
-        b, found = a if r is None else r, []
-        for one in seen:
-            value = one.scores[a] if r is None else one.scores[a] - one.scores[b]
-            degrees = one.support.score_degrees if r is None else one.support.difference_degrees
-            rounding = ROUNDING * np.abs(one.scores[[a, b]]).max(axis=0)  # nothing is known more exactly
+        b, by_segment = a if r is None else r, []
+        for estimates in segments:
+            value = estimates.scores[a] if r is None else estimates.scores[a] - estimates.scores[b]
+            degrees = estimates.support.score_degrees if r is None else estimates.support.difference_degrees
+            rounding = ROUNDING * np.abs(estimates.scores[[a, b]]).max(axis=0)  # nothing is known more exactly
             with np.errstate(invalid="ignore"):
-                variance = np.maximum(one.variance(a, b), rounding**2)
-                known = one.support.enough(FEW_FOR_DIFFERENCE) & np.isfinite(value)
-                known &= np.isfinite(variance) & (variance > 0) & (one.added_share(a, b) <= MUCH_ADDED)
-                known &= one.scored.scale != "none"  # chance makes more of it in small segments
+                variance = np.maximum(estimates.variance(a, b), rounding**2)
+                known = estimates.support.enough(FEW_FOR_DIFFERENCE) & np.isfinite(value)
+                known &= np.isfinite(variance) & (variance > 0) & (estimates.added_share(a, b) <= MUCH_ADDED)
+                known &= estimates.scored.scale != "none"  # chance makes more of it in small segments
             columns = (np.where(known, column, np.nan) for column in (value, variance, degrees))
-            found.append((*columns, one.support.n_counted))
-        return cls(*map(np.array, zip(*found, strict=True)))
+            by_segment.append((*columns, estimates.support.n_counted))
+        return cls(*map(np.array, zip(*by_segment, strict=True)))
 
     def against(self, other: int | None) -> tuple[Matrix, Matrix, Matrix]:
         """Return, for each segment, the others' value, the variance of the difference, and its degrees of freedom.
 
         The others are one segment, or all but this, weighted by how many individuals they count.
         """
-        known, place, found = ~np.isnan(self.value), np.arange(len(self.value)), []
+        known, place, pooled = ~np.isnan(self.value), np.arange(len(self.value)), []
         with np.errstate(invalid="ignore", divide="ignore"):
             for g in place:
                 chosen = known & (place != g if other is None else place == other)[:, None]
@@ -70,8 +70,8 @@ class BySegment:
                 total = self.variance[g] + each.sum(axis=0)
                 parts = np.sum(each**2 / np.where(chosen, self.degrees, 1.0), axis=0)
                 degrees = total**2 / (self.variance[g] ** 2 / self.degrees[g] + parts)
-                found.append((np.sum(share * np.where(chosen, self.value, 0.0), axis=0), total, degrees))
-        value, variance, degrees = (np.array(column) for column in zip(*found, strict=True))
+                pooled.append((np.sum(share * np.where(chosen, self.value, 0.0), axis=0), total, degrees))
+        value, variance, degrees = (np.array(column) for column in zip(*pooled, strict=True))
         return value, variance, degrees
 
     def heterogeneity(self) -> Columns:
@@ -88,9 +88,9 @@ class BySegment:
         share = weight / np.nansum(weight, axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
             q = np.nansum(weight * (self.value - np.nansum(share * self.value, axis=0)) ** 2, axis=0)
-            spread = np.nansum((1.0 - share) ** 2 / self.degrees, axis=0)
-            statistic = q / (several - 1) / (1.0 + 2.0 * (several - 2) * spread / (several**2 - 1))
-            rest = (several**2 - 1) / (3.0 * spread)
+            welch_term = np.nansum((1.0 - share) ** 2 / self.degrees, axis=0)
+            statistic = q / (several - 1) / (1.0 + 2.0 * (several - 2) * welch_term / (several**2 - 1))
+            rest = (several**2 - 1) / (3.0 * welch_term)
         p_value = np.array([fisher_p(*three) for three in zip(statistic, several - 1, rest, strict=True)])
         return {"n_segments": k, "q": np.where(k > 1, q, np.nan), "df": several - 1, "p_value": p_value}
 
@@ -105,7 +105,7 @@ def between(table: LongTable, of: Comparand, model: str | None, against: str | S
     other = None if key is None else keys.index(key)
     compared = [g for g in range(len(keys)) if g != other]
     blocks = []
-    for one, labels, segments in _each(table, of, model):
+    for scored, labels, segments in _each(table, of, model):
         labels["against"] = OTHERS if key is None else ", ".join(key)
         rest, variance, degrees = segments.against(other)
         difference, se = segments.value - rest, np.sqrt(variance)
@@ -120,16 +120,16 @@ def between(table: LongTable, of: Comparand, model: str | None, against: str | S
         for g in compared:
             known = ~np.isnan(segments.value[g])
             numbers: Columns = {name: values[g] for name, values in columns.items()}
-            there, directions = np.where(known, difference[g], 0.0), [one.direction] * known.size
+            there, directions = np.where(known, difference[g], 0.0), [scored.direction] * known.size
             numbers["verdict"] = verdicts_by_p(there, p_adjusted[g], known, directions, table.total.level)
-            blocks.append({**dict(zip(table.by, keys[g], strict=True)), **table.block(one, labels, numbers)})
+            blocks.append({**dict(zip(table.by, keys[g], strict=True)), **table.block(scored, labels, numbers)})
     return stacked(blocks)
 
 
 def heterogeneity(table: LongTable, of: Comparand, model: str | None) -> pd.DataFrame:
     """Return whether all segments could be the same; see `SegmentedComparison.heterogeneity`."""
     each = _each(table, of, model)
-    return stacked([table.block(one, labels, segments.heterogeneity()) for one, labels, segments in each])
+    return stacked([table.block(scored, labels, segments.heterogeneity()) for scored, labels, segments in each])
 
 
 def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[ScoreArrays, Columns, BySegment]]:
@@ -150,10 +150,10 @@ def _each(table: LongTable, of: Comparand, model: str | None) -> Iterator[tuple[
     if model is not None:
         check_choice("model", model, total.models)
     reference = total.models.index(total.reference) if of == "difference" else None
-    for k, one in enumerate(total.scored):
-        seen = [table.estimates(part.scored[k]) for part in list(table.comparisons.values())[1:]]
+    for k, scored in enumerate(total.scored):
+        estimates = [table.estimates(part.scored[k]) for part in list(table.comparisons.values())[1:]]
         for a, name in enumerate(total.models):
             if a == reference or (model is not None and name != model):
                 continue
             labels = {"model": name} | ({} if reference is None else {"reference": total.reference})
-            yield one, labels, BySegment.of(seen, a, reference)
+            yield scored, labels, BySegment.of(estimates, a, reference)

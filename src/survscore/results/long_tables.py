@@ -73,9 +73,9 @@ class LongTable:
         """The comparison of all individuals."""
         return next(iter(self.comparisons.values()))
 
-    def estimates(self, one: ScoreArrays) -> Estimates:
+    def estimates(self, scored: ScoreArrays) -> Estimates:
         """Return what is tabulated of scores by one metric under one weighting."""
-        return Estimates(one, self.total.level, None if self.over is None else self.over[one.metric][0])
+        return Estimates(scored, self.total.level, None if self.over is None else self.over[scored.metric][0])
 
     def table(self, quantity: Quantity) -> pd.DataFrame:
         """Return the rows of a quantity; its values are in the column of that name.
@@ -88,45 +88,49 @@ class LongTable:
         if blocks:
             table = stacked(blocks)
         else:  # nothing to compare with: the columns alone
-            one = self.total.scored[0]
-            table = stacked([self._block(quantity, next(iter(self.comparisons)), one, one, 0)]).iloc[:0]
+            scored = self.total.scored[0]
+            table = stacked([self._block(quantity, next(iter(self.comparisons)), scored, scored, 0)]).iloc[:0]
         if self.by:
             self._judge(table, quantity)
         return table
 
-    def block(self, one: ScoreArrays, labels: Columns, columns: Columns) -> Columns:
+    def block(self, scored: ScoreArrays, labels: Columns, columns: Columns) -> Columns:
         """Return numbers with the metric, the weighting, the labels such as the model, and the time or the range."""
-        names = {"metric": one.metric, "weighting": one.weighting, **labels}
+        names = {"metric": scored.metric, "weighting": scored.weighting, **labels}
         if self.over is None:
-            found = {name: padded(values, self.total.times.size) for name, values in columns.items()}
-            return {**names, "time": self.total.times, **found}
-        first, last = self.over[one.metric][1]
+            by_time = {name: padded(values, self.total.times.size) for name, values in columns.items()}
+            return {**names, "time": self.total.times, **by_time}
+        first, last = self.over[scored.metric][1]
         return {**names, **columns, "from": first, "to": last}
 
     def _blocks(self, quantity: Quantity) -> Iterator[Columns]:
         skip = {"score": None, "difference": self.total.reference, "skill": self.total.null}[quantity]
         for key, comparison in self.comparisons.items():
-            for one, of_total in zip(comparison.scored, self.total.scored, strict=True):
-                if quantity == "skill" and not has_skill(one):
+            for scored, of_total in zip(comparison.scored, self.total.scored, strict=True):
+                if quantity == "skill" and not has_skill(scored):
                     continue
                 for a, name in enumerate(comparison.models):
                     if name != skip:
-                        yield self._block(quantity, key, one, of_total, a)
+                        yield self._block(quantity, key, scored, of_total, a)
 
-    def _block(self, quantity: Quantity, key: Key, one: ScoreArrays, of_total: ScoreArrays, a: int) -> Columns:
-        total, seen = self.total, self.estimates(one)
+    def _block(self, quantity: Quantity, key: Key, scored: ScoreArrays, of_total: ScoreArrays, a: int) -> Columns:
+        total, estimates = self.total, self.estimates(scored)
         r = total.models.index(total.reference)
         if quantity == "score":
-            found = {**seen.score(a), **(seen.counts() if self.over is None else {}), **seen.bounds(a, a)}
+            estimated = {
+                **estimates.score(a),
+                **(estimates.counts() if self.over is None else {}),
+                **estimates.bounds(a, a),
+            }
         elif quantity == "difference":
-            found = {**seen.difference(a, r), **seen.bounds(a, r)}
+            estimated = {**estimates.difference(a, r), **estimates.bounds(a, r)}
         else:
-            found = seen.skill(a, total.null_index())
-        named: Columns = {quantity if name == "estimate" else name: values for name, values in found.items()}
+            estimated = estimates.skill(a, total.null_index())
+        named: Columns = {quantity if name == "estimate" else name: values for name, values in estimated.items()}
         if self.by and self.over is not None:
             models = [a, r] if quantity == "difference" else [a]
-            reliable = bool(found["reliable"][0])
-            named["reason"] = seen.reason(models, of_difference=quantity != "score", reliable=reliable)
+            reliable = bool(estimated["reliable"][0])
+            named["reason"] = estimates.reason(models, of_difference=quantity != "score", reliable=reliable)
         labels = {"model": total.models[a]} | ({"reference": total.reference} if quantity == "difference" else {})
         return {**dict(zip(self.by, key, strict=True)), **self.block(of_total, labels, named)}
 
@@ -142,7 +146,7 @@ class LongTable:
         by_part = p_adjusted[of_parts].reshape(len(self.comparisons) - 1, -1)
         p_adjusted[of_parts] = adjusted(by_part, self.correction).reshape(-1)
         table.insert(list(table).index("p_value") + 1, "p_adjusted", p_adjusted)
-        directions = {one.metric: one.direction for one in self.total.scored}
+        directions = {scored.metric: scored.direction for scored in self.total.scored}
         rows = table[of_parts]
         table.loc[of_parts, "verdict"] = verdicts_by_p(
             rows["difference"].to_numpy(), p_adjusted[of_parts], rows["reliable"].to_numpy(),

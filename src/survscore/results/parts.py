@@ -83,42 +83,42 @@ class ScoreParts(PrintedAsTables):
     @classmethod
     def of(cls, models: tuple[str, ...], times: NDArray[np.float64], scored: tuple[ScoreArrays, ...]) -> Self | None:
         """Take those results that have parts; None where none has."""
-        some = tuple(one for one in scored if one.parts is not None)
-        return cls(models, times, some) if some else None
+        with_parts = tuple(arrays for arrays in scored if arrays.parts is not None)
+        return cls(models, times, with_parts) if with_parts else None
 
     def to_frame(self) -> pd.DataFrame:
         """Return a long pandas table: metric, weighting, model, time, score, share_observed, observed, projected."""
         rows = []
-        for one in self.scored:
-            for a in range(len(one.scores)):
+        for scored in self.scored:
+            for a in range(len(scored.scores)):
                 named = {"model": self.models[a]} if self.models else {}
-                columns = {"time": self.times, "score": one.scores[a], **self._parts(one, a)}
+                columns = {"time": self.times, "score": scored.scores[a], **self._parts(scored, a)}
                 values = {name: padded(column, self.times.size) for name, column in columns.items()}
-                rows.append({"metric": one.metric, "weighting": one.weighting, **named, **values})
+                rows.append({"metric": scored.metric, "weighting": scored.weighting, **named, **values})
         return stacked(rows)
 
     @staticmethod
-    def _parts(one: ScoreArrays, a: int) -> dict[str, NDArray[np.float64]]:
-        if one.parts is None:
+    def _parts(scored: ScoreArrays, a: int) -> dict[str, NDArray[np.float64]]:
+        if scored.parts is None:
             raise TypeError("there are no parts")
-        share = np.where(np.isnan(one.scores[a]), np.nan, one.parts.share)
-        return {"share_observed": share, "observed": one.parts.observed[a], "projected": one.parts.projected[a]}
+        share = np.where(np.isnan(scored.scores[a]), np.nan, scored.parts.share)
+        return {"share_observed": share, "observed": scored.parts.observed[a], "projected": scored.parts.projected[a]}
 
     def _printed(self) -> Tables:
-        return Tables(LEGEND, [self._part(one) for one in self.scored])
+        return Tables(LEGEND, [self._part(scored) for scored in self.scored])
 
-    def _part(self, one: ScoreArrays) -> Part:
+    def _part(self, scored: ScoreArrays) -> Part:
         lines = []
-        for j in spread_over(np.flatnonzero(~np.isnan(one.scores).all(axis=0)), MOST_TIMES):
+        for j in spread_over(np.flatnonzero(~np.isnan(scored.scores).all(axis=0)), MOST_TIMES):
             first = f"{self.times[j]:g}"
-            for a in range(len(one.scores)):
-                part = {name: float(values[j]) for name, values in self._parts(one, a).items()}
+            for a in range(len(scored.scores)):
+                part = {name: float(values[j]) for name, values in self._parts(scored, a).items()}
                 share = part["share_observed"]
-                numbers = (Number(one.scores[a, j]), Number(part["observed"]), Number(part["projected"]))
+                numbers = (Number(scored.scores[a, j]), Number(part["observed"]), Number(part["projected"]))
                 words = (first, shown(self.models[a])) if self.models else (first,)
                 lines.append(Line(words, numbers, (f"{share:.0%}",)))
                 first = ""
         words = ("time", "model") if self.models else ("time",)
         header = (*words, "score", "observed", "projected", "share observed")
-        title = f"{metric_label(one.metric)} ({one.direction} is better); {one.weighting}"
+        title = f"{metric_label(scored.metric)} ({scored.direction} is better); {scored.weighting}"
         return Part.of(title, header, lines, [], "l" * len(words) + "rrrr")

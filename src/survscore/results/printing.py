@@ -114,10 +114,10 @@ def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
     """Return the tables of mean scores, one for each metric and weighting."""
     parts = []
     for scored in compared.scored:
-        when, seen, place = _mean(compared, scored, over[scored.metric])
-        notes = [f"no standard errors: {seen.without_error}"] if seen.without_error else []
+        when, estimates, place = _mean(compared, scored, over[scored.metric])
+        notes = [f"no standard errors: {estimates.without_error}"] if estimates.without_error else []
         title = f"{metric_label(scored.metric)}, {when}; {scored.weighting}"
-        parts.append(_part(title, [("", seen, place)], compared, notes))
+        parts.append(_part(title, [("", estimates, place)], compared, notes))
     return Tables(f"{100 * compared.level:g} % intervals", parts)
 
 
@@ -154,20 +154,22 @@ def _mean(compared: Comparison, scored: ScoreArrays, over: MeanOver) -> Block:
 
 def _part(title: str, blocks: Sequence[Block], compared: Comparison, notes: list[str]) -> Part:
     r, compares = compared.models.index(compared.reference), len(compared.models) > 1 and bool(blocks)
-    interval = not (compares and len(blocks) > 1)  # of one block, which the title tells, scores have theirs, too
+    interval = not (
+        compares and len(blocks) > 1
+    )  # a single block is named by the title; its scores have intervals, too
     lines = []
-    for when, seen, j in blocks:
+    for when, estimates, j in blocks:
         first = [when] if when else []
         for a, model in enumerate(compared.models):
-            if np.isnan(seen.scores[a, j]) and a != r:  # as the null model where order is all
+            if np.isnan(estimates.scores[a, j]) and a != r:  # as the null model where order is all
                 continue
-            score = _at(seen.score(a), j)
+            score = _at(estimates.score(a), j)
             if not interval:
                 score |= {"lower": math.nan, "upper": math.nan}
             numbers: tuple[Number | None, ...] = (_number(score),)
             rest: tuple[str, ...] = ()
             if compares:
-                row = None if a == r else _at(seen.difference(a, r), j)
+                row = None if a == r else _at(estimates.difference(a, r), j)
                 numbers += (None if row is None else _number(row, "+"),)
                 rest = ("", "") if row is None else (p_text(row["p_value"]), verdict_text(row["verdict"]))
             lines.append(Line((*first, shown(model)), numbers, rest))
@@ -218,7 +220,7 @@ def warn_about(results: Iterable[ScoreArrays]) -> None:
 
 def warn_about_interpolation(*read: Mapping[str, Mapping[str, Any]]) -> None:
     """Warn about models that are read between few predicted times without a given interpolation; see `curves_read`."""
-    for sentence in dict.fromkeys(sentence for some in read for sentence in about_interpolation(some)):
+    for sentence in dict.fromkeys(sentence for readings in read for sentence in about_interpolation(readings)):
         warn(sentence, InterpolationWarning)
 
 
@@ -226,7 +228,7 @@ def warn_about_interpolation(*read: Mapping[str, Mapping[str, Any]]) -> None:
 
 
 def short_names(labels: Iterable[str]) -> dict[str, str]:
-    """Return for each weighting a name that is as short as tells it from the others.
+    """Return for each weighting a short name that distinguishes it from the others.
 
     Examples
     --------
@@ -235,16 +237,16 @@ def short_names(labels: Iterable[str]) -> dict[str, str]:
     ['administrative', 'IPCW']
     """
     parsed = {label: _parsed(label) for label in labels}
-    found = {}
+    names_of = {}
     for label, (kind, settings) in parsed.items():
         alike = [others for other, others in parsed.values() if other == kind]
         shared = set(settings).intersection(*alike)
-        own = ", ".join(one for one in settings if one not in shared)
+        own = ", ".join(setting for setting in settings if setting not in shared)
         name = _cut(SHORT_KINDS.get(kind, kind), SHORT_NAME)
         inside = _cut(own, SHORT_NAME - len("IPCW ()"))
-        found[label] = f"{name} ({inside})" if len(alike) > 1 and own else name
-    names = list(found.values())
-    return {label: name if names.count(name) == 1 else label for label, name in found.items()}
+        names_of[label] = f"{name} ({inside})" if len(alike) > 1 and own else name
+    names = list(names_of.values())
+    return {label: name if names.count(name) == 1 else label for label, name in names_of.items()}
 
 
 def legend(labels: Iterable[str]) -> list[str]:
@@ -258,11 +260,11 @@ def legend(labels: Iterable[str]) -> list[str]:
 
 def with_short_names(sentences: Sequence[str], labels: Iterable[str]) -> list[str]:
     """Return sentences with short names in place of full ones; the longest first, since one may be part of another."""
-    found = list(sentences)
+    result = list(sentences)
     for label, name in sorted(short_names(labels).items(), key=lambda pair: -len(pair[0])):
         if "(" in label:
-            found = [sentence.replace(label, name) for sentence in found]
-    return found
+            result = [sentence.replace(label, name) for sentence in result]
+    return result
 
 
 def _parsed(label: str) -> tuple[str, list[str]]:

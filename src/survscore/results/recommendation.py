@@ -138,7 +138,7 @@ def recommend(
         point = sensitivity.point(model, time=time, metric=projected.metric)
         both = [Estimates(scored, compared.level, mean_weights) for scored in (projected, administrative)]
         of_projected, of_administrative = (
-            {name: column[row] for name, column in seen.difference(a, r).items()} for seen in both
+            {name: column[row] for name, column in estimates.difference(a, r).items()} for estimates in both
         )
         verdict = Verdict(
             point, float(of_projected["p_value"]), float(of_projected["se"]),

@@ -71,7 +71,7 @@ class Number:
 
 
 def p_text(value: float) -> str:
-    """Return a p-value; small ones are only said to be small."""
+    """Return a p-value; small ones as "<" and a limit."""
     if math.isnan(value):
         return ""
     return f"<{LEAST_P:g}" if value < LEAST_P else f"{value:.3f}"

@@ -108,21 +108,21 @@ class ScoreCurve(PrintedAsTables):
     def of(cls, evaluation: Evaluation, scored: ScoreArrays, *, default_times: bool) -> Self:
         """Take the only model of an evaluation, under one of its weightings."""
         y, m = evaluation.index.outcomes, evaluation.times.size
-        seen = Estimates(scored, evaluation.level)
-        columns: Columns = {**seen.score(0), **seen.counts(), **seen.bounds(0, 0, where_undefined=True)}
+        estimates = Estimates(scored, evaluation.level)
+        columns: Columns = {**estimates.score(0), **estimates.counts(), **estimates.bounds(0, 0, where_undefined=True)}
         columns |= {"weight_sums": scored.weight_sums, "n_event_free": scored.support.n_event_free}
-        found: Columns = {name: padded(values, m) for name, values in columns.items()}
-        bounds = None if scored.bounds is None else Bounds(found.pop("bound_lower"), found.pop("bound_upper"))
+        by_time: Columns = {name: padded(values, m) for name, values in columns.items()}
+        bounds = None if scored.bounds is None else Bounds(by_time.pop("bound_lower"), by_time.pop("bound_upper"))
         return cls(
             times=evaluation.times,
-            scores=found.pop("estimate"),
+            scores=by_time.pop("estimate"),
             n=len(y),
             n_dropped_out=y.n_dropped_out,
             level=evaluation.level,
             default_times=default_times,
             bounds=bounds,
             scored=scored,
-            **{"n_groups": None, "largest_share": None, **found},
+            **{"n_groups": None, "largest_share": None, **by_time},
         )
 
     @property
@@ -210,12 +210,14 @@ class ScoreCurve(PrintedAsTables):
         IntegratedScore(0.085, se 0.060, brier, administrative, mean over [2, 3], lower is better)
         """
         weights, used_range = averaging_weights(self.times, self.scores, lower, upper, nan, self.undefined)
-        seen = Estimates(self.scored, self.level, weights)
-        found = {name: values[0].item() for name, values in {**seen.score(0), **seen.bounds(0, 0)}.items()}
-        bounds = (found.pop("bound_lower"), found.pop("bound_upper")) if "bound_lower" in found else None
+        estimates = Estimates(self.scored, self.level, weights)
+        integrated = {
+            name: values[0].item() for name, values in {**estimates.score(0), **estimates.bounds(0, 0)}.items()
+        }
+        bounds = (integrated.pop("bound_lower"), integrated.pop("bound_upper")) if "bound_lower" in integrated else None
         return IntegratedScore(
-            value=found.pop("estimate"),
-            **found,
+            value=integrated.pop("estimate"),
+            **integrated,
             range=used_range,
             metric=self.metric,
             weighting=self.weighting,
@@ -223,7 +225,7 @@ class ScoreCurve(PrintedAsTables):
             level=self.level,
             bounds=bounds,
             parts=self._parts_of_mean(weights),
-            reason=seen.without_error,
+            reason=estimates.without_error,
             settings=dict(self.settings),
         )
 
@@ -294,7 +296,7 @@ class ScoreCurve(PrintedAsTables):
         notes = []
         if defined.sum() > 1:
             with suppress(InputError):  # where the first time has no score
-                notes.append(self.integrated(nan="stop")._told())
+                notes.append(self.integrated(nan="stop")._sentence())
         if len(chosen) < defined.sum():
             notes.append(f"{len(chosen)} of {plural(self.times.size, 'time')}; to_frame() has all")
         if parts is not None:
@@ -377,7 +379,7 @@ class IntegratedScore:
     def __float__(self) -> float:
         return self.value
 
-    def _told(self) -> str:
+    def _sentence(self) -> str:
         places = decimals([self.se], otherwise=4)
         number = Number(self.value, self.lower, self.upper, decimals=places)
         lost = ""

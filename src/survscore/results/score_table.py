@@ -100,7 +100,7 @@ class ScoreTable(PrintedAsTables):
             {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row}
             for row in (asdict(row).items() for row in self.rows)
         ]
-        others = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "rows"}
+        others = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
         return json.dumps({**others, "rows": rows}, indent=1, ensure_ascii=False)
 
     def _printed(self) -> Tables:
@@ -124,10 +124,10 @@ class ScoreTable(PrintedAsTables):
             header, align = ("", "", "estimate", f"difference to {shown(first.reference)}", "p", ""), "llrrrl"
         else:
             header, align = ("", "", "estimate"), "llr"
-        lines, seen = [], set[str]()
+        lines, metrics = [], set[str]()
         for row in rows:
-            lines.append(_line(row, header, is_first=row.metric not in seen))
-            seen.add(row.metric)
+            lines.append(_line(row, header, is_first=row.metric not in metrics))
+            metrics.add(row.metric)
         notes = [f"{row.label}, {shown(row.model)}: {row.note}" for row in rows if row.note]
         return Part.of(self._title(first), header, lines, notes, align, 3, decimals=decimals)
 

@@ -162,10 +162,10 @@ class SegmentedComparison(_SegmentTables):
         import pandas as pd
 
         rows = []
-        for key, one in self._everything.items():
-            n_events = int(np.nanmax(one.scored[0].support.n_events, initial=0.0))
-            reliable = any(bool(scored.support.enough(FEW_FOR_DIFFERENCE).any()) for scored in one.scored)
-            rows.append((*key, one.n, one.n_dropped_out, n_events, reliable))
+        for key, comparison in self._everything.items():
+            n_events = int(np.nanmax(comparison.scored[0].support.n_events, initial=0.0))
+            reliable = any(bool(scored.support.enough(FEW_FOR_DIFFERENCE).any()) for scored in comparison.scored)
+            rows.append((*key, comparison.n, comparison.n_dropped_out, n_events, reliable))
         return pd.DataFrame(rows, columns=[*self.by, "n", "n_dropped_out", "n_events", "reliable"])
 
     @property
@@ -174,10 +174,10 @@ class SegmentedComparison(_SegmentTables):
         import pandas as pd
 
         rows = [
-            (*key, one.metric, of_total.weighting, reason, count)
+            (*key, scored.metric, of_total.weighting, reason, count)
             for key, part in self._everything.items()
-            for one, of_total in zip(part.scored, self.total.scored, strict=True)
-            for reason, count in one.undefined.items()
+            for scored, of_total in zip(part.scored, self.total.scored, strict=True)
+            for reason, count in scored.undefined.items()
         ]
         return pd.DataFrame(rows, columns=[*self.by, "metric", "weighting", "reason", "times"])
 
@@ -263,8 +263,8 @@ class SegmentedComparison(_SegmentTables):
     def __repr__(self) -> str:
         names = ", ".join(shown(name) for name in self.by)
         few = int((~self.counts["reliable"].iloc[1:]).sum())
-        told = f", {few} too small for intervals of differences" if few else ""
-        return f"SegmentedComparison({plural(len(self.parts), 'segment')} by {names}{told}; {self.total!r})"
+        too_small = f", {few} too small for intervals of differences" if few else ""
+        return f"SegmentedComparison({plural(len(self.parts), 'segment')} by {names}{too_small}; {self.total!r})"
 
     def _printed(self) -> Tables:
         try:
@@ -312,11 +312,11 @@ def check_names(by: tuple[str, ...]) -> None:
 
 def _in_order(key: Key) -> list[tuple[bool, float, str]]:
     """Return what to sort labels by: numbers by their value, before texts."""
-    found = []
+    sort_keys = []
     for label in key:
         try:
             number = float(label)
         except ValueError:
             number = np.inf
-        found.append((not np.isfinite(number), number if np.isfinite(number) else 0.0, label))
-    return found
+        sort_keys.append((not np.isfinite(number), number if np.isfinite(number) else 0.0, label))
+    return sort_keys

@@ -256,24 +256,24 @@ class Sensitivity(PrintedAsTables):
             raise TypeError("there are no scores by theta")
         r, m = compared.models.index(compared.reference), scored.scores.shape[1]
         when = [(float(t), float(t)) for t in compared.times[:m]]
-        seen = Estimates(scored, compared.level).difference(a, r)
+        columns = Estimates(scored, compared.level).difference(a, r)
         nodes = by_theta.scores[a] - by_theta.scores[r]
         if over is not None:
             weights, ends = over
             mean = by_theta.averaged(weights[:m])
             first = Estimates(scored, compared.level, weights).difference(a, r)
-            seen = {name: np.concatenate((first[name], seen[name])) for name in seen}
+            columns = {name: np.concatenate((first[name], columns[name])) for name in columns}
             when, nodes = [ends, *when], np.concatenate(((mean[a] - mean[r])[None], nodes))
         size = np.nanmax(np.abs(by_theta.scores), initial=0.0)
-        return when, seen, np.where(np.abs(nodes) > ROUNDING * size, nodes, 0.0)
+        return when, columns, np.where(np.abs(nodes) > ROUNDING * size, nodes, 0.0)
 
     def _points(self, scored: ScoreArrays, a: int, places: Sequence[int] | None = None) -> list[TippingPoint]:
         """Return the rows of a model, or some of them."""
         compared = self.compared
-        when, seen, nodes = self._rows(scored, a)
+        when, columns, nodes = self._rows(scored, a)
         if places is not None:
             when, nodes = [when[place] for place in places], nodes[places]
-            seen = {name: np.asarray(column)[places] for name, column in seen.items()}
+            columns = {name: np.asarray(column)[places] for name, column in columns.items()}
         theta = scored.by_theta.theta if isinstance(scored.by_theta, ThetaScores) else np.nan
         lower, upper = tipping_points(nodes, theta)
         names = (scored.metric, scored.weighting, compared.models[a], compared.reference)
@@ -282,8 +282,8 @@ class Sensitivity(PrintedAsTables):
             *ratio, reason = self._ratio(scored, ends)
             at = min(max(ratio[0], 1 / MOST_THETA), MOST_THETA)
             at_ratio = np.interp(np.log(at), np.log(_fine()), _between(nodes[place])) if ratio[0] > 0 else np.nan
-            values: list[Any] = [*names, *ends, theta, *(float(seen[name][place]) for name in ESTIMATE)]
-            values += [str(seen["verdict"][place]), float(lower[place]), float(upper[place])]
+            values: list[Any] = [*names, *ends, theta, *(float(columns[name][place]) for name in ESTIMATE)]
+            values += [str(columns["verdict"][place]), float(lower[place]), float(upper[place])]
             values += [*ratio, reason, float(at_ratio)]
             points.append(TippingPoint(*values))
         return points

@@ -48,7 +48,7 @@ def spread_over(places: NDArray[np.intp], most: int) -> list[int]:
 class Part:
     """One table, of texts and of numbers with intervals.
 
-    The first columns are words, as many as `align` begins with l; of two, the first is only told where it changes.
+    The first columns are words, as many as `align` begins with l; of two, the first is only printed where it changes.
     """
 
     title: str
@@ -80,8 +80,8 @@ class Part:
         Lines of one unit have as many decimals; a later column never has fewer than those before it.
         """
         rows: list[tuple[Cell, ...]] = []
-        for _, some in groupby(lines, key=lambda line: line.unit):
-            same, columns, places = list(some), list[list[Cell]](), 0
+        for _, of_unit in groupby(lines, key=lambda line: line.unit):
+            same, columns, places = list(of_unit), list[list[Cell]](), 0
             for values in zip(*(line.numbers for line in same), strict=True):
                 places = max(places, decimals(value.se for value in values if value is not None))
                 columns.append(["" if value is None else value.rounded(places) for value in values])
@@ -156,15 +156,15 @@ def as_text(tables: Tables, width: int = WIDTH) -> str:
     A table that is wider has its columns closer, then its first column on lines of its own, then its names shortened,
     with a legend below; and if all that is not enough, its columns in several blocks.
     """
-    found = [_wrapped(sentence, width) for sentence in tables.lead]
-    found += [""] if tables.lead else []
-    found += [_wrapped(tables.caption, width)] if tables.caption else []
+    result = [_wrapped(sentence, width) for sentence in tables.lead]
+    result += [""] if tables.lead else []
+    result += [_wrapped(tables.caption, width)] if tables.caption else []
     for place, part in enumerate(tables.parts):
-        found += [""] if place or (found and part.title) else []
-        found += [_wrapped(part.title, width)] if part.title else []
+        result += [""] if place or (result and part.title) else []
+        result += [_wrapped(part.title, width)] if part.title else []
         lines, legend = _fitted(part, width)
-        found += [*lines, *(_wrapped(note, width) for note in (*legend, *part.notes))]
-    return "\n".join(found)
+        result += [*lines, *(_wrapped(note, width) for note in (*legend, *part.notes))]
+    return "\n".join(result)
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -246,20 +246,20 @@ class _Grid:
                 chosen[-1].append(column)
             else:
                 chosen.append([column])
-        found: list[str] = []
+        result: list[str] = []
         for block in chosen:
-            found += [*([""] if found else []), *self.columns(block).lines(2)]
-        return found
+            result += [*([""] if result else []), *self.columns(block).lines(2)]
+        return result
 
 
 def _fitted(part: Part, width: int) -> tuple[list[str], list[str]]:
     """Return the lines of a table that is no wider, and what shortened names stand for."""
     grid = _Grid(part.header, _padded(part), part.align, part.n_words)
     tries = [grid, grid.merged()] if grid.n_words > 1 and part.rows else [grid]
-    for one in tries:
+    for attempt in tries:
         for gap in (2, 1):
-            if one.width(gap) <= width:
-                return one.lines(gap), []
+            if attempt.width(gap) <= width:
+                return attempt.lines(gap), []
     grid = tries[-1]
     if not grid.n_words:
         return grid.blocks(width, part.split), []
@@ -278,14 +278,14 @@ def as_markdown(tables: Tables) -> str:
     def line(cells: Iterable[Cell]) -> str:
         return "| " + " | ".join(str(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"
 
-    found = [f"{sentence.translate(MARKDOWN)}\n" for sentence in tables.lead]
-    found += [tables.caption.translate(MARKDOWN)] if tables.caption else []
+    result = [f"{sentence.translate(MARKDOWN)}\n" for sentence in tables.lead]
+    result += [tables.caption.translate(MARKDOWN)] if tables.caption else []
     for part in tables.parts:
         sides = [":---" if side == "l" else "---:" for side in part.align]
-        found += ["", f"**{part.title.translate(MARKDOWN)}**"] if part.title else []
-        found += ["", line(part.header), "| " + " | ".join(sides) + " |", *map(line, part.rows)]
-        found += ["", *(f"- {note.translate(MARKDOWN)}" for note in part.notes)] if part.notes else []
-    return "\n".join(found) + "\n"
+        result += ["", f"**{part.title.translate(MARKDOWN)}**"] if part.title else []
+        result += ["", line(part.header), "| " + " | ".join(sides) + " |", *map(line, part.rows)]
+        result += ["", *(f"- {note.translate(MARKDOWN)}" for note in part.notes)] if part.notes else []
+    return "\n".join(result) + "\n"
 
 
 def as_latex(tables: Tables) -> str:
@@ -296,15 +296,15 @@ def as_latex(tables: Tables) -> str:
         texts = (cell.translate(LATEX) if isinstance(cell, str) else str(cell).replace("-", "$-$") for cell in cells)
         return " & ".join(texts) + r" \\"
 
-    found = [f"{sentence.translate(LATEX)}\n" for sentence in tables.lead] + [f"% {shown(tables.caption, 1000)}"]
+    result = [f"{sentence.translate(LATEX)}\n" for sentence in tables.lead] + [f"% {shown(tables.caption, 1000)}"]
     for part in tables.parts:
         caption = "; ".join(text.translate(LATEX) for text in (part.title, tables.caption) if text)
-        found += [
+        result += [
             r"\begin{table}", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{part.align}}}", r"\toprule",
             line(part.header), r"\midrule", *map(line, part.rows), r"\bottomrule", r"\end{tabular}",
             *(rf"\par {note.translate(LATEX)}" for note in part.notes), r"\end{table}", "",
         ]  # fmt: skip
-    return "\n".join(found)
+    return "\n".join(result)
 
 
 def as_html(tables: Tables) -> str:
@@ -315,12 +315,12 @@ def as_html(tables: Tables) -> str:
         made = (f'<{tag} style="{SIDES[side]}">{html.escape(cell)}</{tag}>' for cell, side in styled)
         return f"<tr>{''.join(made)}</tr>"
 
-    found = ["<div class='survscore-table'>", *(f"<p>{html.escape(sentence)}</p>" for sentence in tables.lead)]
-    found += [f"<p>{html.escape(tables.caption)}</p>"] if tables.caption else []
+    result = ["<div class='survscore-table'>", *(f"<p>{html.escape(sentence)}</p>" for sentence in tables.lead)]
+    result += [f"<p>{html.escape(tables.caption)}</p>"] if tables.caption else []
     for part in tables.parts:
         title = f"<caption style='text-align:left'>{html.escape(part.title)}</caption>" if part.title else ""
         rows = _padded(part, "\u2007")  # as wide as a digit
-        found.append(f"<table>{title}<thead>{line(part.header, part.align, 'th')}</thead>")
-        found += ["<tbody>", *(line(row, part.align, "td") for row in rows), "</tbody></table>"]
-        found += [f"<p><small>{html.escape(note)}</small></p>" for note in part.notes]
-    return "\n".join([*found, "</div>"])
+        result.append(f"<table>{title}<thead>{line(part.header, part.align, 'th')}</thead>")
+        result += ["<tbody>", *(line(row, part.align, "td") for row in rows), "</tbody></table>"]
+        result += [f"<p><small>{html.escape(note)}</small></p>" for note in part.notes]
+    return "\n".join([*result, "</div>"])
