@@ -24,7 +24,7 @@ from survscore.inference.intervals import fisher_quantile, gaussian_draws, stude
 from survscore.inference.logistic import LogisticFit, combined, expit
 from survscore.inference.units import Groups, small_sample
 from survscore.metrics import E50, E90, MetricSample, ObservedExpected
-from survscore.metrics.calibration import SplineFit, distance_quantiles, distinct_risks, fit_spline, some_risks
+from survscore.metrics.calibration import SplineFit, binned_risks, distance_quantiles, distinct_risks, fit_spline
 from survscore.metrics.sample import log_odds
 
 NO_VARIANCE = 1e-24  # what is less is rounding
@@ -261,7 +261,7 @@ def distance_limits(
     df = n_units - gamma.size
     if not (df > 0 and np.isfinite(spline.covariance).all()):
         return None
-    points, mass = some_risks(counted, MEAN_POINTS)
+    points, mass = binned_risks(counted, MEAN_POINTS)
     rng = np.random.default_rng(seed)
     draws = gaussian_draws(spline.covariance, COEFFICIENT_DRAWS, rng)
     # to first order: log odds far out vary by several units, but probabilities there hardly can

@@ -62,9 +62,9 @@ class LateStarters:
         numbers, before = [], 0
         for end in ends:
             # from one time to the next, those whose C* lies between them become late
-            some, before = order[before:end], end
-            late_risk += _counts(place[some], n_jumps + 1)
-            late_events += _counts(of_event[some], n_jumps + 1)
+            newly_late, before = order[before:end], end
+            late_risk += _counts(place[newly_late], n_jumps + 1)
+            late_events += _counts(of_event[newly_late], n_jumps + 1)
             numbers.append(_numbers(risk - late_risk, (events - late_events)[:-1], late_risk, late_events[:-1].sum()))
         observed, expected, variance = np.array(numbers).reshape(-1, 3).T
         reasons = tuple(_reason(*row) for row in zip(ends, observed, expected, strict=True))
@@ -93,7 +93,7 @@ def _counts(places: NDArray[np.intp], size: int) -> Vector:
 def _numbers(early: Vector, events: Vector, late: Vector, observed: float) -> tuple[float, float, float]:
     """Return observed and expected events and the variance of the latter, from counts by the last event passed."""
     # those with T >= s have passed more of the events than there are before s
-    at_risk, of_late = (np.cumsum(one[::-1])[::-1][1:] for one in (early, late))
+    at_risk, of_late = (np.cumsum(numbers[::-1])[::-1][1:] for numbers in (early, late))
     share = np.divide(of_late, at_risk, out=np.zeros(of_late.size), where=events > 0)
     return observed, dot(share, events), dot(share**2, events)
 

@@ -45,9 +45,9 @@ class LogisticFit:
 
     def influence_on(self, combinations: Vector) -> Vector:
         """Return the influences on one or several combinations of the coefficients of `columns`."""
-        found = (combinations @ self.inverse_information) @ self.columns
-        found *= self.residual
-        return np.asarray(found)
+        influence = (combinations @ self.inverse_information) @ self.columns
+        influence *= self.residual
+        return np.asarray(influence)
 
 
 def expit(eta: Vector) -> Vector:
@@ -93,10 +93,10 @@ def logistic_fit(
         variance = share * (small * inverse * inverse)
         return cross_products(columns, residual[None])[:, 0], cross_products(columns * variance, columns)
 
-    found = _maximum(derivatives, len(columns))
-    if found is None or not event.size * np.linalg.eigvalsh(found[1])[0] > LEAST_INFORMATION:
+    maximum = _maximum(derivatives, len(columns))
+    if maximum is None or not event.size * np.linalg.eigvalsh(maximum[1])[0] > LEAST_INFORMATION:
         return None
-    position, information = found
+    position, information = maximum
     inverse = np.asarray(np.linalg.inv(information), dtype=np.float64)
     probability = expit(log_odds(position))
     return LogisticFit(to_design @ position, columns, to_design, inverse, probability, share * (event - probability))

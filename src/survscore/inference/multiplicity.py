@@ -47,9 +47,9 @@ def adjusted(p_values: ArrayLike, correction: Correction = "holm") -> NDArray[np
     asked = np.sum(~np.isnan(given), axis=0)
     place = np.arange(given.shape[0]).reshape(-1, *[1] * (given.ndim - 1))
     if correction == "holm":
-        found = np.fmax.accumulate(np.maximum(asked - place, 1) * rising, axis=0)
+        monotone = np.fmax.accumulate(np.maximum(asked - place, 1) * rising, axis=0)
     else:
-        found = np.fmin.accumulate((asked / (place + 1) * rising)[::-1], axis=0)[::-1]
+        monotone = np.fmin.accumulate((asked / (place + 1) * rising)[::-1], axis=0)[::-1]
     result = np.empty_like(given)
-    np.put_along_axis(result, order, np.minimum(found, 1.0), axis=0)
+    np.put_along_axis(result, order, np.minimum(monotone, 1.0), axis=0)
     return np.where(np.isnan(given), np.nan, result)

@@ -1,7 +1,7 @@
 r"""The mathematics of Neyman's smooth test for predicted distributions of which a part is seen.
 
 Scores are the powers 1, v, v^2, v^3 of v = u / scale - 1/2, where u is the predicted probability of the event and
-`scale` the largest that anybody was followed to. They span the same functions as Legendre's polynomials of degrees 0 to
+`scale` the largest at the end of any follow-up. They span the same functions as Legendre's polynomials of degrees 0 to
 3 on [0, 1], one degree after the other, so test and components are the same numbers; but where all risks are small,
 Legendre's polynomials on [0, 1] are all but collinear, and these are not.
 """
@@ -34,9 +34,9 @@ def interval_scores(start: Vector, stop: Vector, scale: float) -> tuple[Vector, 
     """Return the means of v, v^2 and v^3 between two risks; that of 1 is 1."""
     middle = (start + stop) * (0.5 / scale) - 0.5
     width = (stop - start) / scale
-    spread = width * width / 12.0
+    variance = width * width / 12.0
     square = middle * middle
-    return middle, square + spread, middle * (square + 3.0 * spread)
+    return middle, square + variance, middle * (square + 3.0 * variance)
 
 
 def moments(stop: Vector, scale: float, degree: int, *, hazard: bool) -> Vector:
@@ -50,17 +50,17 @@ def moments(stop: Vector, scale: float, degree: int, *, hazard: bool) -> Vector:
     if not hazard:
         return np.asarray(plain)
     if scale <= SMALL_RISK:
-        found = np.zeros((degree + 1, stop.size))
+        integrals = np.zeros((degree + 1, stop.size))
         for node, weight in zip(NODES, WEIGHTS, strict=True):
             at = stop * (0.5 + 0.5 * node)
-            found += powers(at, scale, degree) * (0.5 * weight * stop / (1.0 - at))
-        return found
+            integrals += powers(at, scale, degree) * (0.5 * weight * stop / (1.0 - at))
+        return integrals
     pole = 1.0 / scale - 0.5
-    found = np.empty((degree + 1, stop.size))
-    found[0] = -np.log1p(-stop)
+    integrals = np.empty((degree + 1, stop.size))
+    integrals[0] = -np.log1p(-stop)
     for j in range(1, degree + 1):
-        found[j] = pole * found[j - 1] - plain[j - 1] / scale
-    return found
+        integrals[j] = pole * integrals[j - 1] - plain[j - 1] / scale
+    return integrals
 
 
 def hankel(sums: Vector) -> Vector:

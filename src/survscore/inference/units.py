@@ -46,12 +46,12 @@ def coded(labels: Any, name: str) -> tuple[NDArray[np.int32], int]:
             present[shifted] = True
             return (np.cumsum(present, dtype=np.int32) - np.int32(1))[shifted], int(np.count_nonzero(present))
     if array.dtype.kind != "O":
-        found, codes = np.unique(array, return_inverse=True)
-        return codes.astype(np.int32), found.size
+        distinct, codes = np.unique(array, return_inverse=True)
+        return codes.astype(np.int32), distinct.size
     import pandas as pd  # sorting objects is slow
 
-    numbers, labels_found = pd.factorize(array)
-    return numbers.astype(np.int32), len(labels_found)
+    numbers, distinct_labels = pd.factorize(array)
+    return numbers.astype(np.int32), len(distinct_labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class PowerSums:
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
         rank = np.arange(1.0, stop.size + 1) - np.repeat(starts, np.diff(starts, append=stop.size))
         added = [(rank == 1.0) * 1.0, *(rank**k - (rank - 1.0) ** k for k in range(1, 6))]
-        powers = [np.cumsum(np.bincount(stops, one, n_times + 1)[::-1])[::-1][1:] for one in added]
+        powers = [np.cumsum(np.bincount(stops, power, n_times + 1)[::-1])[::-1][1:] for power in added]
         largest = np.zeros(n_times + 1)
         np.maximum.at(largest, stops, rank)
         return cls(np.array(powers), np.maximum.accumulate(largest[::-1])[::-1][1:])

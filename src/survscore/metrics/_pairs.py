@@ -1,4 +1,4 @@
-"""Sums over all pairs of a case and an individual who was seen event-free then, without making the pairs."""
+"""Sums over all pairs of a case and an individual observed event-free at that time, without making the pairs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from survscore._validation import FloatArray
 
 Vector = NDArray[np.float64]
 
-DIGIT = 2  # bits of a place that are told apart at once: 1 and 3 take 1.2 to 1.6 times as long
+DIGIT = 2  # bits of a place that are compared at once: 1 and 3 take 1.2 to 1.6 times as long
 COST = 4  # of an individual, in cells of a matrix: what decides whether compiled loops repay being loaded
 
 
 def pair_sums(
     time: Vector, event: NDArray[np.bool_], survival: FloatArray, case_weight: Vector, control_weight: Vector
 ) -> Vector:
-    """Sum over pairs (i, j) in which j was seen event-free when i had the event: later, or without event at that time.
+    """Sum over pairs (i, j) with j observed event-free when i had the event: later, or without event at that time.
 
     Return (4, n): for every case the weight of its controls that are concordant, and of all; for every control, of its
     cases. A pair is concordant if the case's survival is the smaller; equal ones count half. Weights are zero for those
     who are not counted as cases or controls; only those with event can be cases.
     """
-    found = np.zeros((4, time.size))
-    case_concordant, case_total, control_concordant, control_total = found
+    sums = np.zeros((4, time.size))
+    case_concordant, case_total, control_concordant, control_total = sums
     case_times = np.unique(time[case_weight != 0])
-    # At how many of the cases' times each was seen event-free: a pair is a case and one with a larger number. A case
-    # has as many as there are cases' times before its own, and so none of its own time is its control.
+    # At how many of the cases' times each was observed event-free: a pair is a case and one with a larger number. A
+    # case has as many as there are cases' times before its own, and so none of its own time is its control.
     place = np.where(event, np.searchsorted(case_times, time, "left"), np.searchsorted(case_times, time, "right"))
     rows = np.flatnonzero((case_weight != 0) | ((control_weight != 0) & (place > 0)))
     n_places = case_times.size + 1
@@ -50,7 +50,7 @@ def pair_sums(
         of_case = of_case + 0.5 * (controls[first] - controls[start])
         of_control = of_control + 0.5 * (cases[stop] - cases[last])
     case_concordant[rows], control_concordant[rows] = of_case, of_control
-    return found
+    return sums
 
 
 def dominance(place: NDArray[np.intp], case: Vector, control: Vector, n_places: int) -> tuple[Vector, Vector]:
@@ -58,7 +58,7 @@ def dominance(place: NDArray[np.intp], case: Vector, control: Vector, n_places: 
 
     The latter is the weight of cases that come before with a smaller place. Two places differ first in some digit:
     digit by digit, from the highest on, individuals whose places agree so far form a block in which cumulative sums
-    tell what comes after. Time is O(n log n).
+    count what comes after. Time is O(n log n).
     """
     n, width = place.size, 1 << DIGIT
     of_case, of_control = np.zeros(n), np.zeros(n)
@@ -67,7 +67,7 @@ def dominance(place: NDArray[np.intp], case: Vector, control: Vector, n_places: 
 
         _concordance_kernels.dominance(place, case, control, n_places, of_case, of_control)
         return of_case, of_control
-    # those who were seen event-free after all cases, often most of all, need no search
+    # those who were observed event-free after all cases, often most of all, need no search
     last = place == n_places - 1
     outlived = np.cumsum(np.where(last, control, 0.0))
     of_case += outlived[-1:] - outlived
@@ -84,12 +84,12 @@ def dominance(place: NDArray[np.intp], case: Vector, control: Vector, n_places: 
         np.cumsum(upper * control[order], axis=1, out=after[:, 1:])
         np.cumsum(~upper * case[order], axis=1, out=before[:, 1:])
         start, stop = _extent(block[1:] != block[:-1])
-        some = np.flatnonzero(digit < width - 1)  # who may have somebody of a higher digit
-        row = digit[some]
-        of_case[rows[order[some]]] += after[row, stop[some]] - after[row, some]
-        some = np.flatnonzero(digit > 0)
-        row = digit[some] - 1
-        of_control[rows[order[some]]] += before[row, some] - before[row, start[some]]
+        searched = np.flatnonzero(digit < width - 1)  # those after whom a higher digit may come
+        row = digit[searched]
+        of_case[rows[order[searched]]] += after[row, stop[searched]] - after[row, searched]
+        searched = np.flatnonzero(digit > 0)
+        row = digit[searched] - 1
+        of_control[rows[order[searched]]] += before[row, searched] - before[row, start[searched]]
     return of_case, of_control
 
 

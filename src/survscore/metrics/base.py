@@ -173,7 +173,7 @@ class History:
     #: The individuals' positions by time, for all who need them in that order. Shape (n,).
     order: NDArray[np.intp]
     #: The curve of being still under observation, by which weights make up for those who were lost before `until`; None
-    #: where nobody is.
+    #: where none were.
     lost: ProductLimit | None = None
 
     @cached_property

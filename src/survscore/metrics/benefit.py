@@ -66,7 +66,7 @@ class NetBenefit(SampleMetric):
 
     def __post_init__(self) -> None:
         check_number("threshold", self.threshold, "between 0 and 1, a threshold probability", lambda risk: 0 < risk < 1)
-        # several thresholds are several metrics, told apart by their names
+        # several thresholds are several metrics, distinguished by their names
         object.__setattr__(self, "name", f"{type(self).name}@{self.threshold:.12g}")
         object.__setattr__(self, "label", f"{type(self).label} at {self.threshold:.12g}")
 

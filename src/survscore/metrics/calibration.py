@@ -200,15 +200,15 @@ def _possible_knots(x: Vector, rarer: float) -> list[Vector]:
     distinct, width = x[np.append(True, x[1:] != x[:-1])], float(x[-1] - x[0])
     if distinct.size == 1:
         return [np.zeros(0)]
-    found = []
+    choices = []
     for shares in (MANY_KNOTS, FEW_KNOTS) if rarer >= MANY_EVENTS else (FEW_KNOTS,):
         # where predictions are tied heavily, knots fall together, and distinct predictions take their place
         for values in (x, distinct):
             knots = np.quantile(values, shares)
             if distinct.size >= len(shares) and np.diff(knots).min() > 1e-6 * width:
-                found.append(knots)
+                choices.append(knots)
                 break
-    return [*found, x[[0, -1]]]
+    return [*choices, x[[0, -1]]]
 
 
 def distinct_risks(sample: MetricSample) -> tuple[Vector, Vector]:
@@ -218,27 +218,27 @@ def distinct_risks(sample: MetricSample) -> tuple[Vector, Vector]:
     return risk[starts], np.add.reduceat(share, starts)
 
 
-def some_risks(sample: MetricSample, n_risks: int) -> tuple[Vector, Vector]:
+def binned_risks(sample: MetricSample, n_risks: int) -> tuple[Vector, Vector]:
     """Return so many risks that stand for all, with their shares: means of neighbouring risks."""
     risk, mass = distinct_risks(sample)
     if risk.size <= n_risks:
         return risk, mass
     cell = np.minimum((n_risks * (np.cumsum(mass) - mass / 2)).astype(np.intp), n_risks - 1)
     totals, sums = (np.bincount(cell, part, n_risks).astype(np.float64) for part in (mass, mass * risk))
-    some = totals > 0
-    return sums[some] / totals[some], totals[some]
+    occupied = totals > 0
+    return sums[occupied] / totals[occupied], totals[occupied]
 
 
 def distance_quantiles(distance: Vector, mass: Vector, shares: Sequence[float]) -> list[Vector]:
     """Return, for each share of the weights, the least distance that it does not exceed; along the last axis."""
     order = np.argsort(distance, axis=-1)
     reached = np.cumsum(mass[order], axis=-1)
-    found = []
+    quantiles = []
     for share in shares:
         first = np.count_nonzero(reached < share * REACHED, axis=-1, keepdims=True)
         first = np.minimum(first, distance.shape[-1] - 1)
-        found.append(np.take_along_axis(distance, np.take_along_axis(order, first, axis=-1), axis=-1)[..., 0])
-    return found
+        quantiles.append(np.take_along_axis(distance, np.take_along_axis(order, first, axis=-1), axis=-1)[..., 0])
+    return quantiles
 
 
 class CurveDistance(SampleMetric):

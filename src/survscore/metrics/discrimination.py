@@ -75,9 +75,9 @@ class AUC(SampleMetric):
         above = (controls - np.cumsum(by_control) + 0.5 * by_control) / controls
         below = (np.cumsum(by_case) - 0.5 * by_case) / cases
         value = dot(by_case, above) / float(cases)
-        above, below = (np.repeat(one, np.diff(ties, append=order.size)) for one in (above, below))
+        above, below = (np.repeat(share, np.diff(ties, append=order.size)) for share in (above, below))
         of_case, of_control = case / cases, control / controls
-        if sample.other is not None:  # nobody makes a pair with themselves, whose predictions would be tied
+        if sample.other is not None:  # no individual forms a pair with itself, whose predictions would be tied
             other, pairs = sample.other[order], cases * controls
             own = dot(case, other) / pairs
             value = (value - 0.5 * own) / (1.0 - own)
@@ -226,15 +226,15 @@ class Concordance(FollowUpMetric):
         influence = of_case + (of_control[0] - value * of_control[1]) / total
         if shares is not None:
             influence += shares.influence(of_case, by_part)
-        moved = None
+        gradient = None
         if history.lost is not None:
             # a pair's weight has the factor of every exit before the case, twice
             later = np.append(np.cumsum(of_case[::-1])[::-1], 0.0)
             after = np.searchsorted(time, history.lost.times, side="right")
-            moved = 2.0 * later[after] if lost is not None else np.zeros(after.size)
+            gradient = 2.0 * later[after] if lost is not None else np.zeros(after.size)
         unsorted = np.empty(time.size)
         unsorted[order] = influence
-        return MetricValue(value, unsorted, moved=moved)
+        return MetricValue(value, unsorted, moved=gradient)
 
     def _pairs(
         self,
@@ -251,9 +251,9 @@ class Concordance(FollowUpMetric):
         time, event = history.time[history.order], (history.label != 0)[history.order]
         n_strata = 1 if shares is None else shares.n
         of_case, of_control = np.zeros((2, n_strata, time.size)), np.zeros((2, time.size))
-        for survival, some, risk_set in self._readings(curves, history, case_weight > 0):
+        for survival, cases, risk_set in self._risk_sets(curves, history, case_weight > 0):
             for g in range(n_strata):
-                weight, control = np.where(some, case_weight, 0.0), counted.astype(np.float64)
+                weight, control = np.where(cases, case_weight, 0.0), counted.astype(np.float64)
                 if shares is not None:
                     weight, control = weight * shares.case_weight(g), control * (shares.codes == g)
                 weight, control = weight[risk_set], control[risk_set]
@@ -262,7 +262,7 @@ class Concordance(FollowUpMetric):
                 of_control[:, risk_set] += control * np.array(sums[2:])
         return of_case, of_control, float(of_case[1].sum())
 
-    def _readings(
+    def _risk_sets(
         self, curves: SurvivalCurves, history: History, case: NDArray[np.bool_]
     ) -> Iterator[tuple[FloatArray, NDArray[np.bool_], slice]]:
         """Yield the predictions, the cases that are compared by them, and who was still at risk, by time."""
@@ -279,9 +279,9 @@ class Concordance(FollowUpMetric):
         knots = np.union1d(curves.times[curves.times < horizon], [0.0, horizon])
         knot_of = np.searchsorted(knots, time, side="right") - 1 if step else np.searchsorted(knots, time, side="left")
         for k in np.unique(knot_of[case]):
-            some = case & (knot_of == k)
-            first = np.searchsorted(time, time[np.argmax(some)], side="left")
-            yield at(float(knots[k])), some, slice(int(first), None)
+            cases = case & (knot_of == k)
+            first = np.searchsorted(time, time[np.argmax(cases)], side="left")
+            yield at(float(knots[k])), cases, slice(int(first), None)
 
 
 class _Shares:
@@ -302,7 +302,7 @@ class _Shares:
 
     @property
     def overlap(self) -> bool:
-        """Whether somebody of every stratum could be followed to every case's time."""
+        """Whether some individual of every stratum could be followed to every case's time."""
         return bool((self.followed[self.size > 0] > 0).all())
 
     def case_weight(self, g: int) -> Vector:
@@ -314,7 +314,7 @@ class _Shares:
         return weight
 
     def influence(self, of_case: Vector, by_part: NDArray[np.float64]) -> Vector:
-        r"""Return what everybody adds by moving the shares.
+        r"""Return what each individual adds by moving the shares.
 
         :math:`\log(N_g / n_g(s))` moves by :math:`1/N_g - 1\{C^*_k \ge s\}/n_g(s)` with k of the stratum, in the
         weights of all pairs whose case or control is of it.

@@ -40,19 +40,19 @@ class CountedStatuses:
         Who is event-free with some probability is there twice: first with event, and after all others without.
         """
         rows, other = np.flatnonzero(weight), None
-        some, label = weight[rows] / weight.max(initial=0.0), label[rows]  # they may be as large as numbers go
+        weights, label = weight[rows] / weight.max(initial=0.0), label[rows]  # they may be as large as numbers go
         if event_free is not None:
             free = event_free[rows]
             split = np.flatnonzero((free > 0) & (free < 1))
             label = np.append(np.where((free < 1) & (label == 0), 1, label), np.zeros(split.size, dtype=label.dtype))
-            both = np.array([np.where(free > 0, 1 - free, 1.0), np.where(free < 1, free, 0.0)]) * some
-            both[0, free >= 1] = some[free >= 1]
+            both = np.array([np.where(free > 0, 1 - free, 1.0), np.where(free < 1, free, 0.0)]) * weights
+            both[0, free >= 1] = weights[free >= 1]
             rows = np.append(rows, rows[split])
-            some, other = np.append(both, both[::-1, split], axis=1)
+            weights, other = np.append(both, both[::-1, split], axis=1)
         if rows.size:
-            mean = some.mean()
-            some, other = some / mean, None if other is None else other / mean
-        return cls(rows, label, some, other=other)
+            mean = weights.mean()
+            weights, other = weights / mean, None if other is None else other / mean
+        return cls(rows, label, weights, other=other)
 
     def with_predictions(self, survival: FloatArray) -> MetricSample:
         """Take what one model predicts for each individual."""
@@ -83,11 +83,11 @@ class CountedStatuses:
             return influence, None
         twice = self._twice
         n = self.rows.size - twice.size
-        found, free = influence[:, :n].copy(), influence[:, n:]
-        gradient = np.zeros_like(found)
-        gradient[:, twice] = free - found[:, twice] * (self.weight[n:] / self.weight[twice])
-        found[:, twice] += free
-        return found, gradient
+        own, free = influence[:, :n].copy(), influence[:, n:]
+        gradient = np.zeros_like(own)
+        gradient[:, twice] = free - own[:, twice] * (self.weight[n:] / self.weight[twice])
+        own[:, twice] += free
+        return own, gradient
 
     def __len__(self) -> int:
         return self.rows.size

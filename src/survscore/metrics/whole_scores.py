@@ -64,17 +64,17 @@ class CRPS(FollowUpMetric):
             return MetricValue(np.nan, nothing, pieces)
         late, after = history.event & (time < followed), nothing.copy()
         after[late] = _weight_at_event(history, late)
-        found = integrate(
+        integrals = integrate(
             curves, pieces, np.minimum(time, followed), followed, after, estimated=history.lost is not None
         )
-        own_late = after * found.after
-        own = found.before + own_late
+        own_late = after * integrals.after
+        own = integrals.before + own_late
         total = float(followed.sum())
         value = float(own.sum() / total)
-        moved = None
+        gradient = None
         if history.lost is not None:
-            moved = moved_by_exits(history.lost.times, pieces, found, history, own_late) / total
-        return MetricValue(value, (own - value * followed) / total, moved=moved)
+            gradient = censoring_gradient(history.lost.times, pieces, integrals, history, own_late) / total
+        return MetricValue(value, (own - value * followed) / total, moved=gradient)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
         time, grid = history.time, curves.times
@@ -95,11 +95,11 @@ class CRPS(FollowUpMetric):
         by_knot = np.append(whole - at_end, 0.0) + np.append(0.0, at_end)
         by_knot *= 2.0 / followed.sum()
         # the values at the knots are those of the grid, mixed; at time 0 survival may be one whatever the grid says
-        reading = curves.interpolate(pieces.knots)
-        upper = np.minimum(reading.lower + 1, grid.size - 1)
-        known = reading.lower >= 0
-        of_lower = np.bincount(reading.lower[known], (by_knot * (1.0 - reading.weight))[known], grid.size)
-        return np.asarray(of_lower + np.bincount(upper, by_knot * reading.weight, grid.size), dtype=np.float64)
+        position = curves.interpolate(pieces.knots)
+        upper = np.minimum(position.lower + 1, grid.size - 1)
+        known = position.lower >= 0
+        of_lower = np.bincount(position.lower[known], (by_knot * (1.0 - position.weight))[known], grid.size)
+        return np.asarray(of_lower + np.bincount(upper, by_knot * position.weight, grid.size), dtype=np.float64)
 
 
 def _pieces(curves: SurvivalCurves, history: History, followed: Vector) -> Pieces | str:
@@ -205,8 +205,8 @@ def integrate(
     unweighted = Pieces.of(knots, None)
 
     def work(rows: slice) -> Integrals:
-        some = curves if len(curves) == 1 else curves[rows]
-        values = np.broadcast_to(some.at(knots).astype(np.float64), (end[rows].size, knots.size))
+        in_block = curves if len(curves) == 1 else curves[rows]
+        values = np.broadcast_to(in_block.at(knots).astype(np.float64), (end[rows].size, knots.size))
         left = values[:, :-1]
         slope = np.zeros_like(left) if curves.interpolation == "step" else np.diff(values, axis=1) / width
         gap = 1.0 - left
@@ -243,37 +243,37 @@ def _up_to(polynomial: NDArray[np.float64], pieces: Pieces, time: Vector) -> tup
     return whole.sum(axis=1) + partial, own, partial
 
 
-def moved_by_exits(exits: Vector, pieces: Pieces, found: Integrals, history: History, late: Vector) -> Vector:
-    r"""Return the sum over individuals of the integral from each exit on, which the factor of G at it multiplies.
+def censoring_gradient(jumps: Vector, pieces: Pieces, integrals: Integrals, history: History, late: Vector) -> Vector:
+    r"""Return the sum over individuals of the integral from each jump on, which the factor of G at it multiplies.
 
-    Those under observation have :math:`1/G(u)` from the exit s up to their end; those with event later than s have
+    Those under observation have :math:`1/G(u)` from the jump s up to their end; those with event later than s have
     :math:`1/G(T-)` afterwards, `late`. The former is the integral of a sum over those still there: in an interval of
     the grid a polynomial whose coefficients change as they leave.
     """
     order = history.order
     ends = history.time[order]
-    # those for whom the metric does not speak end at time 0, and so before every exit
-    spoken_for = (history.until > 0)[order]
+    # those whom the metric does not describe end at time 0, and so before every jump
+    described = (history.until > 0)[order]
 
     def up_to(values: NDArray[np.float64]) -> NDArray[np.float64]:
         sums = np.zeros((*values.shape[:-1], order.size + 1))
-        np.cumsum(values[..., order] * spoken_for, axis=-1, out=sums[..., 1:])
+        np.cumsum(values[..., order] * described, axis=-1, out=sums[..., 1:])
         return sums
 
-    done, still = up_to(found.partial), up_to(found.coefficients)
-    whole = np.einsum("pk,pk->k", found.sums, pieces.whole)
-    moved = np.zeros(exits.size)
-    inside = exits < pieces.knots[-1]
-    s = exits[inside]
+    done, still = up_to(integrals.partial), up_to(integrals.coefficients)
+    whole = np.einsum("pk,pk->k", integrals.sums, pieces.whole)
+    gradient = np.zeros(jumps.size)
+    inside = jumps < pieces.knots[-1]
+    s = jumps[inside]
     k = pieces.interval(s)
     left_by_s = np.searchsorted(ends, s, "right")
     left_by_knot = np.searchsorted(ends, pieces.knots[k + 1], "left")
-    there = found.sums[:, k] + still[:, left_by_knot] - still[:, left_by_s]
+    there = integrals.sums[:, k] + still[:, left_by_knot] - still[:, left_by_s]
     up_to_s = np.concatenate(([0.0], np.cumsum(whole)))[k] + done[left_by_s]
     up_to_s = up_to_s + np.einsum("pi,pi->i", there, pieces.partial(s))
     later = np.append(np.cumsum(late[order][::-1])[::-1], 0.0)
-    moved[inside] = whole.sum() + found.partial.sum() - up_to_s + later[left_by_s]
-    return moved
+    gradient[inside] = whole.sum() + integrals.partial.sum() - up_to_s + later[left_by_s]
+    return gradient
 
 
 @dataclass(frozen=True)
@@ -335,8 +335,8 @@ class LogScore(FollowUpMetric):
             density = density / own.length
         loss = -np.log(np.where(history.event, density, np.maximum(own.survival, self.epsilon)))
         value = float(loss[counted].mean())
-        moved = None if history.lost is None else np.zeros(history.lost.times.size)
-        return MetricValue(value, np.where(counted, (loss - value) / number, 0.0), moved=moved)
+        gradient = None if history.lost is None else np.zeros(history.lost.times.size)
+        return MetricValue(value, np.where(counted, (loss - value) / number, 0.0), moved=gradient)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
         counted, own = self.eligible(history), _OwnInterval.of(curves, history)
