@@ -83,13 +83,13 @@ __all__ = ["__version__", *sorted(_HOMES)]  # noqa: PLE0604
 def __getattr__(name: str) -> _Any:
     """Import a public name, or a public subpackage, when it is first asked for."""
     if name in _HOMES:
-        found = getattr(_import_module(f"survscore.{_HOMES[name]}"), name)
+        value = getattr(_import_module(f"survscore.{_HOMES[name]}"), name)
     elif name in _SUBPACKAGES:
-        found = _import_module(f"survscore.{name}")
+        value = _import_module(f"survscore.{name}")
     else:
         raise AttributeError(f"module 'survscore' has no attribute {name!r}")
-    globals()[name] = found  # the next time, Python finds it without asking here
-    return found
+    globals()[name] = value  # the next time, Python finds it without asking here
+    return value
 
 
 def __dir__() -> list[str]:

@@ -217,11 +217,11 @@ def check_status(name: str, values: Any) -> None:
     check_rule(name, "0 or 1 (or boolean)", other & ~coded, values)
     count, first = count_true(coded), first_true(coded)
     codes = sorted({float(code) for code in to_host(values[coded])})
-    told = ", ".join(f"{code:g}" for code in codes[:5]) + (f" and {len(codes) - 5} more" if len(codes) > 5 else "")
+    listed = ", ".join(f"{code:g}" for code in codes[:5]) + (f" and {len(codes) - 5} more" if len(codes) > 5 else "")
     hint = "" if count_true(values == 0) else "If 1 means censored and 2 the event, pass event == 2. "
     raise InputError(
         f"{name} must be 0 or 1 (or boolean): {count} of {len(values)} {'is' if count == 1 else 'are'} larger "
-        f"({told}), the first at position {first} ({float(values[first]):g}). {hint}Several kinds of event are "
+        f"({listed}), the first at position {first} ({float(values[first]):g}). {hint}Several kinds of event are "
         f"competing risks, which are not supported: {COMPETING_RECIPE}"
     )
 

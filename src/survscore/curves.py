@@ -172,7 +172,7 @@ class SurvivalCurves:
 
         Where grids differ, the new one has the times of all of them. That changes no curve, since each is read at the
         others' times as it would be anyway, and has all its own. What ends the curves of one part ends all: after the
-        first of the last grid points nothing is said about anybody, unless every part holds its last values.
+        first of the last grid points there are no predictions, unless every part holds its last values.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class SurvivalCurves:
         unsaid = any(part.default_interpolation for part in several)
         return object.__new__(cls)._set(matrix, grid, first.interpolation, "hold" if holds else "nan", unsaid)
 
-    # What it tells
+    # Predictions and properties
 
     def at(self, times: ArrayLike) -> FloatArray:
         """Return the predictions at `times`, shape (n, len(times)); NaN after the grid where `extrapolation` says so.
@@ -293,8 +293,8 @@ class SurvivalCurves:
             values = blend(left, self.probabilities[rows, upper], weight, self.interpolation == "constant-hazard")
         if self.extrapolation == "nan":
             values = arrays.where(time > grid[-1], np.nan, values)
-        found: NDArray[np.float64] = arrays.as_float64(values)
-        return found
+        result: NDArray[np.float64] = arrays.as_float64(values)
+        return result
 
     def increases(self) -> bool:
         """Whether some curve increases with time by more than rounding."""

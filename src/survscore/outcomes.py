@@ -252,10 +252,10 @@ class Outcomes:
         return cls.of_follow_up(_dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop"))
 
     @classmethod
-    def of_follow_up(cls, found: FollowUp) -> Self:
+    def of_follow_up(cls, follow_up: FollowUp) -> Self:
         """Take what dates have come to."""
-        made = cls(found.time, found.event, found.censoring_time)
-        object.__setattr__(made, "dates", found.dates)
+        made = cls(follow_up.time, follow_up.event, follow_up.censoring_time)
+        object.__setattr__(made, "dates", follow_up.dates)
         return made
 
     @classmethod
@@ -289,7 +289,7 @@ class Outcomes:
             object.__setattr__(joined, "dates", dated[0].joined(dated[1:]))
         return joined
 
-    # What it tells
+    # Numbers and properties
 
     @cached_property
     def dropped_out(self) -> NDArray[np.bool_]:
@@ -383,8 +383,8 @@ class Outcomes:
 
     def to(self, device: Any) -> Self:
         """Return the same as torch tensors on a device, such as ``"cuda"``."""
-        moved = (None if one is None else _arrays.to_device(one, device) for one in self._vectors)
-        return self._with(*moved, dates=self.dates)
+        on_device = (None if vector is None else _arrays.to_device(vector, device) for vector in self._vectors)
+        return self._with(*on_device, dates=self.dates)
 
     def numpy(self) -> Self:
         """Return the same as NumPy arrays in the processor's memory.
@@ -448,7 +448,7 @@ class Outcomes:
         if self.time[key].ndim != 1:
             raise IndexError("outcomes are one-dimensional")
         dates = None if self.dates is None else self.dates[_arrays.to_host(key) if _arrays.is_tensor(key) else key]
-        return self._with(*(None if one is None else one[key] for one in self._vectors), dates=dates)
+        return self._with(*(None if vector is None else vector[key] for vector in self._vectors), dates=dates)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:

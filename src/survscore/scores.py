@@ -97,7 +97,7 @@ def brier_score(
     >>> ss.brier_score(y, curves, weighting="ipcw", times=[2, 4]).scores.round(4)
     array([0.1   , 0.2533])
     """
-    return _one(y, curves, Brier(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
+    return _single(y, curves, Brier(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
 
 
 def log_loss(
@@ -137,7 +137,7 @@ def log_loss(
     >>> ss.log_loss(y, curves, weighting="administrative", times=[2]).scores.round(6)
     array([0.693147])
     """
-    return _one(
+    return _single(
         y, curves, Log(epsilon), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors
     )
 
@@ -177,7 +177,7 @@ def auc(
     >>> ss.auc(y, curves, weighting="administrative", times=[2]).scores.round(4)
     array([0.6667])
     """
-    return _one(y, curves, AUC(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
+    return _single(y, curves, AUC(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
 
 
 def score_all(
@@ -231,17 +231,17 @@ def score_among(
     y: Outcomes, models: Mapping[str, Predictions], name: str, *, weighting: Sequence[Weighting], **settings: Any
 ) -> list[ScoreCurve]:
     """Return what `score_all` does for one of several models; the others serve weightings that depend on them."""
-    alone = not any(one.depends_on_other_models for one in weighting)
-    some = {"curves": models[name]} if alone else {name: models[name], **models}
-    return _scored(y, some, weighting=weighting, **settings)
+    alone = not any(chosen.depends_on_other_models for chosen in weighting)
+    scored_models = {"curves": models[name]} if alone else {name: models[name], **models}
+    return _scored(y, scored_models, weighting=weighting, **settings)
 
 
 def _scored(y: Outcomes, models: Mapping[str, Predictions], *, times: Any, **settings: Any) -> list[ScoreCurve]:
     """Score the first of some models."""
     evaluation = Evaluation.of(y, models, times=times, **settings)
-    found = evaluation.run()
-    warn_about(found)
-    return [ScoreCurve.of(evaluation, scored, default_times=times is None) for scored in found]
+    results = evaluation.run()
+    warn_about(results)
+    return [ScoreCurve.of(evaluation, scored, default_times=times is None) for scored in results]
 
 
 def score_terms(
@@ -303,7 +303,7 @@ def score_terms(
     )
 
 
-def _one(y: Outcomes, curves: Predictions, metric: Metric, weighting: Any, **settings: Any) -> ScoreCurve:
+def _single(y: Outcomes, curves: Predictions, metric: Metric, weighting: Any, **settings: Any) -> ScoreCurve:
     if isinstance(weighting, (list, tuple)):
         raise InputError("weighting must be one weighting here; score_all takes several")
     (score,) = _scored(y, {"curves": curves}, metric=metric, weighting=weighting, **settings)

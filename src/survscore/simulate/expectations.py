@@ -127,7 +127,7 @@ def _expected_weights(truth: SurvivalCurves, end: Array, weighting: Weighting, t
     match weighting:
         case Uncensored():
             return survival, 1.0 - survival
-        case Administrative(population=None):  # nobody drops out here
+        case Administrative(population=None):  # there is no drop-out here
             counted = end[:, None] >= times
             return survival * counted, (1.0 - survival) * counted
         case IPCW(estimated=False, censoring=CensoringDistribution() as censoring) if censoring.curves is None:
@@ -147,6 +147,6 @@ def _expected_weights(truth: SurvivalCurves, end: Array, weighting: Weighting, t
         at_times = inverse(censoring.at(times), cap)
     happens = -np.diff(truth.probabilities.astype(np.float64), axis=1, prepend=1.0)
     weighted = np.multiply(happens, at_events, out=np.zeros_like(happens), where=happens > 0)
-    seen = np.concatenate((np.zeros((len(truth), 1)), np.cumsum(weighted, axis=1)), axis=1)
+    cumulative = np.concatenate((np.zeros((len(truth), 1)), np.cumsum(weighted, axis=1)), axis=1)
     last = np.minimum(np.searchsorted(grid, times, side="right"), np.searchsorted(grid, end, side="right")[:, None])
-    return survival * at_times * (end[:, None] > times), np.take_along_axis(seen, last, axis=1)
+    return survival * at_times * (end[:, None] > times), np.take_along_axis(cumulative, last, axis=1)

@@ -226,12 +226,12 @@ def by_block(hazard: LogitHazard, u: Array, grid: Array, use: Callable[[slice, A
     Blocks of rows are shared out among the cores; memory is that of a few of them.
     """
 
-    def one(start: int) -> NDArray[Any]:
+    def block(start: int) -> NDArray[Any]:
         rows = slice(start, min(start + ROWS_PER_BLOCK, len(u)))
         survives = 1.0 / (1.0 + np.exp(hazard(u[rows], grid)))
         return use(rows, np.cumprod(survives, axis=1, dtype=np.float64))
 
-    return np.concatenate(each(one, range(0, len(u), ROWS_PER_BLOCK), threads=True))
+    return np.concatenate(each(block, range(0, len(u), ROWS_PER_BLOCK), threads=True))
 
 
 def first_at_or_below(hazard: LogitHazard, u: Array, grid: Array, levels: Array) -> NDArray[np.intp]:
