@@ -125,7 +125,7 @@ class Followed:
 
     @cached_property
     def _place(self) -> NDArray[np.intp]:
-        """In which interval everybody was last seen."""
+        """The interval in which the follow-up of each individual ends."""
         return np.searchsorted(self.curves.times, self.exit, side="left")
 
     # Curves by the intervals of their grid

@@ -123,7 +123,7 @@ def _mean_influences(
 
 def _part(scored: MeanInfluences, a: int, b: int) -> tuple[float, NDArray[np.float64], float]:
     """Return a difference, its influences, and the variance of a G that was fitted to others."""
-    added = float(scored.steps @ np.square(scored.moved[a] - scored.moved[b]))
+    added = float(scored.steps @ np.square(scored.censoring_gradient[a] - scored.censoring_gradient[b]))
     return float(scored.scores[a] - scored.scores[b]), scored.values[a] - scored.values[b], added
 
 

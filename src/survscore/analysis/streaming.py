@@ -88,7 +88,7 @@ class StreamingScore:
     @property
     def n_seen(self) -> int:
         """How many of them have come."""
-        return self._arrivals.seen
+        return self._arrivals.n_arrived
 
     def update(self, curves: SurvivalCurves) -> Self:
         """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""

@@ -55,12 +55,12 @@ def averaging_weights(
     missing = np.isnan(scores) & (weights > 0)
     if missing.any():
         first_missing = int(np.argmax(missing))
-        told = f"the score is NaN at {plural(int(missing.sum()), 'time')} within [{lower:g}, {upper:g}], the first "
-        told += f"{times[first_missing]:g} ({'; '.join(undefined)})"
+        message = f"the score is NaN at {plural(int(missing.sum()), 'time')} within [{lower:g}, {upper:g}], the first "
+        message += f"{times[first_missing]:g} ({'; '.join(undefined)})"
         if nan == "raise":
-            raise InputError(f"{told}; choose a smaller upper, or nan='stop'")
+            raise InputError(f"{message}; choose a smaller upper, or nan='stop'")
         if first_missing == 0 or times[first_missing - 1] <= lower:
-            raise InputError(f"{told}; nothing is left to integrate")
+            raise InputError(f"{message}; nothing is left to integrate")
         upper = float(times[first_missing - 1])
         weights = trapezoid_weights(times, lower, upper)
     return weights / (upper - lower), (lower, upper)

@@ -45,19 +45,19 @@ class Arrivals:
     """Which individuals the next batch is about, pulled or pushed: they come in order, and no more than there are."""
 
     n: int
-    seen: int = 0
+    n_arrived: int = 0
 
     def rows_of(self, size: int) -> slice:
         """Return the place of the next `size` individuals."""
-        if self.seen + size > self.n:
+        if self.n_arrived + size > self.n:
             raise InputError(f"batches hold more than the {self.n} individuals of y")
-        rows = slice(self.seen, self.seen + size)
-        self.seen = rows.stop
+        rows = slice(self.n_arrived, self.n_arrived + size)
+        self.n_arrived = rows.stop
         return rows
 
     def check_complete(self) -> None:
         """Raise unless all individuals have come."""
-        if self.seen < self.n:
+        if self.n_arrived < self.n:
             raise InputError(f"batches hold fewer than the {self.n} individuals of y")
 
 
@@ -179,7 +179,7 @@ class CurveBatches(InBatches):
     def __getitem__(self, rows: NDArray[np.intp]) -> CurveBatches:
         """Pick individuals by rising positions; the batches still come one at a time, without those left out."""
 
-        def some() -> Iterator[SurvivalCurves]:
+        def chosen() -> Iterator[SurvivalCurves]:
             start = 0
             for batch in self:
                 first, last = np.searchsorted(rows, [start, start + len(batch)])
@@ -187,7 +187,7 @@ class CurveBatches(InBatches):
                     yield batch[rows[first:last] - start]
                 start += len(batch)
 
-        return CurveBatches(some, len(rows))
+        return CurveBatches(chosen, len(rows))
 
     def thinned(self, times: NDArray[np.float64], first: int) -> CurveBatches:
         """Return batches that are read from every second grid point; see `SurvivalCurves.thinned`."""
@@ -214,8 +214,8 @@ class Models:
     @property
     def in_memory(self) -> list[SurvivalCurves] | None:
         """All curves as matrices, where none comes in batches."""
-        found = [curves for curves in self.curves.values() if isinstance(curves, SurvivalCurves)]
-        return found if len(found) == len(self.curves) else None
+        in_memory = [curves for curves in self.curves.values() if isinstance(curves, SurvivalCurves)]
+        return in_memory if len(in_memory) == len(self.curves) else None
 
     def matrices(self, metric: str) -> list[SurvivalCurves]:
         """Return all curves as matrices, which a metric needs."""
@@ -244,10 +244,12 @@ class Models:
         """Return what weights may depend on: matrices in memory, or of batches the times that a weighting reads."""
         times = weighting.reads(index)
         if times is None or self.in_memory is not None:
-            return {name: one for name, one in self.curves.items() if isinstance(one, SurvivalCurves)}
+            return {name: curves for name, curves in self.curves.items() if isinstance(curves, SurvivalCurves)}
         if not self.repeatable:
             raise InputError(f"{str(weighting)!r} needs all predictions before they are scored; strata=None needs none")
-        return {name: one for name, one in self.collected(times).curves.items() if isinstance(one, SurvivalCurves)}
+        return {
+            name: curves for name, curves in self.collected(times).curves.items() if isinstance(curves, SurvivalCurves)
+        }
 
     def blocks(self, n_times: int) -> Iterator[Block]:
         """Yield all individuals, block by block; batches stay as they come."""

@@ -2,8 +2,8 @@
 
 A lost individual with C* >= t is event-free at t, or not. The score among all with C* >= t lies between the sums
 with the smaller and with the larger of its two losses; the difference of two models likewise, with the smaller and the
-larger of the two differences. Over a range of time, everybody's event comes at one time: the best and the worst one for
-each of the lost give the bounds of the mean.
+larger of the two differences. Over a range of time, each individual's event comes at one time: the best and the worst
+time of each of the lost give the bounds of the mean.
 """
 
 from __future__ import annotations
@@ -133,21 +133,21 @@ def bounds_of(
         with np.errstate(invalid="ignore", divide="ignore"):
             share = _shares(weights, rows, times) / divisor
         losses = losses_of(rows, times, loss, models, constants) * share
-        found = LostLosses(losses, share > 0)
+        lost = LostLosses(losses, share > 0)
         for p, (a, b) in enumerate(pairs(k)):
-            both = np.where(found.unknown, contrast(losses, a, b), 0.0)
+            both = np.where(lost.unknown, contrast(losses, a, b), 0.0)
             lower[p] += both.min(axis=0).sum(axis=0)
             upper[p] += both.max(axis=0).sum(axis=0)
             for r, average in enumerate(averages):
-                of_averages[:, p, r] += found.extremes(average, a, b).sum(axis=1)
-        kept = found if len(chunks) == 1 and losses.size <= KEPT else None
+                of_averages[:, p, r] += lost.extremes(average, a, b).sum(axis=1)
+        kept = lost if len(chunks) == 1 and losses.size <= KEPT else None
     return AllBounds(known, lower, upper, averages, of_averages, kept)
 
 
 def lost_rows(weights: IntervalWeights) -> NDArray[np.intp]:
     """Return who is lost while belonging to the population."""
     if weights.dropout_index is None:
-        raise TypeError("nobody is lost")
+        raise TypeError("no individual is lost")
     return arrays.to_host(arrays.positions(weights.dropout_index < weights.population_index))
 
 
@@ -160,7 +160,7 @@ def in_chunks(rows: NDArray[np.intp], n_times: int) -> list[NDArray[np.intp]]:
 def n_in_population(
     weights: IntervalWeights, times: NDArray[np.float64], known_weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return what everybody in the population counts at each time, of whom `known_weights` are of known status."""
+    """Return what all in the population count at each time, of whom `known_weights` are of known status."""
     parts = in_chunks(lost_rows(weights), times.size)
     return sum((_shares(weights, rows, times).sum(axis=0) for rows in parts), known_weights)
 
@@ -173,8 +173,8 @@ def losses_of(
     constants: Sequence[SurvivalCurves],
 ) -> NDArray[np.float64]:
     """Return what some individuals would cost each model event-free and with event, (models, 2, rows, times)."""
-    predicted = [*_of_rows(models, rows, times), *(one.at(times) for one in constants)]
-    predicted = [np.broadcast_to(one, (rows.size, times.size)) for one in predicted]
+    predicted = [*_of_rows(models, rows, times), *(curve.at(times) for curve in constants)]
+    predicted = [np.broadcast_to(values, (rows.size, times.size)) for values in predicted]
     return np.array([[loss.of_event_free(survival), loss.of_event(survival)] for survival in predicted])
 
 
@@ -182,8 +182,8 @@ def _shares(weights: IntervalWeights, rows: NDArray[np.intp], times: NDArray[np.
     """Return how much each of the lost counts while its status is unknown, zero elsewhere: (lost, times)."""
     part, column = weights.rows(arrays.beside(rows, weights.label)), np.arange(times.size)
     if part.dropout_index is None:
-        raise TypeError("nobody is lost")
-    start, stop = (arrays.to_host(one)[:, None] for one in (part.dropout_index, part.population_index))
+        raise TypeError("no individual is lost")
+    start, stop = (arrays.to_host(index)[:, None] for index in (part.dropout_index, part.population_index))
     unknown = (column >= start) & (column < stop)
     if part.population is None:
         return unknown.astype(np.float64)
@@ -195,12 +195,12 @@ def _of_rows(models: Models, rows: NDArray[np.intp], times: NDArray[np.float64])
     matrices = models.in_memory
     if matrices is not None:
         return [_at(curves, rows, times) for curves in matrices]
-    found: list[list[NDArray[np.float64]]] = [[] for _ in models.curves]
+    parts: list[list[NDArray[np.float64]]] = [[] for _ in models.curves]
     for block in models.blocks(times.size):
         inside = rows[(rows >= block.rows.start) & (rows < block.rows.stop)] - block.rows.start
-        for part, curves in zip(found, block.curves, strict=True):
+        for part, curves in zip(parts, block.curves, strict=True):
             part.append(_at(curves, inside, times))
-    return [np.concatenate(part) for part in found]
+    return [np.concatenate(part) for part in parts]
 
 
 def _at(curves: SurvivalCurves, rows: NDArray[np.intp], times: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,9 +1,9 @@
 r"""Whether a difference stays significant whatever happened to those who dropped out.
 
-Had nobody been lost, the difference of two models at t would be a plain mean of :math:`v_i`, the differences of their
+Without drop-out, the difference of two models at t would be a plain mean of :math:`v_i`, the differences of their
 losses, over all with C* >= t, with :math:`z = A / \sqrt{\tfrac{n}{n-1} (Q - A^2/n)}`, :math:`A = \sum v_i` and
 :math:`Q = \sum v_i^2`. For a lost individual :math:`v_i` is one of two numbers, :math:`lo_i \le hi_i`, and z grows with
-:math:`A / \sqrt Q`. Where A > 0 even with everybody at lo, that ratio is smallest where Q is largest for its A: start
+:math:`A / \sqrt Q`. Where A > 0 even with all at lo, that ratio is smallest where Q is largest for its A: start
 with all at lo and move them to hi in order of :math:`lo + hi`, the slope dQ/dA, from the largest on. Corners bound
 the (A, Q) of all completions from above, and the ratio is quasiconvex, so its smallest value on the edges between
 them, at :math:`x = (A\,dq - 2 Q\,da) / (da\,dq)` within [0, 1], is at most that of any completion: one sort instead of
@@ -85,7 +85,7 @@ class LostUnits:
     def of(
         cls, scored: ScoredLoss, weights: IntervalWeights, models: Models, groups: Groups | None, divisor: Values
     ) -> LostUnits:
-        """Find them; `weights` are those of a weighting with somebody lost, `divisor` what everybody counts."""
+        """Find them; `weights` are those of a weighting with lost individuals, `divisor` what all count."""
         rows = lost_rows(weights)
         scale = np.where(divisor > 0, 1.0 / np.where(divisor > 0, divisor, 1.0), 0.0)
         scored = replace(scored, scale=scale[None])
@@ -126,7 +126,7 @@ class LostUnits:
             known, unknown, event_free, share = self._statuses(rows)
             losses = losses_of(rows, times, self.scored.loss, self.models, self.scored.constants) * (share * scale)
             lost = LostLosses(losses, unknown)
-            for p, (a, b) in enumerate(every[one] for one in decided):
+            for p, (a, b) in enumerate(every[pair] for pair in decided):
                 both = contrast(losses, a, b)
                 settled = np.where(known, np.where(event_free, both[0], both[1]), 0.0)
                 limits = np.array([both.min(axis=0), both.max(axis=0)])
@@ -144,7 +144,7 @@ class LostUnits:
         part = self.weights.rows(arrays.beside(rows, self.weights.label))
         times, column = self.scored.index.times, np.arange(self.scored.index.times.size)
         stops = (part.event_index, part.dropout_index, part.population_index)
-        event, lost, end = (arrays.to_host(one)[:, None] for one in stops)
+        event, lost, end = (arrays.to_host(index)[:, None] for index in stops)
         event_free = (column < event) | (arrays.to_host(part.label) == EVENT_FREE)[:, None]
         share: Values | float = 1.0
         if part.population is not None:
@@ -159,19 +159,19 @@ def with_smallest_z(bounds: AllBounds, lost: LostUnits, units: Units, others: Mo
     `others` are the second moments of `LostUnits.others`.
     """
     decided, every = bounds.decided, pairs(len(bounds.known))
-    some = np.flatnonzero(decided[0].any(axis=1) | decided[1].any(axis=1)).tolist()
+    chosen = np.flatnonzero(decided[0].any(axis=1) | decided[1].any(axis=1)).tolist()
     columns = np.flatnonzero(decided[0].any(axis=0))
-    at_times, of_means = (np.zeros(one.shape) for one in decided)
+    at_times, of_means = (np.zeros(flags.shape) for flags in decided)
     means = [(average[average != 0], average != 0) for average in bounds.averages]
     n, factor = (
         np.array([np.average(values[used], weights=weights) for weights, used in means])
         for values in (units.counted, units.inflation)
     )
-    width = max(1, TABLE_CELLS // max(1, 2 * len(some) * lost.n_units))
+    width = max(1, TABLE_CELLS // max(1, 2 * len(chosen) * lost.n_units))
     for first in range(0, max(columns.size, 1), width):
         here = columns[first : first + width]
-        by_time, by_range = lost.tables(here, bounds.averages if first == 0 else bounds.averages[:0], some)
-        for row, p in enumerate(some):
+        by_time, by_range = lost.tables(here, bounds.averages if first == 0 else bounds.averages[:0], chosen)
+        for row, p in enumerate(chosen):
             a, b = every[p]
             limits = np.array(bounds.at_times(a, b))[:, here]
             squares = others.pointwise[p, here] / units.inflation[here]

@@ -21,7 +21,7 @@ from survscore.engine.blocks import Models
 from survscore.engine.bounds import AllBounds
 from survscore.engine.histories import FollowUpRunner
 from survscore.engine.inputs import curves_read, reads_whole_curves
-from survscore.engine.interpolation_effect import InterpolationEffect, Readings
+from survscore.engine.interpolation_effect import InterpolatedModels, InterpolationEffect
 from survscore.engine.loss_scores import LossRunner, score_loss
 from survscore.engine.moments import Moments, n_pairs
 from survscore.engine.placing import device_memory
@@ -51,7 +51,7 @@ class ScoreArrays:
     scores: Values
     #: Variances of the scores and their differences; None where errors were not asked for.
     moments: Moments | None
-    #: What the lost could change, where somebody is lost.
+    #: What the lost could change, where individuals are lost.
     bounds: AllBounds | None
     #: Where confidence intervals are made, if they are.
     scale: Scale
@@ -73,7 +73,7 @@ class ScoreArrays:
     possible: PossibleRange = ANY_VALUE
     #: Projected scores for other hazards of those with hidden status, where they were asked for.
     by_theta: ThetaScores | None = None
-    #: What interpolation may have changed, where models are read on different grids.
+    #: What interpolation may have changed, where models are read on different interpolated.
     interpolation: InterpolationEffect | None = None
 
 
@@ -91,82 +91,87 @@ class Evaluation(Plan):
             weights = self.prepare()
             return self._with_interpolation(self.finish(weights, weights.total(), on_sample))
 
-    def _with_interpolation(self, found: list[ScoreArrays]) -> list[ScoreArrays]:
+    def _with_interpolation(self, result: list[ScoreArrays]) -> list[ScoreArrays]:
         """Return the scores with what interpolation may have changed, which intervals of differences allow for."""
-        metrics = [one for one in self.metrics if not isinstance(one, FollowUpMetric)]  # these need whole curves
+        # metrics of the whole follow-up need whole curves
+        metrics = [metric for metric in self.metrics if not isinstance(metric, FollowUpMetric)]
         if not self.errors or not metrics or not self.models.repeatable:
-            return found
+            return result
         times = self.index.times
-        readings = Readings.of(self.models.curves, times)
+        interpolated = InterpolatedModels.of(self.models.curves, times)
         coarser: list[dict[tuple[str, str], Values]] = []
-        for models in readings.coarser(times):
+        for models in interpolated.coarser(times):
             plan = replace(self, models=Models(models, self.models.n), metrics=metrics, errors=False, by_theta=False)
-            coarser.append({(one.metric, one.weighting): one.scores for one in plan.run()})
+            coarser.append({(scored.metric, scored.weighting): scored.scores for scored in plan.run()})
 
-        def effect(one: ScoreArrays) -> InterpolationEffect | None:
-            others = [scores[one.metric, one.weighting] for scores in coarser if (one.metric, one.weighting) in scores]
-            return readings.effect(one.scores, others) if others else None
+        def effect(scored: ScoreArrays) -> InterpolationEffect | None:
+            others = [
+                scores[scored.metric, scored.weighting]
+                for scores in coarser
+                if (scored.metric, scored.weighting) in scores
+            ]
+            return interpolated.effect(scored.scores, others) if others else None
 
-        return [replace(one, interpolation=effect(one)) for one in found]
+        return [replace(scored, interpolation=effect(scored)) for scored in result]
 
     def prepare(self) -> PreparedWeights:
         """Return the weights, by which blocks of predictions become sums."""
         return PreparedWeights.of(self)
 
     def finish(self, weights: PreparedWeights, sums: Sums, on_sample: OnSample | None = None) -> list[ScoreArrays]:
-        """Return the scores that the sums over everybody make."""
+        """Return the scores that the sums over all individuals make."""
         weightings = weights.finish(sums)
         runners: list[Runner] = [
             LossRunner(self, weightings),
             SampleRunner(self, weightings, on_sample),
             FollowUpRunner(self, weightings),
         ]
-        found = [
+        results = [
             {name: result for runner in runners for name, result in runner.run(q).items()}
             for q in range(len(weightings))
         ]
         return [
-            self._score_arrays(metric, q, weighted.weight_sums, found[q][metric.name], weighted.settings(metric))
+            self._score_arrays(metric, q, weighted.weight_sums, results[q][metric.name], weighted.settings(metric))
             for metric in self.metrics
             for q, weighted in enumerate(weightings)
         ]
 
     def mean_influences(self) -> tuple[list[MeanInfluences], tuple[float, float]]:
-        """Return everybody's influence on the mean score over time, by the first loss, under each weighting.
+        """Return each individual's influence on the mean score over time, by the first loss, under each weighting.
 
         Also the range of time: from the first time up to the first without score under any of the weightings.
         """
         weights = self.prepare()
         weightings, loss = weights.finish(weights.total()), self.losses[0]
         worst = self.defined(undefined_under_any(loss, weightings))
-        reasons = [reason for one in weightings for reason in one.undefined[loss.name].reasons]
+        reasons = [reason for weighted in weightings for reason in weighted.undefined[loss.name].reasons]
         averages, used_range = averaging_weights(
             self.times, worst, None, None, "stop", [*dict.fromkeys(reasons), *self.far]
         )
         averages = averages[: self.index.times.size]
-        scored = [score_loss(self, 0, one) for one in weightings]
-        return [mean_influences(one, self.read_models, averages) for one in scored], used_range
+        scored = [score_loss(self, 0, weighted) for weighted in weightings]
+        return [mean_influences(loss_scores, self.read_models, averages) for loss_scores in scored], used_range
 
     def _score_arrays(
-        self, metric: Metric, q: int, sums: WeightSums, found: MetricResult, settings: Mapping[str, Any]
+        self, metric: Metric, q: int, sums: WeightSums, result: MetricResult, settings: Mapping[str, Any]
     ) -> ScoreArrays:
         return ScoreArrays(
             metric=metric.name,
             weighting=self.labels[q],
             direction=metric.direction,
-            scores=found.scores,
-            moments=found.moments,
-            bounds=found.bounds,
+            scores=result.scores,
+            moments=result.moments,
+            bounds=result.bounds,
             scale=metric.scale,
-            weight_sums=np.where(found.undefined, np.nan, sums.weights.sum(axis=0)),
-            support=found.support,
-            undefined={**found.reasons, **self.far},
+            weight_sums=np.where(result.undefined, np.nan, sums.weights.sum(axis=0)),
+            support=result.support,
+            undefined={**result.reasons, **self.far},
             settings={**self._settings(metric, q), **settings},
             has_null=self.null is not None and not (isinstance(metric, JointMetric) and not metric.scores_null),
             has_ratios=metric.has_ratios,
-            parts=found.parts,
+            parts=result.parts,
             possible=metric.possible,
-            by_theta=found.by_theta,
+            by_theta=result.by_theta,
         )
 
     def _settings(self, metric: Metric, q: int) -> dict[str, Any]:
@@ -191,10 +196,10 @@ class Evaluation(Plan):
         empty = Moments(np.zeros((n_pairs(k), 0)), np.zeros((0, 0)), np.zeros((n_pairs(k), 0)))
         support = Support(none, none, none, none, Units(none, none, none), self.groups is not None)
         moments = empty if self.errors else None
-        found = MetricResult(np.zeros((k, 0)), moments, None, support, np.zeros(0, dtype=np.bool_), {})
-        nobody = WeightSums(np.zeros((3, 0)), none, none, np.zeros((1, 0)))
+        result = MetricResult(np.zeros((k, 0)), moments, None, support, np.zeros(0, dtype=np.bool_), {})
+        no_weights = WeightSums(np.zeros((3, 0)), none, none, np.zeros((1, 0)))
         return [
-            self._score_arrays(metric, q, nobody, found, {})
+            self._score_arrays(metric, q, no_weights, result, {})
             for metric in self.metrics
             for q in range(len(self.weightings))
         ]

@@ -1,7 +1,7 @@
 """Metrics of everything that happened up to a time (concordance, CRPS): values, and second moments of their influences.
 
-"At time t" such a metric speaks of all that happened up to t. It gets the outcomes and the product-limit curve inside
-the weights, and tells how it moves with that curve; the rest is the same as for `pooled` metrics.
+"At time t" such a metric describes all that happened up to t. It gets the outcomes and the product-limit curve inside
+the weights, and returns how it moves with that curve; the rest is the same as for `pooled` metrics.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """What happened to everybody, as a weighting sees it; in the processor's memory."""
+    """The follow-up of all individuals, as a weighting sees it; in the processor's memory."""
 
     #: Outcomes, the horizons, and what was estimated inside the weights.
     estimation: Estimation
@@ -70,33 +70,33 @@ class Histories:
     def evaluate(self, metric: FollowUpMetric, plan: Plan) -> tuple[PooledValues, Support]:
         """Return values with their moments, and on how many they rest, horizon by horizon; the null model's last."""
         times, n, estimation, null = self.index.times, self.until.size, self.estimation, plan.null
-        predictions = [one.numpy() for one in plan.models.matrices(metric.name)]
+        predictions = [curves.numpy() for curves in plan.models.matrices(metric.name)]
         if null is not None:
             predictions.append(_null_prediction(metric, null, predictions[0]))
         support = self._support(metric, plan.host_groups)
         averages = plan.averages([np.zeros(times.size, dtype=np.bool_)])
-        elsewhere, exits = estimation.training_steps, estimation.exits
+        elsewhere, censoring_jumps = estimation.training_steps, estimation.exits
         of_others = isinstance(null, KaplanMeierNull) and null.outcomes is None
         steps = np.concatenate((elsewhere, null.curve.greenwood)) if of_others else elsewhere  # type: ignore[union-attr]
         joint = JointMoments(
             metric, len(predictions), n, plan.host_groups, support.units, averages, steps,
-            by_units=exits is not None and exits.martingale, any_range=plan.any_range,
+            by_units=censoring_jumps is not None and censoring_jumps.martingale, any_range=plan.any_range,
         )  # fmt: skip
         tables = PooledValues.nothing(len(predictions), times.size)
         for j, horizon in enumerate(times):
             history = self.up_to(float(horizon))
-            found = [metric.evaluate(one, history) for one in predictions]
-            tables.values[:, j] = [one.value for one in found]
-            tables.reasons[:, j] = [one.reason for one in found]
+            results = [metric.evaluate(curves, history) for curves in predictions]
+            tables.values[:, j] = [result.value for result in results]
+            tables.reasons[:, j] = [result.reason for result in results]
             if not plan.errors:
                 continue
-            deviations = np.array([one.influence for one in found])[:, :, None]
-            n_jumps = 0 if exits is None else len(exits.model.curve.times)
-            moved = np.array([np.zeros(n_jumps) if one.moved is None else one.moved for one in found])
+            deviations = np.array([result.influence for result in results])[:, :, None]
+            n_jumps = 0 if censoring_jumps is None else len(censoring_jumps.model.curve.times)
+            gradients = np.array([np.zeros(n_jumps) if result.moved is None else result.moved for result in results])
             influence = deviations
-            if exits is not None and exits.model.fitted_on_sample:
-                influence = deviations + np.array([estimation.of_jumps(one) for one in moved])[:, :, None]
-            moved = moved[:, : elsewhere.size, None]
+            if censoring_jumps is not None and censoring_jumps.model.fitted_on_sample:
+                influence = deviations + np.array([estimation.of_jumps(gradient) for gradient in gradients])[:, :, None]
+            gradients = gradients[:, : elsewhere.size, None]
             if isinstance(null, KaplanMeierNull):
                 of_null = self._null_influence(metric, null, predictions[-1], history)
                 if not of_others:
@@ -106,9 +106,9 @@ class Histories:
                 else:
                     by_model = np.zeros((len(predictions), null.curve.times.size, 1))
                     by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slope)
-                    moved = np.concatenate((moved, by_model), axis=1)
+                    gradients = np.concatenate((gradients, by_model), axis=1)
             label = np.where(history.event, history.label, EVENT_FREE)
-            joint.add(j, deviations, influence, moved, label, metric.eligible(history))
+            joint.add(j, deviations, influence, gradients, label, metric.eligible(history))
         return replace(tables, moments=joint.finish() if plan.errors else None), support
 
     @staticmethod
@@ -129,7 +129,7 @@ class Histories:
             counted = metric.eligible(history)
             stop += counted
             event_free = ~history.event & (history.time >= np.minimum(self.until, horizon))
-            numbers[:, j] = [np.count_nonzero(counted & some) for some in (counted, history.event, event_free)]
+            numbers[:, j] = [np.count_nonzero(counted & rows) for rows in (counted, history.event, event_free)]
         n_counted, n_events, n_event_free = numbers
         units = Units.of(stop, groups, n_times, n_counted)
         return Support(n_counted, n_events + n_event_free, n_events, n_event_free, units, groups is not None)
@@ -156,26 +156,28 @@ class FollowUpRunner:
         else:
             estimation = Estimation(plan.index, weighting.prepare(plan.index))
         histories = Histories.of(metric, weighting, estimation)
-        found, support = histories.evaluate(metric, plan)
-        where = np.asarray(np.isnan(found.values).any(axis=0))
-        return MetricResult(found.values, found.moments, None, support, where, reasons_of(plan.names, found.reasons))
+        evaluated, support = histories.evaluate(metric, plan)
+        where = np.asarray(np.isnan(evaluated.values).any(axis=0))
+        return MetricResult(
+            evaluated.values, evaluated.moments, None, support, where, reasons_of(plan.names, evaluated.reasons)
+        )
 
 
 def _null_prediction(
     metric: FollowUpMetric, null: KaplanMeierNull | Literal["counted"], like: SurvivalCurves
 ) -> SurvivalCurves:
-    """Return what is predicted for everybody, read as the curves of the first model are, to be comparable."""
+    """Return what is predicted for all individuals, read as the curves of the first model are, to be comparable."""
     if not isinstance(null, str):
         return SurvivalCurves(null.curve.table(like.times), like.times, like.interpolation, extrapolation="hold")
     if metric.of_order:
-        return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold")  # that tells nobody apart
+        return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold")  # no discrimination
     raise UnfitError(
         f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, "
         "for the Kaplan-Meier curve, or null=False"
     )
 
 
-def _from(exits: NDArray[np.float64], times: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of the values at `times` from each exit on."""
+def _from(jumps: NDArray[np.float64], times: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sum of the values at `times` from each jump on."""
     rest = np.append(np.cumsum(values[::-1])[::-1], 0.0)
-    return np.asarray(rest[np.searchsorted(times, exits, side="left")])
+    return np.asarray(rest[np.searchsorted(times, jumps, side="left")])

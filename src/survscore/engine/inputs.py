@@ -32,7 +32,7 @@ Null = bool | Outcomes | Literal["counted"]
 
 
 def check_outcomes(y: Any) -> None:
-    """Raise unless these are outcomes of somebody."""
+    """Raise unless these are outcomes of at least one individual."""
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if len(y) == 0:
@@ -130,7 +130,7 @@ def shared_times(models: Mapping[str, Predictions], end: float) -> NDArray[np.fl
         return shared[shared <= end] if shared[0] <= end else shared[:1]
     if not any(models[name].default_interpolation for name in few):
         return None
-    listed = "; ".join(f"{name!r} at {_some(own)}" for name, own in few.items())
+    listed = "; ".join(f"{name!r} at {_listed(own)}" for name, own in few.items())
     raise InputError(
         f"models that predict at few times are compared at the times they share, and these share none"
         f"{f' up to {reach:g}' if np.isfinite(reach) else ''}: {listed}. Name the times (times= or horizons=), and say "
@@ -138,14 +138,14 @@ def shared_times(models: Mapping[str, Predictions], end: float) -> NDArray[np.fl
     )
 
 
-def _some(times: NDArray[np.float64], most: int = 6) -> str:
-    told = ", ".join(f"{time:g}" for time in times[:most])
-    return told if times.size <= most else f"{told} and {times.size - most} more"
+def _listed(times: NDArray[np.float64], most: int = 6) -> str:
+    listed = ", ".join(f"{time:g}" for time in times[:most])
+    return listed if times.size <= most else f"{listed} and {times.size - most} more"
 
 
 def reads_whole_curves(metrics: Iterable[Any]) -> bool:
     """Whether any of the metrics is made of what is predicted at all times, not only at the evaluation times."""
-    return any(isinstance(one, FollowUpMetric) and not one.of_order for one in metrics)
+    return any(isinstance(metric, FollowUpMetric) and not metric.of_order for metric in metrics)
 
 
 def curves_read(
@@ -154,7 +154,7 @@ def curves_read(
     """Return how each model was read, as plain data for the settings of a result.
 
     `whole`: not at the times alone, but the whole curve. ``"read_between"`` is there where a model with few times was
-    read between these by straight lines, and nobody said that it should be.
+    read between these by straight lines, and the user did not choose that.
     """
     return {
         name: read_as(
@@ -176,21 +176,21 @@ def read_as(
 ) -> dict[str, Any]:
     """Return how one model was read; `unsaid`: the interpolation was left to the library. See `curves_read`."""
     predicted = grid[grid > 0]
-    found: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "n_times": int(predicted.size), "first": float(grid[0]), "last": float(grid[-1]),
         "interpolation": interpolation, "extrapolation": extrapolation,
     }  # fmt: skip
     if unsaid and 0 < predicted.size <= FEW_TIMES:
         between = (times > 0) & (times < grid[-1]) & ~np.isin(times, grid)
         if whole:
-            found["read_between"] = WHOLE_CURVE
+            settings["read_between"] = WHOLE_CURVE
         elif between.any():
-            found["read_between"] = plural(int(between.sum()), "time")
-    return found
+            settings["read_between"] = plural(int(between.sum()), "time")
+    return settings
 
 
 def is_coarse(models: Mapping[str, Predictions]) -> bool:
-    """Whether a model predicts at few times, and nobody said how to read between them."""
+    """Whether a model predicts at few times, and the user did not choose an interpolation."""
     return bool(about_interpolation(curves_read(models, np.zeros(0), whole=True)))
 
 
@@ -204,13 +204,13 @@ def about_interpolation(read: Mapping[str, Mapping[str, Any]]) -> list[str]:
         who = "the predictions are" if list(read) == ["curves"] else f"the predictions of {name!r} are"
         extent = f"{how['first']:g} to {how['last']:g}" if how["n_times"] > 1 else f"{how['last']:g}"
         lines = "by straight lines that start from S(0) = 1"
-        told = (
+        consequence = (
             f"for the whole curve they are read between these {lines}. Say how to read between predicted times"
             if where == WHOLE_CURVE
             else f"at {where} they are read between these {lines}. Name predicted times (times= or horizons=), or say "
             "how to read between them"
         )
-        sentences.append(f"{who} at {plural(how['n_times'], 'time')} ({extent}), and {told} (interpolation=)")
+        sentences.append(f"{who} at {plural(how['n_times'], 'time')} ({extent}), and {consequence} (interpolation=)")
     return sentences
 
 

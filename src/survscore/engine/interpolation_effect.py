@@ -40,7 +40,7 @@ class InterpolationEffect:
 
 
 @dataclass(frozen=True, eq=False)
-class Readings:
+class InterpolatedModels:
     """Which models are read between grid points, and which of them alike."""
 
     models: Mapping[str, Predictions]
@@ -49,7 +49,7 @@ class Readings:
     between: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, models: Mapping[str, Predictions], times: Values) -> Readings:
+    def of(cls, models: Mapping[str, Predictions], times: Values) -> InterpolatedModels:
         """Look at how models are read at some times."""
         kinds = [(curves.interpolation, curves.times.tobytes()) for curves in models.values()]
         weights = np.array([curves.interpolate(times).weight for curves in models.values()])

@@ -43,15 +43,15 @@ class LossRunner:
         if plan.errors:
             moments = _variances(scored, plan, weighted.units, averages, any_range=plan.any_range)
         support = weighted.support(undefined.where)
-        found = MetricResult(scored.scores, moments, None, support, undefined.where, dict(undefined.reasons))
+        result = MetricResult(scored.scores, moments, None, support, undefined.where, dict(undefined.reasons))
         if weighted.weighting.theta is not None and plan.by_theta:
-            found = replace(found, by_theta=theta_scores(plan, scored, weighted.weighting))
+            result = replace(result, by_theta=theta_scores(plan, scored, weighted.weighting))
         if weighted.first.observed_index is not None:
-            return replace(found, parts=self._parts(k, weighted, scored))
-        return replace(found, bounds=self._bounds(k, weighted, scored, averages))
+            return replace(result, parts=self._parts(k, weighted, scored))
+        return replace(result, bounds=self._bounds(k, weighted, scored, averages))
 
     def _bounds(self, k: int, weighted: WeightedSums, scored: ScoredLoss, averages: Values) -> AllBounds | None:
-        """Return what the lost could change; None where nobody is lost."""
+        """Return what the lost could change; None where no individual is lost."""
         plan, loss, known = self.plan, scored.loss, weighted.known
         if known is None:
             return None
@@ -60,7 +60,7 @@ class LossRunner:
         bounds = bounds_of(
             plan.index, loss, weighted.first, plan.read_models, scored.constants, losses, divisor, averages
         )
-        if not plan.errors or not any(some.any() for some in bounds.decided):
+        if not plan.errors or not any(flags.any() for flags in bounds.decided):
             return bounds
         lost = LostUnits.of(scored, weighted.first, plan.read_models, plan.groups, divisor)
         others = _variances(lost.others(), plan, weighted.units, averages, any_range=False)
@@ -73,15 +73,15 @@ class LossRunner:
         followed = weights_of.observed()
         observed = weight_sums(followed, index).weights
         defined = ~np.isnan(scored.scores)
-        found = []
+        means = []
         for place, weights in enumerate((observed, weighted.weight_sums.weights - observed)):
             losses = _with_constants(scored.loss, sums[:, place], weights, scored.constants, index.times)
             n = np.rint(weights.sum(axis=0))
-            found.append(np.where(defined & (n > 0), losses / np.maximum(n, 1.0), np.nan))
+            means.append(np.where(defined & (n > 0), losses / np.maximum(n, 1.0), np.nan))
         # with C* >= t, and as far as their status is known
         end = followed.population_index
-        n_early, n_known = (n_eligible(some, m) for some in (end, arrays.minimum(weights_of.follow_up_index, end)))
-        return PartArrays(n_early / weighted.n_population, (n_early - n_known) / weighted.n_population, *found)
+        n_early, n_known = (n_eligible(stop, m) for stop in (end, arrays.minimum(weights_of.follow_up_index, end)))
+        return PartArrays(n_early / weighted.n_population, (n_early - n_known) / weighted.n_population, *means)
 
 
 def score_loss(plan: Plan, k: int, weighted: WeightedSums) -> ScoredLoss:
@@ -89,13 +89,13 @@ def score_loss(plan: Plan, k: int, weighted: WeightedSums) -> ScoredLoss:
     loss, times = plan.losses[k], plan.index.times
     undefined = weighted.undefined[loss.name].where
     ranges = np.where(undefined, np.nan, weighted.losses[:, :, k])  # (2, models, buckets, times)
-    each_sums = [np.where(undefined, np.nan, one.weights) for one in weighted.each_sums]
+    each_sums = [np.where(undefined, np.nan, sums.weights) for sums in weighted.each_sums]
     null_place = weighted.weights.place(ranges.shape[1])
     constants = _constants(plan, each_sums[null_place])
     losses = _with_constants(loss, ranges.sum(axis=(0, 2)), each_sums[null_place], constants, times)
     place = [weighted.weights.place(a) for a in range(len(losses))]
     by_n = weighted.weighting.normalize == "n"
-    total = np.array([one.sum(axis=0) for one in each_sums])
+    total = np.array([sums.sum(axis=0) for sums in each_sums])
     divisor = np.where(np.isnan(total), np.nan, weighted.n_population) if by_n else total
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = losses / divisor[place]
@@ -105,7 +105,7 @@ def score_loss(plan: Plan, k: int, weighted: WeightedSums) -> ScoredLoss:
     offset = np.where(defined, scores, 0.0) * scale[place] if by_n else np.zeros_like(scores)
     weights = weighted.weights
     if not defined.all():
-        weights = ModelWeights(tuple(_finite(one, defined) for one in weights.each))
+        weights = ModelWeights(tuple(_finite(part, defined) for part in weights.each))
     scored = ScoredLoss(plan.index, loss, weights, constants, scores, centre, scale, offset, ())
     if not plan.errors:
         return scored
@@ -130,7 +130,7 @@ def _variances(scored: ScoredLoss, plan: Plan, units: Units, averages: Values, *
 def _with_constants(
     loss: Loss, sums: Values, weights: Values, constants: Sequence[SurvivalCurves], times: Values
 ) -> Values:
-    """Return sums of losses with those of predictions that are the same for everybody: only weights are needed."""
+    """Return sums of losses with those of constant predictions, the same for all: only weights are needed."""
     added = []
     for constant in constants:
         survival = constant.at(times)[0]
@@ -166,14 +166,14 @@ def _moving_totals(scored: ScoredLoss, ranges: Values, each_sums: Sequence[Weigh
     m, n_models = scored.index.times.size, ranges.shape[1]
     # sums of moving weights, (strata, times) and (strata, statuses, times)
     moving = [
-        _moving_weights(one, sums, m) if _moves(one) else None
-        for one, sums in zip(scored.weights.each, each_sums, strict=True)
+        _moving_weights(weights_of_model, sums, m) if _moves(weights_of_model) else None
+        for weights_of_model, sums in zip(scored.weights.each, each_sums, strict=True)
     ]
-    found = []
+    totals = []
     for a in range(len(scored.scores)):
         weights, of_weights = scored.weights[a], moving[scored.weights.place(a)]
         if of_weights is None:
-            found.append(np.zeros((weights.n_strata, m)))
+            totals.append(np.zeros((weights.n_strata, m)))
             continue
         early, late = of_weights
         if a < n_models:
@@ -184,8 +184,8 @@ def _moving_totals(scored: ScoredLoss, ranges: Values, each_sums: Sequence[Weigh
                 losses = early * event_free + late[:, 0] * event_free + late[:, 1] * with_event
         with np.errstate(invalid="ignore"):
             total = (losses - (early + late.sum(axis=1)) * scored.centre[a]) * scored.scale[scored.weights.place(a)]
-        found.append(np.where(defined, total, 0.0))
-    return found
+        totals.append(np.where(defined, total, 0.0))
+    return totals
 
 
 def _moves(weights: IntervalWeights) -> bool:

@@ -195,7 +195,7 @@ class Totals:
     def add(self, influence: Any, columns: slice, units: Any) -> None:
         """Add influences of some units, each named once, at some times: (models, units, times)."""
         k = len(self.averages)
-        by_model = [self._means(one, 0, columns) for one in influence] if self.by_model and k else None
+        by_model = [self._means(of_model, 0, columns) for of_model in influence] if self.by_model and k else None
         for p, (a, b) in enumerate(self.pairs):
             values = contrast(influence, a, b)
             self.pointwise[p, columns] += _squares(values)
@@ -229,8 +229,8 @@ class Totals:
         if self.jump_means is None:
             n = len(self.averages)
             self.jump_means = steps, [arrays.zeros((len(steps), n), X[0]) for _ in X]
-        for known, one in zip(self.jump_means[1], X, strict=True):
-            known[jumps] += one @ weights
+        for known, of_model in zip(self.jump_means[1], X, strict=True):
+            known[jumps] += of_model @ weights
         step = steps[jumps]
         for p, (a, b) in enumerate(self.pairs):
             values = contrast(X, a, b)

@@ -1,6 +1,6 @@
-r"""The null model, a prediction that is the same for everybody, and what its estimation adds to standard errors.
+r"""The null model, a prediction that is the same for all individuals, and what its estimation adds to standard errors.
 
-The Kaplan-Meier curve S of the events moves with everybody's data: its logarithm has the influences
+The Kaplan-Meier curve S of the events moves with each individual's data: its logarithm has the influences
 
 .. math::
 
@@ -8,11 +8,11 @@ The Kaplan-Meier curve S of the events moves with everybody's data: its logarith
         - \frac{1\{i \text{ has the event at } T_i \le t\}}{Y(T_i)},
 
 so the null model's score has :math:`\delta(t) \psi_i(t)` more, with :math:`\delta(t)` the derivative of the score by
-:math:`\log S(t)`. Without drift this vanishes: S is then the best constant for those who are counted. Three things make
-it cheap. Before T the sum is the same for all, and afterwards it stays. The squares sum to Greenwood's,
-:math:`\sum_{s \le t} d_s / (Y_s (Y_s - d_s))`. And what estimating G adds to other influences is orthogonal to it: for
-each exit those at risk share what :math:`\psi` was until then, and what comes later sums to zero over them. So of other
-influences only their deviations (see `moments`) matter.
+:math:`\log S(t)`. Where event times do not depend on :math:`C^*` this vanishes: S is then the best constant for those
+who are counted. Three things make it cheap. Before T the sum is the same for all, and afterwards it stays. The squares
+sum to Greenwood's, :math:`\sum_{s \le t} d_s / (Y_s (Y_s - d_s))`. And what estimating G adds to other influences is
+orthogonal to it: for each jump of G those at risk share what :math:`\psi` was until then, and what comes later sums to
+zero over them. So of other influences only their deviations (see `moments`) matter.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class KaplanMeierNull:
         return cls(ProductLimit.of_events(outcomes), outcomes if scored else None)
 
     def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:
-        """Return the curve at some times as a prediction: one row, which stands for everybody."""
+        """Return the curve at some times as a prediction: one row, which stands for all individuals."""
         return SurvivalCurves(self.curve.table(times), times, "step", extrapolation="hold")
 
     @cached_property
@@ -63,7 +63,7 @@ class KaplanMeierNull:
 
     @cached_property
     def at_own_time(self) -> NDArray[np.float64]:
-        """Everybody's own influence on the curve's logarithm from T on."""
+        """Each individual's influence on the curve's logarithm from T on."""
         if self.outcomes is None:
             raise TypeError("others' curve does not move with those who are scored")
         time, event = self.outcomes.time, self.outcomes.event
@@ -95,7 +95,7 @@ class NullInfluence:
         weight_sums: NDArray[np.float64],
         scale: NDArray[np.float64],
     ) -> NullInfluence:
-        """Take the sums of weights by stretch and status, (3, times), and what their mean loss is divided by."""
+        """Take the sums of weights by range and status, (3, times), and what their mean loss is divided by."""
         survival = null.curve.table(times)[0]
         event_free, with_event = loss.slopes(survival)
         with np.errstate(invalid="ignore"):

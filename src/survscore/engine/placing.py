@@ -19,7 +19,7 @@ from survscore.weighting import Weighting
 
 
 def check_on_processor(subject: str, y: Any, models: Mapping[str, Any]) -> None:
-    """Raise if somebody gave tensors on a device to what needs NumPy arrays."""
+    """Raise if tensors on a device are given to what needs NumPy arrays."""
     names = [f"the curves of {name!r}" for name, curves in models.items() if getattr(curves, "device", None)]
     named = [*(["y"] if getattr(y, "device", None) else []), *names]
     if named:
@@ -49,9 +49,9 @@ def placed(
     """
     device = _device_of(models)
     if device is None:
-        return y.numpy(), dict(models), [one.placed(None) for one in weightings]
-    curves = {name: one if one.device == device else one.to(device) for name, one in models.items()}
-    return y if y.device == device else y.to(device), curves, [one.placed(device) for one in weightings]
+        return y.numpy(), dict(models), [weighting.placed(None) for weighting in weightings]
+    curves = {name: model if model.device == device else model.to(device) for name, model in models.items()}
+    return y if y.device == device else y.to(device), curves, [weighting.placed(device) for weighting in weightings]
 
 
 @contextmanager

@@ -57,10 +57,10 @@ class Plan:
     metrics: list[Metric]
     weightings: list[Weighting]
     labels: list[str]
-    #: The prediction that is the same for everybody, scored after the models: a curve, or the share of event-free among
-    #: those counted, under each weighting its own.
+    #: The prediction that is the same for all individuals, scored after the models: a curve, or the share of event-free
+    #: among those counted, under each weighting its own.
     null: KaplanMeierNull | Literal["counted"] | None
-    #: Who belongs together.
+    #: The groups of the individuals.
     groups: Groups | None
     #: Of confidence intervals.
     level: float
@@ -71,7 +71,7 @@ class Plan:
     #: Why there are no scores after the last time of `index`.
     far: dict[str, int]
     #: Whether variances are needed at each time, of means over time, or both. Those of means of a pooled metric take
-    #: memory for everybody.
+    #: memory for all individuals.
     variances: Variances = "both"
     #: Whether projected scores are computed for other hazards of those with hidden status, too.
     by_theta: bool = False
@@ -102,17 +102,18 @@ class Plan:
         named = _checked_models(y, models, needs_numpy)
         check_level(level)
         check_ranges(ranges)
-        metrics = [as_metric(one) for one in one_or_more(metric, Metric, "metric")]
+        metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
         _check_metrics(metrics, y, named)
-        weightings = [as_weighting(one, y) for one in one_or_more(weighting, Weighting, "weighting")]
-        pushed = any(isinstance(one, PushedCurves) for one in named.values())
-        if pushed or all(isinstance(one, FollowUpMetric) for one in metrics):  # predictions are not there, or not used
-            weightings = [one.without_predictions() for one in weightings]
+        weightings = [as_weighting(given, y) for given in one_or_more(weighting, Weighting, "weighting")]
+        pushed = any(isinstance(model, PushedCurves) for model in named.values())
+        # predictions are not there, or not used
+        if pushed or all(isinstance(chosen, FollowUpMetric) for chosen in metrics):
+            weightings = [chosen.without_predictions() for chosen in weightings]
         # bring to one place
         null = True if null is y else null
         if not needs_numpy:
             y, named, weightings = placed(y, named, weightings)
-        labels = distinct([one.label(y) for one in weightings])
+        labels = distinct([chosen.label(y) for chosen in weightings])
         if null is not False and null_name(null) in named:
             raise InputError(
                 f"models must not be called {null_name(null)!r}, the name of the null model; or say null=False"
@@ -142,7 +143,7 @@ class Plan:
     @property
     def losses(self) -> list[Loss]:
         """Those of the metrics that are losses."""
-        return [one for one in self.metrics if isinstance(one, Loss)]
+        return [metric for metric in self.metrics if isinstance(metric, Loss)]
 
     @property
     def any_range(self) -> bool:
@@ -158,7 +159,7 @@ class Plan:
     def read_models(self) -> Models:
         """The models as they are passed over, time by time; only metrics of the follow-up need whole curves."""
         once = not self.errors and len(self.metrics) == 1
-        if once or all(isinstance(one, FollowUpMetric) for one in self.metrics):
+        if once or all(isinstance(metric, FollowUpMetric) for metric in self.metrics):
             return self.models
         return self.models.gathered(self.index.times)
 
@@ -178,16 +179,16 @@ class Plan:
         """
         m = self.index.times.size
         asked: list[Range] = [] if self.ranges is None or isinstance(self.ranges, str) else list(self.ranges)
-        found: list[Values] = []
+        averages: list[Values] = []
         for where in undefined if self.variances != "times" and self.times.size > 1 else ():
             for lower, upper in [(None, None), *asked]:
                 try:
                     weights, _ = averaging_weights(self.times, self.defined(where), lower, upper, "stop", self.far)
-                except InputError:  # nothing is left to average, which is said when it is asked for
+                except InputError:  # nothing is left to average, which raises an error when it is asked for
                     continue
-                if not any(np.array_equal(weights[:m], known) for known in found):
-                    found.append(weights[:m])
-        return np.array(found).reshape(len(found), m)
+                if not any(np.array_equal(weights[:m], known) for known in averages):
+                    averages.append(weights[:m])
+        return np.array(averages).reshape(len(averages), m)
 
     def defined(self, undefined: Where) -> Values:
         """Return 0 at the times with score, NaN at others: where one is undefined, or not all models predict."""
@@ -211,13 +212,13 @@ def _checked_models(
 
 def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, Any]) -> None:
     """Raise unless these are different metrics of the kinds that are known, and tensors suit them."""
-    if len({one.name for one in metrics}) < len(metrics):
+    if len({metric.name for metric in metrics}) < len(metrics):
         raise InputError("metric must name different metrics")
-    for one in metrics:
-        if not isinstance(one, (Loss, SampleMetric, FollowUpMetric)):
-            raise InputError(f"metric {one.name!r} is neither a Loss nor a SampleMetric nor a FollowUpMetric")
-        if isinstance(one, FollowUpMetric):
-            check_on_processor(f"metric {one.name!r}", y, models)
+    for metric in metrics:
+        if not isinstance(metric, (Loss, SampleMetric, FollowUpMetric)):
+            raise InputError(f"metric {metric.name!r} is neither a Loss nor a SampleMetric nor a FollowUpMetric")
+        if isinstance(metric, FollowUpMetric):
+            check_on_processor(f"metric {metric.name!r}", y, models)
 
 
 def _evaluation_times(
@@ -226,10 +227,10 @@ def _evaluation_times(
     """Return the times asked for, or default ones."""
     if times is not None:
         return as_times(times)
-    if any(isinstance(one, FollowUpMetric) for one in metrics):  # each horizon is a work of its own
+    if any(isinstance(metric, FollowUpMetric) for metric in metrics):  # each horizon is a work of its own
         return default_horizon(y, models)
     wanted = default_times(y, models)
-    if any(isinstance(one, SampleMetric) for one in metrics):  # at time 0 all have the same status
+    if any(isinstance(metric, SampleMetric) for metric in metrics):  # at time 0 all have the same status
         wanted = wanted[wanted > 0]
         if wanted.size == 0:
             raise InputError("no individual is followed beyond time 0, so there are no evaluation times")

@@ -25,7 +25,7 @@ Covariance = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 @dataclass(frozen=True, eq=False)
 class PooledValues:
-    """What a metric of everybody taken together came to, by model and time."""
+    """What a metric of all individuals taken together came to, by model and time."""
 
     #: Shape (models, times).
     values: NDArray[np.float64]
@@ -64,9 +64,9 @@ class SquaredErrors:
         return max(2.0 * float(np.sum(signed * signed.T)), 0.0)
 
 
-def models_of_squares(found: Sequence[MetricValue]) -> NDArray[np.intp]:
+def models_of_squares(values: Sequence[MetricValue]) -> NDArray[np.intp]:
     """Return whose errors are squared, in the order of `MetricValue.squared`."""
-    return np.repeat(np.arange(len(found)), [0 if one.squared is None else len(one.squared) for one in found])
+    return np.repeat(np.arange(len(values)), [0 if value.squared is None else len(value.squared) for value in values])
 
 
 def added_variances(
@@ -79,12 +79,12 @@ def added_variances(
     )
 
 
-def why_no_value(found: MetricValue, n_units: float, *, grouped: bool) -> str:
+def why_no_value(value: MetricValue, n_units: float, *, grouped: bool) -> str:
     """Return why there is no value; nothing where there is. A bias can't be taken off where one unit is left."""
-    if not found.reason and found.squared is not None and n_units <= 1:
-        one = "group" if grouped else "individual"
-        return f"only one {one} is counted, so that the part of chance cannot be estimated"
-    return found.reason
+    if not value.reason and value.squared is not None and n_units <= 1:
+        unit = "group" if grouped else "individual"
+        return f"only one {unit} is counted, so that the part of chance cannot be estimated"
+    return value.reason
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,24 +138,24 @@ def evaluate_pooled(
     """
     index = estimations[0].index
     m, n = index.times.size, len(index.outcomes)
-    joint = [JointMoments.of(one, n, groups, units, estimations[0]) if errors else None for one in requests]
-    found = [PooledValues.nothing(one.n_models, m) for one in requests]
-    for j in np.flatnonzero(~np.logical_and.reduce([one.undefined for one in requests])).tolist():
-        column, here = slice(j, j + 1), [q for q, one in enumerate(requests) if not one.undefined[j]]
-        several = [_AtTime.of(j, one, groups, units) for one in estimations]
+    joint = [JointMoments.of(request, n, groups, units, estimations[0]) if errors else None for request in requests]
+    results = [PooledValues.nothing(request.n_models, m) for request in requests]
+    for j in np.flatnonzero(~np.logical_and.reduce([request.undefined for request in requests])).tolist():
+        column, here = slice(j, j + 1), [q for q, request in enumerate(requests) if not request.undefined[j]]
+        several = [_AtTime.of(j, estimation, groups, units) for estimation in estimations]
         at_time = [several[a if len(several) > 1 else 0] for a in range(len(curves))]
         by_model = []
-        for a, one in enumerate(curves):
-            sample = at_time[a].counted.with_predictions(_at(one, index.times[column], n))
+        for a, of_model in enumerate(curves):
+            sample = at_time[a].counted.with_predictions(_at(of_model, index.times[column], n))
             if on_sample is not None:
                 on_sample(at_time[a].view(a, sample))
             by_model.append({q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models})
         for q in here:
             of_models = [by_model[a].pop(q) for a in range(requests[q].n_models)]
-            _put(at_time[: len(of_models)], requests[q], of_models, found[q], joint[q])
+            _put(at_time[: len(of_models)], requests[q], of_models, results[q], joint[q])
     return [
         values if moments is None else replace(values, moments=moments.finish())
-        for values, moments in zip(found, joint, strict=True)
+        for values, moments in zip(results, joint, strict=True)
     ]
 
 
@@ -200,7 +200,7 @@ class _AtTime:
 def covariance_of(several: Sequence[NDArray[np.float64]], at: Sequence[_AtTime]) -> NDArray[np.float64]:
     """Return the covariance of numbers of each model; see `influence.joint_covariance`."""
     factor = at[0].units.inflation[at[0].place]
-    return joint_covariance(several, [one.source for one in at], at[0].column, at[0].groups, factor)
+    return joint_covariance(several, [at_time.source for at_time in at], at[0].column, at[0].groups, factor)
 
 
 def _put(
@@ -214,23 +214,23 @@ def _put(
     first, n_models = at[0], len(of_models)
     j, counted = first.place, first.counted
     squares = squared_errors(of_models, at)
-    for a, one in enumerate(of_models):
-        values.values[a, j] = one.value - (0.0 if squares is None else squares.mean(a))
-        values.reasons[a, j] = why_no_value(one, first.units.counted[j], grouped=first.groups is not None)
+    for a, value in enumerate(of_models):
+        values.values[a, j] = value.value - (0.0 if squares is None else squares.mean(a))
+        values.reasons[a, j] = why_no_value(value, first.units.counted[j], grouped=first.groups is not None)
     if moments is None:
         return
     added = added_variances(request.metric, n_models, squares, first.weight)
-    if first.estimation.exits is None and counted.other is None:  # nobody else has any influence
-        deviations = np.array([one.influence for one in of_models])[:, :, None]
-        everybody = np.ones(len(counted), dtype=np.bool_)
+    if first.estimation.exits is None and counted.other is None:  # no other individual has any influence
+        deviations = np.array([value.influence for value in of_models])[:, :, None]
+        all_rows = np.ones(len(counted), dtype=np.bool_)
         nothing = np.zeros((n_models, 0, 1))
-        moments.add(j, deviations, deviations, nothing, counted.label, everybody, added, counted.rows)
+        moments.add(j, deviations, deviations, nothing, counted.label, all_rows, added, counted.rows)
         return
-    found = [
-        one.estimation.of_counted(of_model.influence[None], one.counted, one.column)
-        for one, of_model in zip(at, of_models, strict=True)
+    influences = [
+        at_time.estimation.of_counted(of_model.influence[None], at_time.counted, at_time.column)
+        for at_time, of_model in zip(at, of_models, strict=True)
     ]
-    of_all, influence, X = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    of_all, influence, X = (np.concatenate(parts) for parts in zip(*influences, strict=True))
     moments.add(j, of_all, influence, X, first.label, first.weight > 0, added)
 
 
@@ -280,10 +280,11 @@ class JointMoments:
         cls, request: SampleRequest, n: int, groups: Groups | None, units: Units, estimation: Estimation
     ) -> JointMoments:
         """Take what is asked of a pooled metric."""
-        exits = estimation.exits
+        censoring_jumps = estimation.exits
         return cls(
             request.metric, request.n_models, n, groups, units, request.averages, estimation.training_steps,
-            by_units=(exits is not None and exits.martingale) or estimation.weights.hidden_share is not None,
+            by_units=(censoring_jumps is not None and censoring_jumps.martingale)
+            or estimation.weights.hidden_share is not None,
             any_range=request.any_range,
         )  # fmt: skip
 
@@ -298,7 +299,7 @@ class JointMoments:
         added: NDArray[np.float64] | float = 0.0,
         rows: NDArray[np.intp] | slice = slice(None),
     ) -> None:
-        """Add everybody's influences at time j, (models, individuals, 1), or those of some `rows` if others have none.
+        """Add the influences of all at time j, (models, individuals, 1), or those of some `rows` if others have none.
 
         `deviations` are those with what is estimated held fixed, `jumps` is X(s; t) at the jumps of `steps`, and
         `added` what comes on top of squared influences.
@@ -311,7 +312,7 @@ class JointMoments:
             )
         if self.groups is not None:
             codes = self.groups.codes[rows]
-            by_group = [np.bincount(codes, one[:, 0], self.groups.n_groups) for one in influence]
+            by_group = [np.bincount(codes, of_model[:, 0], self.groups.n_groups) for of_model in influence]
             influence, rows = np.array(by_group, dtype=np.float64)[:, :, None], slice(None)
         if self.influences is not None and self.jumps is not None:
             self.influences[:, rows, j], self.jumps[:, :, j] = influence[:, :, 0], jumps[:, :, 0]
@@ -345,25 +346,25 @@ def _inflation(
     of_mean: float,
 ) -> list[float]:
     """Return the small-sample factors of a time, for every model and every difference of two."""
-    found = []
+    factors = []
     for a, b in pairs(len(deviations)):
         more = metric.small_sample(contrast(deviations, a, b)[:, 0], label, counted)
         if more is None:
-            found.append(of_mean)
+            factors.append(of_mean)
             continue
         total = float(np.sum(np.square(contrast(influence, a, b))))
-        found.append(1.0 + more / total if total > 0 else 1.0 + 0.0 * more)
-    return found
+        factors.append(1.0 + more / total if total > 0 else 1.0 + 0.0 * more)
+    return factors
 
 
-def squared_errors(found: Sequence[MetricValue], at: Sequence[_AtTime]) -> SquaredErrors | None:
+def squared_errors(values: Sequence[MetricValue], at: Sequence[_AtTime]) -> SquaredErrors | None:
     """Return the errors whose squares are part of the values; None where there are none."""
-    rows = [(one.squared, here) for one, here in zip(found, at, strict=True) if one.squared is not None]
-    return SquaredErrors(covariance_of(*zip(*rows, strict=True)), models_of_squares(found)) if rows else None
+    rows = [(value.squared, here) for value, here in zip(values, at, strict=True) if value.squared is not None]
+    return SquaredErrors(covariance_of(*zip(*rows, strict=True)), models_of_squares(values)) if rows else None
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Return everybody's prediction at a time, in the processor's memory; one row may stand for all."""
+    """Return the prediction for each individual at a time, in the processor's memory; one row may stand for all."""
     return np.broadcast_to(arrays.to_host(curves.at(time)[:, 0]), n)
 
 
@@ -383,20 +384,20 @@ class SampleRunner:
             return {}
         curves = plan.read_models.matrices(metrics[0].name)
         n_models = len(curves)
-        if plan.null is not None and any(metric.scores_null for metric in metrics):  # which discriminates nobody
+        if plan.null is not None and any(metric.scores_null for metric in metrics):  # without discrimination
             curves = [*curves, SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold")]
         requests = []
         for metric in metrics:
             averages = averages_of(plan, metric, q, self.weightings)
             k, undefined = len(curves) if metric.scores_null else n_models, weighted.undefined[metric.name]
             requests.append(SampleRequest(metric, k, averages, plan.any_range, undefined.where))
-        found = evaluate_pooled(
+        results = evaluate_pooled(
             requests, weighted.estimations(plan.index), curves, plan.host_groups, weighted.units, errors=plan.errors,
             on_sample=None if self.on_sample is None else partial(self.on_sample, q),
         )  # fmt: skip
         return {
             request.metric.name: self._result(request, values, weighted)
-            for request, values in zip(requests, found, strict=True)
+            for request, values in zip(requests, results, strict=True)
         }
 
     def _result(self, request: SampleRequest, values: PooledValues, weighted: WeightedSums) -> MetricResult:

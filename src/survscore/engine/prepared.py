@@ -1,9 +1,9 @@
 """The weights of a plan, the sums that predictions make with them, and where these make no score.
 
 Blocks of predictions become `Sums` by `PreparedWeights`, all at once or as they come; `finish` makes of these, for each
-weighting, the sums over everybody and what they are based on. From there each family of metrics has its own `Runner`:
-losses in `loss_scores`, metrics of all who are counted at a time in `pooled`, of all that happened up to it in
-`histories`.
+weighting, the sums over all individuals and what they are based on. From there each family of metrics has its own
+`Runner`: losses in `loss_scores`, metrics of all who are counted at a time in `pooled`, of all that happened up to it
+in `histories`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class KnownSums:
 
 @dataclass(frozen=True, eq=False)
 class WeightedSums:
-    """One weighting of an evaluation: its weights, the sums over everybody, and what they are based on."""
+    """One weighting of an evaluation: its weights, the sums over all individuals, and what they are based on."""
 
     weighting: Weighting
     weights: ModelWeights
@@ -65,7 +65,7 @@ class WeightedSums:
     each_sums: tuple[WeightSums, ...]
     #: Weight times loss. Shape (2, models, losses, buckets, times).
     losses: Values
-    #: None where nobody is lost.
+    #: None where no individual is lost.
     known: KnownSums | None
     #: How many individuals the score describes. Shape (times,).
     n_population: Values
@@ -126,9 +126,9 @@ class PreparedWeights:
     def of(cls, plan: Plan) -> PreparedWeights:
         """Prepare the weights."""
         arrays.keep_memory()
-        weights = [model_weights(plan, one) for one in plan.weightings]
-        # beside each weighting with somebody lost, those of known status alone, for the bounds, which look twice
-        lost = [q for q, one in enumerate(weights) if one[0].dropout_index is not None and plan.models.repeatable]
+        weights = [model_weights(plan, weighting) for weighting in plan.weightings]
+        # beside each weighting with lost individuals, those of known status alone, for the bounds, which look twice
+        lost = [q for q, part in enumerate(weights) if part[0].dropout_index is not None and plan.models.repeatable]
         known = {q: len(weights) + place for place, q in enumerate(lost)}
         every = [*weights, *(ModelWeights((weights[q][0].known(plan.index.times.size),)) for q in known)]
         return cls(plan, weights, every, known)
@@ -136,7 +136,7 @@ class PreparedWeights:
     def total(self) -> Sums:
         """Return the sums over all individuals."""
         plan, m = self.plan, self.plan.index.times.size
-        if not plan.losses and not any(one.individual for part in self.every for one in part.each):
+        if not plan.losses and not any(weights.individual for part in self.every for weights in part.each):
             return Sums(tuple(np.zeros((2, 0, 0, 1, m)) for _ in self.every), tuple(None for _ in self.every))
         matrices = plan.read_models.in_memory
         if matrices is not None and plan.compiles(plan.losses, self.every):
@@ -147,14 +147,14 @@ class PreparedWeights:
         blocks, at_once = plan.read_models.blocks(m), 1 if matrices is None else MANY_BLOCKS
         several = iter(lambda: list(islice(blocks, at_once)), [])
         threads = plan.index.outcomes.device is None
-        return reduce(Sums.__add__, chain.from_iterable(each(self.update, some, threads=threads) for some in several))
+        return reduce(Sums.__add__, chain.from_iterable(each(self.update, batch, threads=threads) for batch in several))
 
     def update(self, block: Block) -> Sums:
         """Return the sums over a block."""
         return first_moments(block, self.plan.index, self.plan.losses, self.every)
 
     def finish(self, sums: Sums) -> list[WeightedSums]:
-        """Return what the sums over everybody are for each weighting, and where they make no score."""
+        """Return what the sums over all individuals are for each weighting, and where they make no score."""
         sums = sums.numpy()
         return [self._finished(q, sums) for q in range(len(self.weights))]
 
@@ -185,10 +185,10 @@ class PreparedWeights:
         several = self.weights[q].each
         if len(several) == 1 or several[0].hidden_share is not None:
             return (self._weight_sums(q, sums),) * len(several)
-        return tuple(one.sums(self.plan.index.times.size) for one in several)
+        return tuple(weights.sums(self.plan.index.times.size) for weights in several)
 
     def _weight_sums(self, place: int, sums: Sums) -> WeightSums:
-        """Return the sums of the weights, from the ranges alone where these tell them.
+        """Return the sums of the weights, from the ranges alone where they follow from these.
 
         Where statuses are projected by other strata for each model, they are those of the null model.
         """
@@ -200,15 +200,15 @@ def model_weights(plan: Plan, weighting: Weighting) -> ModelWeights:
     """Return the weights under one of the weightings."""
     curves = plan.models.known_to(weighting, plan.index)
     weights = ModelWeights(tuple(weighting.prepare_models(plan.index, curves, null=plan.null is not None)))
-    if plan.errors or any(not isinstance(one, Loss) for one in plan.metrics):
+    if plan.errors or any(not isinstance(metric, Loss) for metric in plan.metrics):
         return weights
     # standard errors ask what was estimated, and metrics that are made of it or know its variance
-    return ModelWeights(tuple(replace(one, censoring_model=None) for one in weights.each))
+    return ModelWeights(tuple(replace(of_model, censoring_model=None) for of_model in weights.each))
 
 
 def undefined_under_any(metric: Metric, weightings: Sequence[WeightedSums]) -> Where:
     """Return where a metric has no score under at least one of the weightings."""
-    return np.asarray(np.logical_or.reduce([one.undefined[metric.name].where for one in weightings]))
+    return np.asarray(np.logical_or.reduce([weighted.undefined[metric.name].where for weighted in weightings]))
 
 
 def averages_of(plan: Plan, metric: Metric, q: int, weightings: Sequence[WeightedSums]) -> Values:
@@ -317,10 +317,10 @@ class Runner(Protocol):
 
 def reasons_of(names: Sequence[str], reasons: NDArray[np.object_]) -> dict[str, int]:
     """Return why models, the first axis, have no value at times, with their names where others have one."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for at_a_time in reasons.T:
         for reason in filter(None, dict.fromkeys(at_a_time)):
-            whose = [name for name, one in zip(names, at_a_time, strict=False) if one == reason]
+            whose = [name for name, own_reason in zip(names, at_a_time, strict=False) if own_reason == reason]
             key = reason if len(whose) == len(at_a_time) else f"{reason} ({', '.join(whose)})"
-            found[key] = found.get(key, 0) + 1
-    return found
+            counts[key] = counts.get(key, 0) + 1
+    return counts

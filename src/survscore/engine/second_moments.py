@@ -35,14 +35,14 @@ class ScoredLoss:
     """One loss under one weighting: its scores, and what turns losses into deviations.
 
     The score is ``sum_i w_i loss_i * scale``, and individual i's deviation ``w_i (loss_i - centre) * scale``: divided
-    by the sum of weights, `centre` is the score itself; divided by n(t) it is zero, and everybody in the population has
-    `offset` less.
+    by the sum of weights, `centre` is the score itself; divided by n(t) it is zero, and each individual in the
+    population has `offset` less.
     """
 
     index: TimeIndex
     loss: Loss
     weights: ModelWeights
-    #: Predictions that are the same for everybody, after those of the models.
+    #: Predictions that are the same for all individuals, after those of the models.
     constants: Sequence[SurvivalCurves]
     #: Shape (models and constants, times).
     scores: NDArray[np.float64]
@@ -66,16 +66,16 @@ class ScoredLoss:
     @property
     def fitted(self) -> bool:
         """Whether a curve inside the weights was estimated."""
-        return any(one.censoring_model is not None for one in self.weights.each)
+        return any(weights.censoring_model is not None for weights in self.weights.each)
 
     @cached_property
     def exits(self) -> list[OrderedExits | None]:
         """The individuals in order of time, and the jumps among them, for each of the weights."""
-        models = [one.censoring_model for one in self.weights.each]
+        models = [weights.censoring_model for weights in self.weights.each]
         return [None if model is None else OrderedExits.of(self.index, model) for model in models]
 
     def constant_losses(self, constant: SurvivalCurves) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the losses of a prediction that is the same for everybody: event-free, and with event."""
+        """Return the losses of a prediction that is the same for all individuals: event-free, and with event."""
         survival = constant.at(self.index.times)[0]
         return self.loss.of_event_free(survival), self.loss.of_event(survival)
 
@@ -116,7 +116,7 @@ def second_moments(
 
 
 class Influences:
-    """Everybody's influences at some of the evaluation times, block by block."""
+    """The influences of all individuals at some of the evaluation times, block by block."""
 
     def __init__(self, scored: ScoredLoss, models: Models, columns: slice) -> None:
         self.scored, self.models, self.columns = scored, models, columns
@@ -124,29 +124,33 @@ class Influences:
         time = scored.index.outcomes.time
         self.column = arrays.columns(columns.stop, time)[columns]
         self.grid = TimeIndex(scored.index.outcomes, scored.index.times[columns])
-        self.scale, self.centre = (arrays.beside(one[..., columns], time) for one in (scored.scale, scored.centre))
-        self.constants = [arrays.beside(one.at(scored.index.times[columns]), time) for one in scored.constants]
+        self.scale, self.centre = (
+            arrays.beside(values[..., columns], time) for values in (scored.scale, scored.centre)
+        )
+        self.constants = [
+            arrays.beside(constant.at(scored.index.times[columns]), time) for constant in scored.constants
+        ]
         totals = [total[:, columns] for total in scored.moving_totals]
-        if scored.fitted and any(one.individual for one in scored.weights.each):
+        if scored.fitted and any(weights.individual for weights in scored.weights.each):
             self.operators = [self._operator(a, 0.0 * total) for a, total in enumerate(totals)]
             totals = self._totals()
         self.operators = [self._operator(a, total) for a, total in enumerate(totals)]
 
     def _operator(self, a: int, total: NDArray[np.float64]) -> CurveInfluence | None:
-        exits = self.scored.exits[self.scored.weights.place(a)]
+        censoring_jumps = self.scored.exits[self.scored.weights.place(a)]
         start = -arrays.beside(total, self.scored.index.outcomes.time)
-        return None if exits is None else CurveInfluence(exits, self.columns, start)
+        return None if censoring_jumps is None else CurveInfluence(censoring_jumps, self.columns, start)
 
     def _totals(self) -> list[NDArray[np.float64]]:
         """Return for each model, by stratum, the sum of the deviations whose weights move with the estimated curve."""
         width = self.columns.stop - self.columns.start
-        found = [np.zeros((self.scored.weights[a].n_strata, width)) for a in range(len(self.scored.scores))]
+        totals = [np.zeros((self.scored.weights[a].n_strata, width)) for a in range(len(self.scored.scores))]
         for _, rows, _, gradients in self._deviations():
             for a, (x, _) in gradients.items():
                 codes = self.scored.weights[a].codes
                 inside = np.zeros(len(x), dtype=np.intp) if codes is None else arrays.to_host(codes[rows])
-                arrays.add_rows(found[a], inside, arrays.to_host(x))
-        return found
+                arrays.add_rows(totals[a], inside, arrays.to_host(x))
+        return totals
 
     def blocks(self, totals: Totals | None = None) -> Iterator[tuple[Any, list[Array]]]:
         """Yield which individuals, and their influences, (rows, times) for each model.
@@ -156,15 +160,17 @@ class Influences:
         scored, columns = self.scored, self.columns
         for block, rows, influences, gradients in self._deviations():
             jumps: list[Any] = []
-            exits = [None if one is None else one.in_block(block) for one in scored.exits]
+            jumps_in_block = [
+                None if censoring_jumps is None else censoring_jumps.in_block(block) for censoring_jumps in scored.exits
+            ]
             for a, (x, lo) in gradients.items():
-                operator, some = self.operators[a], exits[scored.weights.place(a)]
-                if operator is None or some is None:
+                operator, in_block = self.operators[a], jumps_in_block[scored.weights.place(a)]
+                if operator is None or in_block is None:
                     continue
                 if operator.rows.model.fitted_on_sample:
-                    operator.add(influences[a], x[:, lo:], some, lo)
+                    operator.add(influences[a], x[:, lo:], in_block, lo)
                 else:
-                    jumps.append(operator.at_training_jumps(x, some, lo))
+                    jumps.append(operator.at_training_jumps(x, in_block, lo))
             if jumps and totals is not None:
                 steps = self.operators[0].rows.model.curve.greenwood  # type: ignore[union-attr]
                 totals.add_jumps(jumps[0][0], steps, [X for _, X in jumps], columns)
@@ -186,7 +192,7 @@ class Influences:
             influences: list[Array] = []
             gradients: dict[int, tuple[Array, int]] = {}
             event_free = event_free_cells(self.scored.index, rows, self.columns)
-            parts = [one.rows(rows) for one in self.scored.weights.each]
+            parts = [weights.rows(rows) for weights in self.scored.weights.each]
             times = self.scored.index.times
             cells = [
                 (part, self._weights(part, scale), part.event_free(event_free, times, self.columns))
@@ -200,7 +206,7 @@ class Influences:
                     gradients[a] = moving, self._first_column(a, block)
                 influences.append(deviation)
                 del survival, moving
-            del cells, parts, event_free, part, cell, status  # matrices, which nobody needs any more
+            del cells, parts, event_free, part, cell, status  # matrices that are not needed any more
             yield block, rows, influences, gradients
 
     def _predictions(self) -> Iterator[tuple[slice, Any, Sequence[SurvivalCurves], Any]]:
@@ -216,7 +222,7 @@ class Influences:
         matrices = models.in_memory
         if matrices is None:
             raise TypeError("batches have no order of time")
-        martingale = any(one is not None and one.martingale for one in scored.exits)
+        martingale = any(censoring_jumps is not None and censoring_jumps.martingale for censoring_jumps in scored.exits)
         index = scored.index
         width = self.columns.stop - self.columns.start
         blocks = row_blocks(models.n, width, index.outcomes.time, len(matrices))
@@ -242,8 +248,8 @@ class Influences:
         """Return w (loss - centre) / sum of w, and what the running sums of the operator are of."""
         if part.hidden_share is None:
             deviation = self._centred(a, loss_cells(self.scored.loss, survival, status), cell)
-            some_move = part.capped and self.operators[a] is not None
-            return deviation, deviation * self._moves(part) if some_move else deviation
+            moves = part.capped and self.operators[a] is not None
+            return deviation, deviation * self._moves(part) if moves else deviation
         with_event, slope = both_losses(self.scored.loss, survival)
         moving = slope * status
         deviation = self._centred(a, with_event + moving, cell)
@@ -289,11 +295,11 @@ class MeanInfluences:
     #: Where the curve was fitted to others, its Greenwood weights and the means of X(s; t); else empty. Shape (jumps,)
     #: and (models, jumps).
     steps: NDArray[np.float64]
-    moved: NDArray[np.float64]
+    censoring_gradient: NDArray[np.float64]
 
 
 def mean_influences(scored: ScoredLoss, models: Models, weights: NDArray[np.float64]) -> MeanInfluences:
-    """Return everybody's influence on the mean over time with these weights of the times."""
+    """Return each individual's influence on the mean over time with these weights of the times."""
     m, k = scored.index.times.size, len(scored.scores)
     values = np.zeros((k, models.n))
     totals = Totals(k, models.n, weights[None], np.ones(m), any_range=False, whole=True)
@@ -301,7 +307,7 @@ def mean_influences(scored: ScoredLoss, models: Models, weights: NDArray[np.floa
         for of_model, influence in zip(values, influences, strict=True):
             of_model[rows] = influence @ weights
     used = weights > 0
-    steps, moved = np.zeros(0), np.zeros((k, 0))
+    steps, gradients = np.zeros(0), np.zeros((k, 0))
     if totals.jump_means is not None:
-        steps, moved = totals.jump_means[0], np.array(totals.jump_means[1])[:, :, 0]
-    return MeanInfluences(scored.scores[:, used] @ weights[used], values, steps, moved)
+        steps, gradients = totals.jump_means[0], np.array(totals.jump_means[1])[:, :, 0]
+    return MeanInfluences(scored.scores[:, used] @ weights[used], values, steps, gradients)

@@ -43,7 +43,7 @@ class ThetaScores:
     hazards: str
     #: At `THETAS`. Shape (models, times, thetas).
     scores: Values
-    #: Mean predicted survival of those with C* >= t, and of those with C* < t; NaN of nobody. Shape (models, 2, times).
+    #: Mean predicted survival of those with C* >= t, and of those with C* < t; NaN of none. Shape (models, 2, times).
     predicted: Values
     #: The proportion event-free: observed, and projected where that is hidden. Shape (models, 2, times).
     event_free: Values
@@ -92,7 +92,7 @@ def theta_scores(plan: Plan, scored: ScoredLoss, weighting: Weighting) -> ThetaS
     sizes = np.stack((n_observed, n - n_observed))
     sums = [total.predicted, np.array([_event_free(weights[a], index) for a in range(len(change))])]
     with np.errstate(invalid="ignore", divide="ignore"):
-        predicted, event_free = (np.where(sizes > 0, one / sizes, np.nan) for one in sums)
+        predicted, event_free = (np.where(sizes > 0, part / sizes, np.nan) for part in sums)
     return ThetaScores(theta, weighting.hazards, scored.scores[..., None] + change, predicted, event_free)
 
 
@@ -105,7 +105,7 @@ def _sums(
     losses, means = [], []
     weights_of = weightings.rows(block.rows)
     read = [index.interpolation(curves)(curves.probabilities) for curves in block.curves]
-    for a, values in enumerate([*read, *(arrays.beside(one, before_time) for one in null)]):
+    for a, values in enumerate([*read, *(arrays.beside(constant, before_time) for constant in null)]):
         weights, survival = weights_of[a], arrays.as_float64(values)
         if a >= len(read):  # the same for all
             survival = arrays.zeros((len(before_time), times.size), before_time) + survival
@@ -123,15 +123,15 @@ def _by_power(weights: IntervalWeights, times: Values, slope: Array, powers: Val
         status = share[:, None] * reference.at(times)
         status = arrays.where(status < 1.0, status, 1.0)  # more before c_i, where nothing is hidden
         return np.stack([arrays.to_host(arrays.column_products(slope, status**power)) for power in powers], axis=1)
-    found, exponents = np.zeros((times.size, powers.size)), arrays.beside(powers, slope)
+    total, exponents = np.zeros((times.size, powers.size)), arrays.beside(powers, slope)
     namespace, tensors = arrays.namespace(slope), arrays.is_tensor(slope)
     share = arrays.where(share > 0, share, 1.0)  # 0 for those who are never hidden
     for k, curve in enumerate(np.asarray(arrays.to_host(reference))):
         rows = slice(None) if weights.codes is None else arrays.positions(weights.codes == k)
         own = namespace.exp((namespace.log(share[rows])[:, None] * exponents).clip(max=LARGEST_LOG))
         sums = slope[rows].T @ own if tensors else cross_products(slope[rows].T, own.T)
-        found += arrays.to_host(sums) * curve[:, None] ** powers
-    return found
+        total += arrays.to_host(sums) * curve[:, None] ** powers
+    return total
 
 
 def _event_free(weights: IntervalWeights, index: TimeIndex) -> Values:

@@ -22,7 +22,7 @@ Array = Any  # a NumPy array, or a torch tensor
 class ModelWeights:
     """The weights of all models under one weighting: one for all, or one for each where strata differ by model.
 
-    A prediction that is the same for everybody, after those of the models, then has those of the first.
+    A prediction that is the same for all individuals, after those of the models, then has those of the first.
     """
 
     each: tuple[IntervalWeights, ...]
@@ -36,11 +36,11 @@ class ModelWeights:
 
     def rows(self, rows: Any) -> ModelWeights:
         """Return the weights of some individuals."""
-        return ModelWeights(tuple(one.rows(rows) for one in self.each))
+        return ModelWeights(tuple(weights.rows(rows) for weights in self.each))
 
     def n_buckets(self) -> int:
         """Return how many sums are kept apart; see `n_buckets`."""
-        return max(n_buckets(one) for one in self.each)
+        return max(n_buckets(weights) for weights in self.each)
 
 
 def n_buckets(weights: IntervalWeights) -> int:
@@ -73,7 +73,7 @@ class Sums:
     #: For each weighting, weight times loss in the first range and in the second, by bucket; where predictions are.
     #: Shape (2, models, metrics, buckets, times).
     losses: tuple[Array, ...]
-    #: For each weighting the sums of weights; None where the ranges alone tell them.
+    #: For each weighting the sums of weights; None where they follow from the ranges alone.
     weights: tuple[WeightSums | None, ...]
 
     def __add__(self, other: Sums) -> Sums:
@@ -94,11 +94,11 @@ def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weight
     """Return the sums over a block, in array code: a loss under a weighting, as the formulas say."""
     times, m = index.times, index.times.size
     every = slice(0, m)
-    parts = [one.rows(block.rows) for one in weightings]
+    parts = [weights_of.rows(block.rows) for weights_of in weightings]
     event_free = event_free_cells(index, block.rows, every)
     shape = (2, len(block.curves), len(losses))
-    found = [arrays.zeros((*shape, part.n_buckets(), m), event_free) for part in parts]
-    cells = [[_cells(one, times) for one in part.each] for part in parts] if losses else []
+    sums = [arrays.zeros((*shape, part.n_buckets(), m), event_free) for part in parts]
+    cells = [[_cells(weights_of, times) for weights_of in part.each] for part in parts] if losses else []
     for a, curves in enumerate(block.curves if losses else ()):
         survival = arrays.as_float64(index.interpolation(curves)(curves.probabilities))
         # statuses that are known are the same under all weightings
@@ -111,8 +111,8 @@ def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weight
                 values = loss_cells(loss, survival, statuses[q], projected=True) if projected[q] else known
                 for place, cell in enumerate(cells[q][part.place(a)]):
                     # other models may have more strata
-                    found[q][place, a, k, : n_buckets(weights)] += _by_bucket(weights, cell, values)
-    return Sums(tuple(found), tuple(_weights_of(part[0], times, event_free) for part in parts))
+                    sums[q][place, a, k, : n_buckets(weights)] += _by_bucket(weights, cell, values)
+    return Sums(tuple(sums), tuple(_weights_of(part[0], times, event_free) for part in parts))
 
 
 def event_free_cells(index: TimeIndex, rows: Any, columns: slice) -> Array:
@@ -184,11 +184,11 @@ def weight_sums(weights: IntervalWeights, index: TimeIndex) -> WeightSums:
     m = index.times.size
     if not weights.individual:
         return weights.sums(m)
-    found = []
+    parts = []
     for rows in row_blocks(len(index.outcomes), m, index.outcomes.time):
         event_free = event_free_cells(index, rows, slice(0, m))
-        found.append(_weights_of(weights.rows(rows), index.times, event_free))
-    return reduce(WeightSums.__add__, [one for one in found if one is not None])
+        parts.append(_weights_of(weights.rows(rows), index.times, event_free))
+    return reduce(WeightSums.__add__, [part for part in parts if part is not None])
 
 
 def _weights_of(weights: IntervalWeights, times: NDArray[np.float64], event_free: Array) -> WeightSums | None:
@@ -203,6 +203,6 @@ def _weights_of(weights: IntervalWeights, times: NDArray[np.float64], event_free
         else:
             of_others = weights.event_free(event_free, times, slice(0, times.size)) * late
             of_event = late - of_others
-        sums = [arrays.to_host(one.sum(0)) for one in (early, of_others, of_event, early**2 + late**2)]
+        sums = [arrays.to_host(values.sum(0)) for values in (early, of_others, of_event, early**2 + late**2)]
         counts = arrays.to_host((event & (late != 0)).sum(0)).astype(np.float64)
     return WeightSums(np.array(sums[:3]), sums[3], counts, sums[0][None])
