@@ -220,7 +220,7 @@ def warn_about(results: Iterable[ScoreArrays]) -> None:
 
 def warn_about_interpolation(*read: Mapping[str, Mapping[str, Any]]) -> None:
     """Warn about models that are read between few predicted times without a given interpolation; see `curves_read`."""
-    for sentence in dict.fromkeys(sentence for readings in read for sentence in about_interpolation(readings)):
+    for sentence in dict.fromkeys(sentence for settings in read for sentence in about_interpolation(settings)):
         warn(sentence, InterpolationWarning)
 
 
