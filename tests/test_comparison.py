@@ -115,6 +115,16 @@ def test_weightings_disagree_about_the_leaking_model(result):
     assert table.query("model == 'gloomy'").empty
 
 
+def test_disagreements_of_a_metric_that_the_null_model_does_not_have():
+    """Its row is NaN, and a difference to it is neither positive nor negative."""
+    sample = ss.simulate.SineConstantAcceleratingStudy().sample(300, seed=1)
+    curves = sample.survival([10, 20])
+    models = {"a": curves, "b": ss.SurvivalCurves(curves.probabilities**1.3, curves.times)}
+    result = ss.compare(sample.outcomes, models, metric="oe", times=[10, 20])
+    assert result.null in result.models
+    assert result.null not in set(result.disagreements()["model"])
+
+
 def test_the_administrative_comparison_rejects_what_ipcw_prefers(result):
     """Under the paper's leaking classifier: the verdicts are opposite, and both are sure."""
     leaking = result.integrated().contrasts.query("model == 'leaking'").set_index("weighting")

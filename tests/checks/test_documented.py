@@ -81,7 +81,7 @@ def test_the_script_for_cron_runs(night):
     (folder / "new.csv").write_text((folder / "leaking").read_text())
     code, out, _ = run("wednesday")
     assert code == 1
-    assert out.startswith("Scores need a look:\n")
+    assert out.startswith("Checks failed:\n")
     assert "1 of 5 checks failed" in out
     assert [one.id for one in read_history(folder / "history.jsonl").runs] == ["monday", "tuesday", "wednesday"]
     code, out, _ = run("wednesday")

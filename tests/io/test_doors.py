@@ -345,7 +345,7 @@ def test_an_end_is_an_event_only_where_a_flag_or_a_reason_says_so(capsys, tmp_pa
         ({"end": "end", "reason": "why"}, "reason needs event_reasons"),
         (
             {"end": "end", "reason": "why", "event_reasons": ["chrun"]},
-            "column 'why': nobody has a reason 'chrun'; it holds 'churn', 'fraud', 'moved'",
+            "^[^ ]*y.csv: column 'why': no individual has a reason 'chrun'; it holds 'churn', 'fraud', 'moved'",
         ),
         ({"end": "end", "reason": "why", "event_reasons": []}, "event_reasons must be reasons"),
         (

@@ -167,7 +167,8 @@ def about(path: Path, columns: Mapping[str, str | None] = {}) -> Iterator[None]:
         renamed = [
             f"{argument} is column {name!r}" for argument, name in columns.items() if name not in (None, argument)
         ]
-        raise InputError(f"{path}: {error}" + (f" ({', '.join(renamed)})" if renamed else "")) from None
+        message = str(error).removeprefix(f"{path}: ")  # the file may have been named already
+        raise InputError(f"{path}: {message}" + (f" ({', '.join(renamed)})" if renamed else "")) from None
 
 
 def listed(names: Sequence[str], most: int = 12) -> str:

@@ -122,7 +122,7 @@ class Comparison(Tabulated):
 
     def usable_place(self, metric: str) -> int:
         """Return the last time with a score of each model under each weighting, where there is no mean; 0 without."""
-        scores = [defined_models(scored) for scored in self.scored if scored.metric == metric]
+        scores = [scored.scores for scored in self.scored if scored.metric == metric]
         usable = np.flatnonzero(~np.isnan(np.concatenate(scores)).any(axis=0))
         return int(usable[-1]) if usable.size else 0
 
@@ -258,7 +258,7 @@ class Comparison(Tabulated):
         r, rows = self.models.index(self.reference), []
         for metric in self.metrics:
             for a, name in enumerate(self.models):
-                scores = [defined_models(scored) for scored in self.scored if scored.metric == metric]
+                scores = [scored.scores for scored in self.scored if scored.metric == metric]
                 differences = np.array([of_weighting[a] - of_weighting[r] for of_weighting in scores])
                 differ = (differences < 0).any(axis=0) & (differences > 0).any(axis=0)  # NaN is neither
                 for j in np.flatnonzero(differ):
