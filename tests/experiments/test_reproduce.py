@@ -1,6 +1,7 @@
 """Running studies: the same numbers in parallel, in sequence and after an interruption; nothing lost."""
 
 import json
+import warnings
 from dataclasses import replace
 
 import matplotlib as mpl
@@ -153,7 +154,7 @@ def test_figures_of_several_replicates(computed):
     numbers = pd.read_parquet(folder / "numbers.parquet")
     pd.testing.assert_frame_equal(numbers, pd.read_csv(folder / "numbers.csv"))
     assert set(numbers.replicate) == {0, 1}
-    assert len(numbers) == 2 * 2 * 4 * 3 * s.TIMES.size  # replicates, losses, scores, models, times
+    assert len(numbers) == 2 * 2 * 5 * 3 * s.TIMES.size  # replicates, losses, scores, models, times
     own = r.load("constant-hazard", 1, computed)
     chosen = own[(own.kind == s.SCORE) & (own.loss == "log")]
     np.testing.assert_array_equal(numbers[(numbers.replicate == 1) & (numbers.loss == "log")].value, chosen.value)
@@ -180,8 +181,12 @@ def test_scores_in_a_replicate_are_the_librarys(computed):
         (s.UNCENSORED, test.uncensored, "uncensored"),
         (s.ADMINISTRATIVE, test.outcomes, "administrative"),
         (s.IPCW_TRUE, test.outcomes, ss.IPCW("known")),
+        (s.PROJECTED, test.outcomes, "projected"),
     ):
-        score = ss.brier_score(y, test.survival(s.TIMES), weighting=weighting, times=s.TIMES)
+        with warnings.catch_warnings():
+            for category in (ss.UndefinedScoreWarning, ss.FewFollowedWarning):  # few reach the last times
+                warnings.simplefilter("ignore", category=category)
+            score = ss.brier_score(y, test.survival(s.TIMES), weighting=weighting, times=s.TIMES)
         shown = rows[rows.weighting == label]
         np.testing.assert_allclose(shown.value, score.scores, rtol=1e-12)
         np.testing.assert_allclose(shown.se, score.se, rtol=1e-9)

@@ -106,6 +106,7 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
         tables += s.compared(
             outcomes["test"], curves, {UNCAPPED: IPCW(estimated)}, loss, (s.HAZARD,), times=times, groups=groups
         )
+        tables += s.projected(outcomes["test"], curves, loss, times, groups)
     return pd.concat(tables, ignore_index=True)[s.COLUMNS]
 
 

@@ -5,6 +5,7 @@ A replicate is one long table; what figures show and claims check is computed fr
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import FloatArray
+from survscore._validation import FewFollowedWarning, FloatArray, UndefinedScoreWarning
 from survscore.analysis.compare import compare
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
@@ -266,7 +267,26 @@ def _scores(
     for loss in LOSSES:
         tables += compared(test.uncensored, curves, {UNCENSORED: Uncensored()}, loss, references, times=times)
         tables += compared(test.outcomes, curves, weightings, loss, references, times=times)
+        if PROJECTED not in weightings:
+            tables += projected(test.outcomes, curves, loss, times)
     return tables
+
+
+def projected(
+    y: Outcomes,
+    curves: Mapping[str, SurvivalCurves],
+    loss: str,
+    times: Values,
+    groups: NDArray[np.intp] | None = None,
+) -> list[pd.DataFrame]:
+    """Return projected scores by time, which the paper does not have.
+
+    They end where fewer than 20 individuals are followed event-free, so they take no part in means over time.
+    """
+    with warnings.catch_warnings():
+        for category in (UndefinedScoreWarning, FewFollowedWarning):
+            warnings.simplefilter("ignore", category=category)
+        return compared(y, curves, {PROJECTED: Projected()}, loss, (), times=times, groups=groups)
 
 
 def compared(
