@@ -164,7 +164,7 @@ DRAWINGS = {
     "backtest": lambda width: backtested().plot(width=width),
     "diagnosis": lambda width: ss.diagnose(*problem(), times=TIMES).plot(unit="month", width=width),
     "training": lambda width: training().plot(width=width),
-    # a figure of the paper for each number of panels: 2, 6 of survival, 4, 6 of scores, 7
+    # a figure of the paper for each number of panels: 2, 6 of survival, 5, 7, 8 of scores
     **{f"paper-{k}": partial(paper, f"figure-{k}") for k in (1, 2, 3, 5, 6)},
     "forest": lambda width: draw_forest(Atlas.read(DOCS / "atlas"), width=width),
     "demo": demonstration,
