@@ -61,7 +61,7 @@ class Weighting(ABC):
     ) -> list[IntervalWeights]:
         """Return the weights of each model, where they depend on its predictions; by default one for all models.
 
-        Where they are several, those of a `null` model, which predicts the same for everybody, come last.
+        Where they are several, those of a `null` model, which predicts the same for all, come last.
         """
         return [self.prepare(index)]
 
@@ -86,7 +86,7 @@ class Weighting(ABC):
         return {}
 
     def unweighted(self, index: TimeIndex) -> IntervalWeights:
-        """Return the index ranges alone, everybody with weight one, for those who know the weights only later.
+        """Return the index ranges alone, each with weight one, for those who know the weights only later.
 
         What `prepare` returns where nothing is estimated.
         """

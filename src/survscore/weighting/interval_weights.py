@@ -63,7 +63,7 @@ class TimeIndex:
 
     @cached_property
     def label(self) -> NDArray[np.int8]:
-        """Everybody's final status: `EVENT_FREE`, or the cause of the event."""
+        """Each individual's final status: `EVENT_FREE`, or the cause of the event."""
         label: NDArray[np.int8] = arrays.as_int8(self.outcomes.event)
         return label
 
@@ -78,7 +78,7 @@ class TimeIndex:
 
     @property
     def ordered_time(self) -> NDArray[np.float64]:
-        """Everybody's time, in order; not kept."""
+        """All times, in order; not kept."""
         time: NDArray[np.float64] = arrays.take(self.outcomes.time, self.order)
         return time
 
@@ -112,7 +112,7 @@ class TimeIndex:
 
     @cached_property
     def to_the_end(self) -> NDArray[np.int32]:
-        """All evaluation times, for everybody; takes no memory."""
+        """All evaluation times, for each individual; takes no memory."""
         end: NDArray[np.int32] = arrays.repeated(np.int32(self.times.size), len(self.outcomes), self.outcomes.time)
         return end
 
@@ -245,7 +245,7 @@ class IntervalWeights:
 
     @cached_property
     def all_ones(self) -> bool:
-        """Whether everybody who is counted has weight one."""
+        """Whether all who are counted have weight one."""
         if self.individual or self.weight_at_risk is None or not arrays.is_repeated(self.weight_at_event):
             return False
         return bool((self.weight_at_risk == 1.0).all()) and bool((self.weight_at_event[:1] == 1.0).all())

@@ -162,7 +162,7 @@ class Projected(Weighting):
         self, index: TimeIndex, curves: Mapping[str, SurvivalCurves], *, null: bool = False
     ) -> list[IntervalWeights]:
         followed = _Followed.of(index, self.min_followed)
-        weights = self._everybody(index, followed)
+        weights = self._ranges(index, followed)
         if self.reference is not None:
             return [self._by_curves(weights, index, curves)]
         strata = self._strata(index, curves, followed)
@@ -170,7 +170,7 @@ class Projected(Weighting):
             strata.append((None, 1))
         return [self._by_strata(weights, index, codes) for codes in strata]
 
-    def _everybody(self, index: TimeIndex, followed: _Followed) -> IntervalWeights:
+    def _ranges(self, index: TimeIndex, followed: _Followed) -> IntervalWeights:
         """Return the index ranges: from T on, or from then on, the status of the censored is hidden."""
         outcomes, m = index.outcomes, index.times.size
         few = f"fewer than {plural(self.min_followed, 'individual')} are followed event-free"
@@ -203,7 +203,7 @@ class Projected(Weighting):
     def _by_strata(self, weights: IntervalWeights, index: TimeIndex, strata: Codes) -> IntervalWeights:
         """Return the ranges with the statuses that the Kaplan-Meier curves of strata tell."""
         (codes, n_strata), event = strata, index.outcomes.event
-        # at ties events come first, so that nobody is censored at a curve's zero
+        # at ties events come first, so no individual is censored where a curve is zero
         model = fit_by_code(index, event, codes, n_strata, power=self.theta)
         table, own = curve_weights(model, index)
         return replace(
