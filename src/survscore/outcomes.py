@@ -12,12 +12,24 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays as _arrays
 from survscore._utils.units import Unit, word
-from survscore._validation import InputError, as_array, as_event, as_index, as_vector, check_choice, check_length, warn
+from survscore._validation import (
+    InputError,
+    as_array,
+    as_event,
+    as_index,
+    as_vector,
+    check_choice,
+    check_length,
+    shown,
+    warn,
+)
+from survscore.causes import Cause, CauseNames, Causes
 
 if TYPE_CHECKING:
     from survscore._utils.dates import Dates, FollowUp
 
 LateStarts = Literal["raise", "drop"]
+EVENT_FIELD = "event"
 CENSORING_FIELD = "censoring_time"  # of a structured array, which may hold it beside event and time
 MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
 
@@ -37,15 +49,23 @@ class Outcomes:
         :math:`T_i`, finite and not negative.
     event : array_like of shape (n,)
         :math:`D_i`: true (or 1) where the event was observed at `time`, false (or 0) where
-        the individual was still event-free then. Codes of several kinds of event (competing risks) are rejected; see
-        the notes.
+        the individual was still event-free then. Under competing risks the cause of the event: 1, 2, ...
     censoring_time : array_like of shape (n,), optional
         :math:`C^*_i`, at least `time`; infinite for individuals who can't be censored. An individual
         without event whose `time` is smaller than this dropped out (see `dropped_out`). A warning says so if all with
         event have it exactly then, as if the time of the event had been passed in its place.
+    causes : sequence of str, or mapping of str to int, optional
+        The names of the causes 1, 2, ..., or of the codes that `event` has for them. By default causes are called by
+        their numbers, and there is more than one if `event` has numbers larger than 1.
 
     Attributes
     ----------
+    event : ndarray of bool
+        Whether an event was observed, of any cause.
+    cause : ndarray of int8, or None
+        Under competing risks the cause of each event, numbered from 1 on; 0 without event.
+    causes : tuple of str
+        The names of the causes; empty without competing risks.
     dates : Dates or None
         The dates of which they were made, for `as_of`, if they were made by `from_dates`.
 
@@ -55,12 +75,12 @@ class Outcomes:
     scikit-learn's splitters and searches. The arrays are copies and read-only. Tensors on a CUDA device stay there, and
     share their memory if they are float64 (time) and boolean (event): do not write to them.
 
-    **Competing risks.** After another event that rules out the event of interest, such as a loan's repayment
-    where the event is default, an individual stays event-free. Under administrative censoring without
-    drop-outs this is all a score needs: give `time` = `censoring_time` and `event` = 0. Censored at the time of the
-    other event, such an individual counts as if the event could still come, which overstates the risk: with hazards
-    of 0.01 (default) and 0.03 (repayment) a month, :math:`\frac{0.01}{0.04} (1 - e^{-0.04 \cdot 24})` = 15 % default
-    within 24 months, and :math:`1 - e^{-0.01 \cdot 24}` = 21 % would be estimated.
+    **Competing risks.** An event of another cause is not censoring: the individual can no longer have the event of
+    interest, and from then on its status is known. Scores are of one cause at a time (``cause=``, or `for_cause`).
+    Censored at the time of the other event, an individual would count as if the event could still come, which
+    overstates the risk: with hazards of 0.01 (default) and 0.03 (repayment) a month,
+    :math:`\frac{0.01}{0.04} (1 - e^{-0.04 \cdot 24})` = 15 % default within 24 months, and
+    :math:`1 - e^{-0.01 \cdot 24}` = 21 % would be estimated.
 
     Examples
     --------
@@ -71,26 +91,41 @@ class Outcomes:
     >>> y[y.event].censoring_time
     array([4., 8.])
 
-    The second of these had another event (2) at 3, and stays event-free until its C*:
+    Loans that default, or are repaid:
 
-    >>> import numpy as np
-    >>> time, status, censoring_time = np.array([2, 3, 5]), np.array([1, 2, 0]), np.array([4, 8, 5])
-    >>> ss.Outcomes(np.where(status == 2, censoring_time, time), status == 1, censoring_time).time
-    array([2., 8., 5.])
+    >>> y = ss.Outcomes([2, 3, 5], [1, 2, 0], causes=["default", "repayment"])
+    >>> y
+    Outcomes(3 individuals, 2 events (66.7 %: 1 default, 1 repayment), time 2 to 5, censoring_time unknown)
+    >>> y.event, y.cause
+    (array([ True,  True, False]), array([1, 2, 0], dtype=int8))
+    >>> y.for_cause("default").event_of_interest
+    array([ True, False, False])
     """
 
     time: NDArray[np.float64]
     event: NDArray[np.bool_]
     censoring_time: NDArray[np.float64] | None = None
     dates: Dates | None = None
+    cause: NDArray[np.int8] | None = None
+    causes: tuple[str, ...] = ()
+    #: The number of the cause that scores are of; 0 where none was chosen.
+    interest: int = 0
 
-    def __init__(self, time: ArrayLike, event: ArrayLike, censoring_time: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        time: ArrayLike,
+        event: ArrayLike,
+        censoring_time: ArrayLike | None = None,
+        *,
+        causes: CauseNames | None = None,
+    ) -> None:
         on_device = [tensor for tensor in map(_arrays.resident, (time, event, censoring_time)) if tensor is not None]
         device = on_device[0].device if on_device else None
         checked_time = as_vector(time, "time", device=device)
         if len(checked_time) == 0:
             raise InputError("time is empty: outcomes need at least one individual")
-        checked_event = as_event(event, device=device)
+        names, codes = Causes.read(event, causes, device=device)
+        checked_event = as_event(event, device=device) if codes is None else codes != 0
         check_length("event", len(checked_event), "time", len(checked_time))
         checked_censoring = None
         if censoring_time is not None:
@@ -98,12 +133,20 @@ class Outcomes:
             check_length("censoring_time", len(checked_censoring), "time", len(checked_time))
             _check_not_after(checked_time, checked_censoring)
             _warn_if_cut_at_event(checked_time, checked_event, checked_censoring)
-        self._set(checked_time, checked_event, checked_censoring)
+        self._set(checked_time, checked_event, checked_censoring, codes, causes=names)
 
     # Other ways in
 
     @classmethod
-    def from_frame(cls, frame: Any, *, time: str, event: str, censoring_time: str | None = None) -> Self:
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        time: str,
+        event: str,
+        censoring_time: str | None = None,
+        causes: CauseNames | None = None,
+    ) -> Self:
         """Take the columns of a data frame.
 
         Parameters
@@ -113,6 +156,8 @@ class Outcomes:
             frames are collected, only the named columns.
         time, event, censoring_time : str
             The names of the columns.
+        causes : sequence of str, or mapping of str to int, optional
+            As for `Outcomes`.
 
         Returns
         -------
@@ -148,13 +193,16 @@ class Outcomes:
             if missing:
                 raise InputError(f"{argument}: column {column!r} has {missing} missing values")
             arrays[argument] = table[column].to_numpy()
-        return cls(**arrays)
+        return cls(**arrays, causes=causes)
 
     @classmethod
-    def from_structured(cls, array: NDArray[Any], *, censoring_time: ArrayLike | None = None) -> Self:
+    def from_structured(
+        cls, array: NDArray[Any], *, censoring_time: ArrayLike | None = None, causes: CauseNames | None = None
+    ) -> Self:
         """Take scikit-survival's structured array: one boolean field (the event) and one of numbers (the time).
 
-        A third field, called ``censoring_time``, holds the censoring times; see `to_structured`.
+        A third field, called ``censoring_time``, holds the censoring times; see `to_structured`. Under competing risks
+        the event is a field of integers, called ``event``: 0, or the cause.
 
         Parameters
         ----------
@@ -162,6 +210,8 @@ class Outcomes:
             As made by ``sksurv.util.Surv``, or by `to_structured`.
         censoring_time : array_like of shape (n,), optional
             The censoring times, where they are known and the array does not hold them.
+        causes : sequence of str, or mapping of str to int, optional
+            As for `Outcomes`.
 
         Returns
         -------
@@ -181,17 +231,19 @@ class Outcomes:
         names = getattr(getattr(array, "dtype", None), "names", None) or ()
         carried = CENSORING_FIELD in names
         events = [name for name in names if array.dtype[name].kind == "b"]
-        times = [name for name in names if array.dtype[name].kind in "iuf" and name != CENSORING_FIELD]
+        if not events:  # codes of competing risks
+            events = [name for name in names if name == EVENT_FIELD and array.dtype[name].kind in "iu"]
+        others = (name for name in names if name not in (*events, CENSORING_FIELD))
+        times = [name for name in others if array.dtype[name].kind in "iuf"]
         if len(names) != 2 + carried or len(events) != 1 or len(times) != 1:
-            for name in (name for name in times if name in ("event", "status")):
-                as_event(array[name], f"field {name!r}")  # codes of competing risks have a message of their own
             raise InputError(
                 "array must be structured with one boolean field (event) and one of numbers (time), and may have a "
                 f"third of numbers called {CENSORING_FIELD!r}" + (f"; its fields are {list(names)}" if names else "")
             )
         if carried and censoring_time is not None:
             raise InputError(f"censoring_time was given twice: as an argument, and as the field {CENSORING_FIELD!r}")
-        return cls(array[times[0]], array[events[0]], array[CENSORING_FIELD] if carried else censoring_time)
+        end = array[CENSORING_FIELD] if carried else censoring_time
+        return cls(array[times[0]], array[events[0]], end, causes=causes)
 
     @classmethod
     def from_dates(
@@ -203,6 +255,8 @@ class Outcomes:
         unit: Unit = "D",
         last_seen: ArrayLike | None = None,
         late_starts: LateStarts = "raise",
+        cause: ArrayLike | None = None,
+        causes: CauseNames | None = None,
     ) -> Self:
         r"""Derive time, event and :math:`C^*` from dates and the data cut-off.
 
@@ -226,10 +280,16 @@ class Outcomes:
             When those without event were last known to be event-free. Where this is before the cut-off,
             the individual dropped out: it is censored then, though its :math:`C^*` is later.
             Missing means followed up to the cut-off. It does not matter where the event was observed. Who had
-            another event that rules out this one (a competing risk) was not lost: leave it missing there.
+            another event that rules out this one (a competing risk) was not lost: give that event's date and its
+            `cause`.
         late_starts : {"raise", "drop"}, default "raise"
             What to do with individuals who start after the cut-off. ``"drop"`` leaves them out and says
             in a warning how many.
+        cause : array_like of shape (n,), optional
+            Under competing risks the cause of each event: text or numbers. Not read where no event was observed.
+        causes : sequence, or mapping of str to labels, optional
+            The causes in order, as `cause` has them, or their names and what `cause` has for each; by default all
+            that occur, sorted.
 
         Returns
         -------
@@ -249,14 +309,24 @@ class Outcomes:
         from survscore._utils import dates as _dates  # pandas is loaded only where dates need it
 
         check_choice("late_starts", late_starts, ("raise", "drop"))
-        return cls.of_follow_up(_dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop"))
+        follow_up = _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop")
+        return cls.of_follow_up(follow_up, cause, causes)
 
     @classmethod
-    def of_follow_up(cls, follow_up: FollowUp) -> Self:
-        """Take what dates have come to."""
+    def of_follow_up(
+        cls, follow_up: FollowUp, cause: ArrayLike | None = None, causes: CauseNames | None = None
+    ) -> Self:
+        """Take what dates have come to; `cause` is that of all individuals, also of those who were left out."""
         made = cls(follow_up.time, follow_up.event, follow_up.censoring_time)
         object.__setattr__(made, "dates", follow_up.dates)
-        return made
+        if cause is None:
+            if causes is not None:
+                raise InputError("causes are names for what cause holds: give cause, too")
+            return made
+        labels = as_array(cause, "cause")
+        check_length("cause", len(labels), "start", len(follow_up.kept))
+        names, codes = Causes.of_labels(labels[follow_up.kept], follow_up.event, causes)
+        return made._with(*made._vectors[:3], codes, dates=follow_up.dates, causes=names)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Outcomes]) -> Self:
@@ -279,17 +349,58 @@ class Outcomes:
             raise InputError(
                 f"parts must all have a censoring_time, or none: {len(censored)} of {len(several)} have one"
             )
-        joined = cls(
+        if len({(part.causes, part.interest) for part in several}) > 1:
+            raise InputError("parts must all have the same causes, and the same cause of interest")
+        first = several[0]
+        joined = object.__new__(cls)
+        joined._set(
             _arrays.concatenate([part.time for part in several]),
             _arrays.concatenate([part.event for part in several]),
             _arrays.concatenate(censored) if censored else None,
+            _arrays.concatenate([part.cause for part in several]) if first.causes else None,
+            causes=first.causes,
+            interest=first.interest,
         )
         dated = [part.dates for part in several if part.dates is not None]
-        if len(dated) == len(several):
-            object.__setattr__(joined, "dates", dated[0].joined(dated[1:]))
+        dates = dated[0].joined(dated[1:]) if len(dated) == len(several) else None
+        object.__setattr__(joined, "dates", dates)
         return joined
 
     # Numbers and properties
+
+    def for_cause(self, cause: Cause) -> Self:
+        """Return the same with one cause as the event of interest, which all scores of it are then of.
+
+        Parameters
+        ----------
+        cause : str or int
+            The name of the cause, or its number from 1 on.
+
+        Returns
+        -------
+        Outcomes
+            With the same times, and all causes. Without competing risks there is one cause, 1.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes([2, 3, 5], [1, 2, 0], causes=["default", "repayment"])
+        >>> y.for_cause("repayment").event_of_interest
+        array([False,  True, False])
+        """
+        number = Causes(self.causes or ("1",)).number(cause)
+        return self._with(*self._vectors, dates=self.dates, interest=number if self.causes else 0)
+
+    @cached_property
+    def event_of_interest(self) -> NDArray[np.bool_]:
+        """Who had the event that scores are of: any event, unless there are several causes."""
+        if self.cause is None:
+            return self.event
+        if not self.interest:
+            listed = ", ".join(map(repr, self.causes))
+            raise InputError(f"y has competing causes ({listed}): say which one scores are of (cause=, or y.for_cause)")
+        of_interest: NDArray[np.bool_] = _read_only(self.cause == self.interest)
+        return of_interest
 
     @cached_property
     def dropped_out(self) -> NDArray[np.bool_]:
@@ -328,10 +439,12 @@ class Outcomes:
         if given.size != 1:
             check_length("end", given.size, "the outcomes", len(self))
         ends = _arrays.beside(np.broadcast_to(given, len(self)), self.time)
+        seen = self.time <= ends
         return self._with(
             _arrays.minimum(self.time, ends),
-            self.event & (self.time <= ends),
+            self.event & seen,
             None if self.censoring_time is None else _arrays.minimum(self.censoring_time, ends),
+            None if self.cause is None else self.cause * seen,
         )
 
     def as_of(self, date: Any, *, late_starts: LateStarts = "raise") -> Self:
@@ -370,9 +483,11 @@ class Outcomes:
 
         known = self.dates
         ends = np.minimum(known.cutoff, _dates.instants(date, "date", len(self)))
-        return self.from_dates(
-            known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts
-        )
+        then = self.from_dates(
+            known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts,
+            cause=self.cause, causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
+        )  # fmt: skip
+        return then.for_cause(self.interest) if self.interest else then
 
     # Where it lives
 
@@ -400,6 +515,8 @@ class Outcomes:
     def to_structured(self, *, censoring_time: bool = False) -> NDArray[Any]:
         """Return a structured array, as scikit-survival takes it: fields ``event`` and ``time``.
 
+        Under competing risks ``event`` is the number of the cause, 0 without event.
+
         Parameters
         ----------
         censoring_time : bool, default False
@@ -418,12 +535,13 @@ class Outcomes:
         >>> ss.Outcomes([1, 2], [1, 0], [3, 2]).to_structured(censoring_time=True).dtype.names
         ('event', 'time', 'censoring_time')
         """
-        fields: dict[str, Any] = {"event": self.event, "time": self.time}
+        fields: dict[str, Any] = {EVENT_FIELD: self.event if self.cause is None else self.cause, "time": self.time}
         if censoring_time:
             if self.censoring_time is None:
                 raise InputError("censoring_time can't be a field: it is unknown in these outcomes")
             fields[CENSORING_FIELD] = self.censoring_time
-        kinds = [(name, np.bool_ if name == "event" else np.float64) for name in fields]
+        kind_of_event = np.bool_ if self.cause is None else np.int8
+        kinds = [(name, kind_of_event if name == EVENT_FIELD else np.float64) for name in fields]
         array = np.empty(len(self), dtype=kinds)
         for name, values in fields.items():
             array[name] = _arrays.to_host(values)
@@ -464,6 +582,7 @@ class Outcomes:
         rows: list[tuple[Cell, ...]] = [
             ("individuals", f"{n:,}"),
             ("with event", f"{events:,} ({100 * events / max(n, 1):.1f} %)"),
+            *((f"of cause {name}", f"{count:,}") for name, count in self.n_by_cause.items()),
         ]
         if n:
             rows.append(("time", f"{self.time.min():g} to {self.time.max():g}"))
@@ -478,10 +597,14 @@ class Outcomes:
 
     def __repr__(self) -> str:
         n, events = len(self), int(self.event.sum())
+        by_cause = ", ".join(f"{count} {shown(name)}" for name, count in self.n_by_cause.items())
         parts = [
             f"{n} individual{'' if n == 1 else 's'}",
-            f"{events} event{'' if events == 1 else 's'} ({100 * events / max(n, 1):.1f} %)",
+            f"{events} event{'' if events == 1 else 's'} "
+            f"({100 * events / max(n, 1):.1f} %{f': {by_cause}' if by_cause else ''})",
         ]
+        if self.interest:
+            parts.append(f"of interest {shown(self.causes[self.interest - 1])}")
         if n:
             parts.append(f"time {self.time.min():g} to {self.time.max():g}")
         if self.censoring_time is None:
@@ -493,17 +616,36 @@ class Outcomes:
         return f"Outcomes({', '.join(parts)})"
 
     @property
-    def _vectors(self) -> tuple[Any, Any, Any]:
-        return self.time, self.event, self.censoring_time
+    def n_by_cause(self) -> dict[str, int]:
+        """How many events there are of each cause; empty without competing risks."""
+        if self.cause is None:
+            return {}
+        return {name: _arrays.count_true(self.cause == code) for code, name in enumerate(self.causes, start=1)}
 
-    def _set(self, *vectors: Any) -> None:
-        for name, value in zip(("time", "event", "censoring_time"), vectors, strict=True):
+    @property
+    def _vectors(self) -> tuple[Any, Any, Any, Any]:
+        return self.time, self.event, self.censoring_time, self.cause
+
+    def _set(self, *vectors: Any, causes: tuple[str, ...] = (), interest: int = 0) -> None:
+        for name, value in zip(("time", "event", "censoring_time", "cause"), vectors, strict=True):
             object.__setattr__(self, name, None if value is None else _read_only(value))
+        object.__setattr__(self, "causes", causes)
+        object.__setattr__(self, "interest", interest)
 
-    def _with(self, *vectors: Any, dates: Dates | None = None) -> Self:
-        """Return outcomes of vectors that need no check."""
+    def _with(
+        self,
+        *vectors: Any,
+        dates: Dates | None = None,
+        causes: tuple[str, ...] | None = None,
+        interest: int | None = None,
+    ) -> Self:
+        """Return outcomes of vectors that need no check, with the same causes unless others are given."""
         made = object.__new__(type(self))
-        made._set(*vectors)
+        made._set(
+            *vectors,
+            causes=self.causes if causes is None else causes,
+            interest=self.interest if interest is None else interest,
+        )
         object.__setattr__(made, "dates", dates)
         return made
 

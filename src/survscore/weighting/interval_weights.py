@@ -63,8 +63,8 @@ class TimeIndex:
 
     @cached_property
     def label(self) -> NDArray[np.int8]:
-        """Each individual's final status: `EVENT_FREE`, or the cause of the event."""
-        label: NDArray[np.int8] = arrays.as_int8(self.outcomes.event)
+        """Each individual's final status: 1 with the event of interest, `EVENT_FREE` without, or with another event."""
+        label: NDArray[np.int8] = arrays.as_int8(self.outcomes.event_of_interest)
         return label
 
     @cached_property
