@@ -57,6 +57,18 @@ def take(vector: NDArray[Any], positions: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
+def concatenate(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays one after the other."""
+    ends = np.cumsum([len(part) for part in parts])
+    found = np.empty((ends[-1], *parts[0].shape[1:]), dtype=np.result_type(*parts))
+
+    def fill(place: int) -> None:
+        found[ends[place] - len(parts[place]) : ends[place]] = parts[place]
+
+    each(fill, range(len(parts)), threads=True)
+    return found
+
+
 def argsort(values: NDArray[Any]) -> NDArray[np.intp]:
     """Return the positions of increasing values, equal ones in the order in which they come.
 
