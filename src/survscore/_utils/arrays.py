@@ -7,7 +7,9 @@ torch is imported only where a tensor is at hand already, or asked for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -144,6 +146,34 @@ def take(values: Any, order: Any) -> Any:
     return values[order] if is_tensor(values) else parallel.take(values, order)
 
 
+def in_slices(work: Callable[[slice], Any], like: Any) -> list[tuple[slice, Any]]:
+    """Return slices of a vector with what `work` makes of each, on all cores; a tensor is one slice."""
+    if is_tensor(like):
+        every = slice(0, len(like))
+        return [(every, work(every))]
+    return parallel.in_slices(lambda rows: (rows, work(rows)), len(like))
+
+
+def empty_counts(like: Any) -> Any:
+    """Return a vector for whole numbers as int32, to be filled in."""
+    xp = namespace(like)
+    return xp.empty(len(like), dtype=xp.int32, device=device_of(like))
+
+
+def put(values: Any, order: Any) -> Any:
+    """Return values at the positions that `order` names, each once: what `take` undoes."""
+    found = namespace(values).empty_like(values)
+    if is_tensor(values):
+        found[order] = values
+        return found
+
+    def fill(rows: slice) -> None:
+        found[order[rows]] = values[rows]
+
+    parallel.in_slices(fill, len(order))
+    return found
+
+
 def pick_rows(matrix: Any, rows: Any) -> Any:
     """Return some rows of a matrix by position; NumPy's `take` needs half the time of indexing."""
     return matrix[rows] if is_tensor(matrix) else matrix.take(rows, axis=0)
@@ -228,9 +258,18 @@ def beside(values: Any, like: Any) -> Any:
 
 
 def where(condition: Any, chosen: Any, otherwise: Any) -> Any:
-    """Return `chosen` where the condition holds."""
+    """Return `chosen` where the condition holds; of long vectors on all cores."""
     if not is_tensor(condition):
-        return np.where(condition, chosen, otherwise)
+        if np.size(condition) < parallel.LONG_VECTOR or max(map(np.ndim, (condition, chosen, otherwise))) > 1:
+            return np.where(condition, chosen, otherwise)
+        found = np.empty(condition.shape, dtype=np.result_type(chosen, otherwise))
+        one, other = (np.broadcast_to(value, condition.shape) for value in (chosen, otherwise))
+
+        def choose(rows: slice) -> None:
+            found[rows] = np.where(condition[rows], one[rows], other[rows])
+
+        parallel.in_slices(choose, condition.size)
+        return found
     both = (value.item() if isinstance(value, np.generic) else value for value in (chosen, otherwise))
     return namespace(condition).where(condition, *both)
 
@@ -256,6 +295,16 @@ def smallest_so_far(matrix: Any) -> Any:
 def running_sum(values: Any) -> Any:
     """Return the sums of the first 0, 1, 2, ... values."""
     return concatenate([zeros((1,), values), values.cumsum(0)])
+
+
+def running_products(factors: Callable[[slice], Any], out: Any) -> None:
+    """Fill in the products of the first 1, 2, 3, ... factors: within slices on all cores, then those of slices."""
+
+    def multiply(rows: slice) -> None:
+        out[rows] = namespace(out).cumprod(factors(rows), 0)
+
+    for (before, _), (rows, _) in pairwise(in_slices(multiply, out)):
+        out[rows] *= out[before.stop - 1]
 
 
 def running_count(flags: Any) -> Any:
@@ -337,8 +386,10 @@ def as_bool(flags: Any) -> Any:
 
 
 def concatenate(parts: Any) -> Any:
-    """Return vectors one after the other, where the first lives."""
-    return namespace(parts[0]).concatenate([beside(part, parts[0]) for part in parts])
+    """Return vectors one after the other, where the first lives; on all cores where they are long."""
+    if is_tensor(parts[0]) or sum(map(len, parts)) < parallel.LONG_VECTOR:
+        return namespace(parts[0]).concatenate([beside(part, parts[0]) for part in parts])
+    return parallel.concatenate([to_host(part) for part in parts])
 
 
 def first_true(flags: Any) -> int:

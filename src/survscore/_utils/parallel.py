@@ -57,6 +57,18 @@ def take(vector: NDArray[Any], positions: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
+def concatenate(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays one after the other."""
+    ends = np.cumsum([len(part) for part in parts])
+    found = np.empty((ends[-1], *parts[0].shape[1:]), dtype=np.result_type(*parts))
+
+    def fill(place: int) -> None:
+        found[ends[place] - len(parts[place]) : ends[place]] = parts[place]
+
+    each(fill, range(len(parts)), threads=True)
+    return found
+
+
 def argsort(values: NDArray[Any]) -> NDArray[np.intp]:
     """Return the positions of increasing values, equal ones in the order in which they come.
 
@@ -74,8 +86,10 @@ def argsort(values: NDArray[Any]) -> NDArray[np.intp]:
     in_slices(find_cells, values.size)
     if values.size < LONG_VECTOR or config.n_cores() == 1:
         return _argsort(values, cells)
-    counts = sum(in_slices(lambda rows: np.bincount(cells[rows], minlength=SORTED_CELLS), values.size))
-    part = ((np.cumsum(counts) - 1).clip(0) * SORTED_PARTS // values.size).astype(np.uint8)
+    # which cells a core gets depends on a sample of them: counting all would take longer, and holds the lock
+    some = cells[:: max(1, values.size // LONG_VECTOR)]
+    counts = np.bincount(some, minlength=SORTED_CELLS)
+    part = ((np.cumsum(counts) - 1).clip(0) * SORTED_PARTS // some.size).astype(np.uint8)
 
     def split(rows: slice) -> list[NDArray[np.intp]]:
         of_rows = part.take(cells[rows])
@@ -83,12 +97,16 @@ def argsort(values: NDArray[Any]) -> NDArray[np.intp]:
         return np.split(of_rows.argsort(kind="stable") + rows.start, ends[:-1])
 
     pieces = in_slices(split, values.size)
+    sizes = [sum(of_slice[place].size for of_slice in pieces) for place in range(SORTED_PARTS)]
+    ends, found = np.cumsum(sizes), np.empty(values.size, dtype=np.intp)
 
-    def sort(place: int) -> NDArray[np.intp]:
+    def sort(place: int) -> None:
         own = np.concatenate([of_slice[place] for of_slice in pieces])
-        return own.take(_argsort(values.take(own), cells.take(own)))
+        order, end = _argsort(values.take(own), cells.take(own)), ends[place]
+        np.take(own, order, out=found[end - own.size : end], mode="clip")
 
-    return np.concatenate(each(sort, range(SORTED_PARTS), threads=True))
+    each(sort, range(SORTED_PARTS), threads=True)
+    return found
 
 
 def _argsort(values: NDArray[Any], cells: NDArray[np.uint16]) -> NDArray[np.intp]:

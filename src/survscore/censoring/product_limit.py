@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.parallel import argsort, cached_property
+from survscore._utils.parallel import argsort, cached_property, each
 
 if TYPE_CHECKING:
     from survscore.outcomes import Outcomes
@@ -74,26 +74,36 @@ class ProductLimit:
         if codes is not None:  # stratum after stratum
             order = arrays.by_code(codes, n_strata)
             time, leaves, codes = time[order], leaves[order], codes[order]
-        rows = arrays.positions(leaves)
-        own = arrays.take(time, rows)
-        new = arrays.take(leaves, rows)  # who is the first to leave at a time
-        new[1:] = own[1:] != own[:-1]
-        if codes is not None:
-            new[1:] |= codes[rows][1:] != codes[rows][:-1]
-        first, place = rows[new], arrays.positions(new)
-        exits = arrays.concatenate([place[1:], [len(rows)]]) - place if len(rows) else place
-        jumps = leaves & ~leaves
-        jumps[first] = True
-        passed = arrays.running_count(jumps)
-        passed -= arrays.as_int8(leaves)
+        passed = arrays.empty_counts(leaves)
+
+        def mark(rows: slice) -> tuple[Array, Array]:
+            """Return the first and the last of those who leave together: they are neighbours."""
+            lead, inside = min(rows.start, 1), slice(max(rows.start - 1, 0), rows.stop + 1)
+            apart = (time[inside][1:] != time[inside][:-1]) | (leaves[inside][1:] != leaves[inside][:-1])
+            if codes is not None:
+                apart |= codes[inside][1:] != codes[inside][:-1]
+            jumps, ends = leaves[rows] | False, leaves[rows] | False
+            jumps[1 - lead :] &= apart[: len(jumps) - 1 + lead]
+            ends[: len(apart) - lead] &= apart[lead:]
+            passed[rows] = arrays.running_count(jumps) - arrays.as_int8(leaves[rows])
+            return rows.start + arrays.positions(jumps), rows.start + arrays.positions(ends)
+
+        slices, marks = zip(*arrays.in_slices(mark, leaves), strict=True)
+        before = np.cumsum([0, *(len(jumps) for jumps, _ in marks)]).tolist()
+
+        def add(place: int) -> None:
+            passed[slices[place]] += before[place]
+
+        each(add, range(1, len(slices)), threads=True)
+        first, exits = (arrays.concatenate(parts) for parts in zip(*marks, strict=True))
+        own = arrays.take(time, first)
+        exits -= first - 1  # it was the last of those who leave then
         if codes is None or order is None:
-            return cls(own[new], exits, n - first, n), passed
+            return cls(own, exits, n - first, n), passed
         strata = arrays.columns(n_strata, codes)
-        ends = arrays.count_below(codes, strata, inclusive=True)[codes[first]]
+        stops = arrays.count_below(codes, strata, inclusive=True)[codes[first]]
         starts = (0, *arrays.to_host(arrays.count_below(codes[first], strata, inclusive=True)).tolist())
-        unsorted = passed * 0
-        unsorted[order] = passed
-        return cls(own[new], exits, ends - first, n, starts), unsorted
+        return cls(own, exits, stops - first, n, starts), arrays.put(passed, order)
 
     @classmethod
     def of_events(cls, outcomes: Outcomes) -> Self:
@@ -124,10 +134,21 @@ class ProductLimit:
     @cached_property
     def survival(self) -> NDArray[np.float64]:
         """The curve from each of `times` on."""
-        factors = arrays.as_float64(self.at_risk - self.exits) / self.at_risk
-        xp = arrays.namespace(factors)
-        survival: NDArray[np.float64] = arrays.concatenate([xp.cumprod(factors[part], 0) for part in self.strata()])
-        return survival
+        return self._from_start[1:]
+
+    @cached_property
+    def _from_start(self) -> NDArray[np.float64]:
+        """A one, and the curve from each of `times` on: after no jump, the first one, ..."""
+        curve: NDArray[np.float64] = arrays.zeros((len(self.times) + 1,), self.times)
+        curve[0] = 1.0
+        for part in self.strata():
+            at_risk, exits = self.at_risk[part], self.exits[part]
+
+            def factors(rows: slice, at_risk: Array = at_risk, exits: Array = exits) -> Array:
+                return arrays.as_float64(at_risk[rows] - exits[rows]) / at_risk[rows]
+
+            arrays.running_products(factors, curve[1 + part.start : 1 + part.stop])
+        return curve
 
     @cached_property
     def greenwood(self) -> NDArray[np.float64]:
@@ -151,9 +172,7 @@ class ProductLimit:
 
     def after(self, jumps: Array, codes: Array | None = None) -> NDArray[np.float64]:
         """Return the curve after so many jumps, counted as in `jumps_before`."""
-        survival = arrays.beside(self.survival, jumps)
-        padded = arrays.concatenate([arrays.zeros((1,), survival) + 1.0, survival])
-        values: NDArray[np.float64] = arrays.take(padded, jumps)
+        values: NDArray[np.float64] = arrays.take(arrays.beside(self._from_start, jumps), jumps)
         if self.n_strata == 1 or codes is None:
             return values
         starts = arrays.beside(np.array(self.starts), codes)[codes]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from survscore._config import config
 from survscore._utils import arrays
-from survscore._utils.parallel import each
+from survscore._utils.parallel import each, in_slices
 from survscore.censoring.fitted import FittedOnSample
 from survscore.curves import SurvivalCurves
 from survscore.engine.moments import Moments, contrast, n_pairs, pairs
@@ -165,25 +165,22 @@ class _SecondMoments:
             self._by_column(squares, means, n_cores)
         else:
             self._by_row(squares, means)
-        of_averages = np.array([
-            np.einsum("ij,ij->j", values, values)
-            for values in (contrast(means, a, b) for a, b in pairs(self.k))
-        ]).reshape(n_pairs(self.k), len(self.averages))  # fmt: skip
-        moments = Moments(squares * self.units.inflation, self.averages, of_averages)
+        of_averages = sum(in_slices(lambda units: _squares(means[:, units]), self.n_units))
+        moments = Moments(squares * self.units.inflation, self.averages, np.asarray(of_averages))
         return moments.with_null(self.scored.null)
 
     def _by_row(self, squares: Values, means: Values) -> None:
-        blocks, columns = _cut(self.n, ROW_BLOCKS, ROWS), slice(0, self.m)
+        blocks, tables = _cut(self.n, ROW_BLOCKS, ROWS), self._tables(slice(0, self.m))
         if self.groups is not None:  # a group is in one block
             unit = self.visits.unit
             edges = sorted({0, self.n, *(int(np.searchsorted(unit, unit[block.start])) for block in blocks)})
             blocks = [slice(*ends) for ends in pairwise(edges)]
         starts = [(self.start, np.zeros_like(self.start))] * len(blocks)
         if self.scored.fitted:
-            carried = each(lambda rows: self._kernel(rows, columns, carry=True), blocks[:-1], threads=True)
-            starts = self._starts(blocks, carried)
+            carried = each(lambda rows: self._kernel(rows, tables, carry=True), blocks[:-1], threads=True)
+            starts = self._starts(carried)
         found = each(
-            lambda p: self._kernel(blocks[p], columns, means=means, start=starts[p])[2],
+            lambda p: self._kernel(blocks[p], tables, means=means, start=starts[p])[2],
             range(len(blocks)),
             threads=True,
         )
@@ -209,8 +206,8 @@ class _SecondMoments:
         n_groups = 0 if self.groups is None else self.groups.n_groups
         table = np.zeros((self.k, n_groups, columns.stop - columns.start))
         start = self.start[:, :, columns], np.zeros((self.k, self.n_strata, columns.stop - columns.start))
-        _, _, squares = self._kernel(
-            slice(0, self.n), columns, means=means if own is None else own, start=start, table=table
+        _, _, squares, _ = self._kernel(
+            slice(0, self.n), self._tables(columns), means=means if own is None else own, start=start, table=table
         )
         if n_groups:
             for p, (a, b) in enumerate(self.pairs):
@@ -218,51 +215,46 @@ class _SecondMoments:
                 squares[p] = np.einsum("ij,ij->j", values, values)
         return squares, own
 
+    def _tables(self, columns: slice) -> tuple[int, Any, Any, Values]:
+        """Return what kernels take that depends on time, at some of the evaluation times, and the first of these."""
+        averages = _fixed(self.scaled[:, columns], np.float64)
+        return columns.start, _columns_of(self.weights, columns), self._deviation(columns), averages
+
     def _kernel(
         self,
         rows: slice,
-        columns: slice,
+        tables: tuple[int, Any, Any, Values],
         *,
         carry: bool = False,
         means: Values | None = None,
         start: tuple[Values, Values] | None = None,
         table: Values | None = None,
-    ) -> tuple[Values, Values, Values]:
-        """Return the running sums after some rows, and the squares that they add."""
+    ) -> tuple[Values, Values, Values, Values]:
+        """Return the running sums after some rows, the squares that they add, and with `carry` their jumps' weights."""
         from survscore.engine import kernels
 
-        width = columns.stop - columns.start
+        first_column, weights, deviation, averages = tables
+        width = averages.shape[1]
         shape = (self.k, self.n_strata, width)
         running, drift = (np.zeros(shape), np.zeros(shape)) if start is None else (start[0].copy(), start[1].copy())
         squares = np.zeros((len(self.pairs), width))
+        steps = np.zeros((len(self.visits.step), self.n_strata, width + 1 if carry else 0))
         kernels.second_moments(
-            self.readers, _columns_of(self.weights, columns), self._deviation(columns), self.visits, rows.start,
-            rows.stop, columns.start, carry, self.scored.fitted, _fixed(self.scaled[:, columns], np.float64),
-            self.pairs, running, drift, squares, np.zeros((self.k, 0, 0)) if means is None else means,
+            self.readers, weights, deviation, self.visits, rows.start, rows.stop, first_column, carry,
+            self.scored.fitted, averages, self.pairs, running, drift, squares, steps,
+            np.zeros((self.k, 0, 0)) if means is None else means,
             np.zeros((self.k, 0, width)) if table is None else table, np.zeros((2 * self.k + 1, width)),
         )  # fmt: skip
-        return running, drift, squares
+        return running, drift, squares, steps
 
-    def _starts(
-        self, blocks: Sequence[slice], carried: Sequence[tuple[Values, Values, Values]]
-    ) -> list[tuple[Values, Values]]:
+    def _starts(self, carried: Sequence[tuple[Values, Values, Values, Values]]) -> list[tuple[Values, Values]]:
         """Return the running sums before each block: what those before it add, which is linear in where they begin."""
         found = [(self.start, np.zeros_like(self.start))]
-        for block, (running, drift, _) in zip(blocks, carried, strict=False):
+        for running, drift, _, steps in carried:
             before, drifted = found[-1]
-            steps = self._steps(block)
-            found.append((before + running, drifted + drift + before * steps))
+            # the jumps' weights up to each time: of each model, or of all
+            found.append((before + running, drifted + drift + before * np.cumsum(steps, axis=2)[:, :, :-1]))
         return found
-
-    def _steps(self, block: slice) -> Values:
-        """Return the sums of Greenwood's weights of the jumps of a block up to each time, (models, strata, times)."""
-        n_weightings = len(self.visits.step)
-        sums = np.zeros((n_weightings, self.n_strata, self.m + 1))
-        for w in range(n_weightings):
-            code, first = self.weights.code[w, block], self.visits.time_index[block]
-            np.add.at(sums[w], (code, first), self.visits.step[w, block])
-        steps = np.cumsum(sums, axis=2)[:, :, : self.m]
-        return np.broadcast_to(steps, (self.k, self.n_strata, self.m)) if n_weightings == 1 else steps
 
     def _visits(self) -> Any:
         """Return the individuals in the order of their visit."""
@@ -273,10 +265,10 @@ class _SecondMoments:
         inverse_risk, step, moves = none, none, np.zeros(none.shape, dtype=np.bool_)
         if scored.fitted:
             exits = [one for one in scored.exits if one is not None]
-            inverse_risk = np.stack([one.inverse_risk() for one in exits])
-            step = np.stack([one.step() for one in exits])
+            inverse_risk = _stacked([one.inverse_risk() for one in exits], None, np.float64)
+            step = _stacked([one.step() for one in exits], None, np.float64)
             if all(one.hidden_share is None for one in several):  # where statuses are projected, weights do not move
-                moves = np.stack([_taken(one.weight_at_event < one.max_weight, order) for one in several])
+                moves = _stacked([one.weight_at_event < one.max_weight for one in several], order, np.bool_)
         own = scored.null.null.at_own_time if scored.null is not None and scored.null.of_scored else None
         return kernels.Visits(
             row=_fixed(np.arange(n) if order is None else order, np.int64),
@@ -303,6 +295,12 @@ class _SecondMoments:
         arrays_of = (scored.centre[:, columns], scored.scale[:, columns], offset, free, with_event, slope, common)
         kind = KERNELS[type(scored.loss)]
         return kernels.Deviation(kind, float(scored.loss.epsilon), *(_fixed(one, np.float64) for one in arrays_of))
+
+
+def _squares(values: Values) -> Values:
+    """Return the sums of squares of each model's values, and of differences, (pairs, columns)."""
+    several = [contrast(values, a, b) for a, b in pairs(len(values))]
+    return np.array([np.einsum("ij,ij->j", one, one) for one in several])
 
 
 def _readers(matrices: Sequence[SurvivalCurves], index: TimeIndex) -> Any:
@@ -381,7 +379,14 @@ def _stacked(several: Sequence[Any], order: NDArray[np.intp] | None, dtype: Any)
     """Return vectors as the rows of a matrix."""
     if len(several) == 1:
         return _fixed(_taken(several[0], order)[None], dtype)
-    return _fixed(np.stack([_taken(one, order) for one in several]), dtype)
+    found = np.empty((len(several), len(several[0])), dtype=dtype)
+
+    def fill(places: slice) -> None:
+        for row, one in zip(found, several, strict=True):
+            row[places] = one[places] if order is None else one.take(order[places])
+
+    in_slices(fill, found.shape[1])
+    return arrays.read_only(found)
 
 
 def _taken(vector: Any, order: NDArray[np.intp] | None) -> NDArray[Any]:

@@ -81,12 +81,14 @@ class OrderedExits:
             exits, jump = arrays.take(model.exits, order), model.passed
             risk, steps = model.own_risk(own), model.steps(own)
             # jumps are numbered stratum by stratum, so that equal numbers are exits together
-            rows = arrays.positions(exits)
-            rows = rows if codes is None else rows[arrays.by_code(codes[rows], n_strata)]
-            ends = jump[rows] >= 0
-            ends[:-1] = jump[rows][1:] != jump[rows][:-1]
-            last = exits & ~exits
-            last[rows[ends]] = True
+            last = exits | False
+            if codes is None:  # those are neighbours
+                last[:-1] &= (jump[1:] != jump[:-1]) | ~exits[1:]
+            elif len(model.curve.times) < arrays.count_true(exits):
+                rows = arrays.positions(exits)
+                rows = rows[arrays.by_code(codes[rows], n_strata)]
+                own = arrays.take(jump, rows)
+                last[rows[:-1][own[1:] == own[:-1]]] = False
         n_until = arrays.to_host(arrays.count_below(index.ordered_time, index.times, inclusive=True))
         return cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times, n_until)
 
@@ -110,15 +112,16 @@ class OrderedExits:
 
     def inverse_risk(self) -> Array:
         """Return 1/r of those who exit, 0 of others."""
-        found, rows = arrays.zeros((len(self.order),), self.order), arrays.positions(self.exits)
-        found[rows] = 1.0 / self.risk[self.jump[rows]]
-        return found
+        return self._at_jumps(1.0 / self.risk, self.exits)
 
     def step(self) -> Array:
         """Return the Greenwood weight of a jump at the last of those who exit together, 0 of others."""
-        found, rows = arrays.zeros((len(self.order),), self.order), arrays.positions(self.last)
-        found[rows] = self.steps[self.jump[rows]]
-        return found
+        return self._at_jumps(self.steps, self.last)
+
+    def _at_jumps(self, values: Array, flags: Array) -> Array:
+        """Return the values of jumps at those who are flagged, 0 of others, who may have passed all jumps."""
+        padded = arrays.concatenate([values, arrays.zeros((1,), self.risk)])
+        return arrays.take(padded, self.jump) * flags
 
     def at_one_time(self, column: int, width: int) -> OrderedExits:
         """Return the same for so many columns that all belong to one evaluation time."""

@@ -395,19 +395,20 @@ def first_moments(
 @compiled
 def second_moments(
     readers, weights, deviation, visits, start, stop, first_column, carry, fitted, averages, pairs, running, drift,
-    squares, means, table, scratch,
+    squares, steps, means, table, scratch,
 ):  # fmt: skip
     """Add squares of influences of the individuals from `start` to `stop` in the order of their visit.
 
     The columns are those of the evaluation times from `first_column` on, as many as `squares` has. Where a curve was
     estimated (`fitted`), `running` and `drift`, (models, strata, times), hold its running sums; with `carry` they are
-    all that is computed. Where there are groups, influences are added up first: those whose members are visited one
-    after the other as they come, and others in `table`, (models, groups, times). `scratch` holds zeros, two rows for
-    each model and one more.
+    all that is computed, and in `steps`, (weightings, strata, times and one more), the sums of the jumps' Greenwood
+    weights by the first time that they reach. Where there are groups, influences are added up first: those whose
+    members are visited one after the other as they come, and others in `table`, (models, groups, times). `scratch`
+    holds zeros, two rows for each model and one more.
     """
     readers, weights, deviation, visits = _borrowed((readers, weights, deviation, visits))
     averages, pairs, running, drift = _borrowed((averages, pairs, running, drift))
-    squares, means, table, scratch = _borrowed((squares, means, table, scratch))
+    squares, steps, means, table, scratch = _borrowed((squares, steps, means, table, scratch))
     n_models, m, n_read = deviation.centre.shape[0], squares.shape[1], readers.address.size
     n_weightings, projects = weights.event.shape[0], weights.share.shape[1] > 0
     influence, of_group, other = scratch[:n_models], scratch[n_models : 2 * n_models], scratch[2 * n_models]
@@ -427,6 +428,8 @@ def second_moments(
                 event = min(max(np.int64(weights.event[w, i]) - first_column, 0), m)
                 end = min(max(np.int64(weights.stop[w, i]) - first_column, event), m)
                 exits = fitted and visits.inverse_risk[w, i] > 0.0
+                if carry and exits and q == w:
+                    steps[w, k, reach] += visits.step[w, i]
             if carry and not exits and end == event and share == 0.0:
                 continue
             d, begin = influence[q], event if carry else 0

@@ -166,7 +166,9 @@ class PreparedWeights:
         if q in self.known:
             place = self.known[q]
             known = KnownSums(sums.losses[place].sum(axis=(0, 3)), self._weight_sums(place, sums).weights)
-        n_population, n_known = (n_eligible(end, m) for end in (first.population_index, first.follow_up_index))
+        n_population = n_known = n_eligible(first.population_index, m)
+        if first.follow_up_index is not first.population_index:
+            n_known = n_eligible(first.follow_up_index, m)
         groups, stop = plan.host_groups, first.population_index
         units = Units.of(stop if groups is None else arrays.to_host(stop), groups, m, n_population)
         weighting = plan.weightings[q]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.parallel import cached_property
+from survscore._utils.parallel import argsort, cached_property
 from survscore._validation import FloatArray
 from survscore.inference.logistic import LogisticFit, logistic_fit
 from survscore.metrics.losses import DEFAULT_EPSILON
@@ -176,7 +176,7 @@ class MetricSample(CountedStatuses):
     @cached_property
     def order(self) -> NDArray[np.intp]:
         """Positions within the sample from the highest predicted risk to the lowest."""
-        return np.argsort(self.survival)
+        return argsort(self.survival)
 
     @cached_property
     def ties(self) -> NDArray[np.intp]:

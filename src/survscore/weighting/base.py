@@ -187,9 +187,7 @@ def curve_weights(model: CensoringModel, index: TimeIndex) -> tuple[NDArray[np.f
         before = model.curve.after(model.passed, codes)
     else:  # in order of time a search stays where the last one ended
         before = model.curve.before(index.ordered_time, codes)
-    own = arrays.zeros((len(before),), before)
-    own[index.order] = before
-    return model.curve.table(index.times), own
+    return model.curve.table(index.times), arrays.put(before, index.order)
 
 
 def weighted_by(

@@ -382,18 +382,28 @@ class IntervalWeights:
         """
         if self.hidden_share is None or self.reference is None or isinstance(self.reference, ReferenceCurves):
             raise TypeError("nobody's status is projected by strata")
-        rows = arrays.positions(self.follow_up_index < self.population_index)
-        starts, stops = (self._by_stratum(index, m)[rows] for index in (self.follow_up_index, self.population_index))
-        own, size = self.weight_at_event[rows], m * self.n_strata
-        total, event_free, squares = (
-            np.cumsum(
-                arrays.to_host(arrays.sums_by(starts, one, size) - arrays.sums_by(stops, one, size)).reshape(-1, m), 1
-            )
-            for one in (own, own * self.hidden_share[rows], own**2)
-        )
-        event_free = event_free[:, :-1] * self.reference
-        weights = np.array([0.0 * event_free, event_free, total[:, :-1] - event_free]).sum(axis=1)
-        return WeightSums(weights, squares[:, :-1].sum(axis=0), 0.0 * weights[0], 0.0 * event_free)
+        size, own, share = m * self.n_strata, self.weight_at_event, self.hidden_share
+        starts, stops = self._by_stratum(self.follow_up_index, m), None
+        # who belongs to the population to the end starts or stops at no time
+        if not (arrays.is_repeated(self.population_index) and int(self.population_index[0]) == m - 1):
+            rows = arrays.positions(self.follow_up_index < self.population_index)
+            starts, own, share = starts[rows], own[rows], share[rows]
+            stops = self._by_stratum(self.population_index, m)[rows]
+
+        def open_at(values: Any) -> NDArray[np.float64]:
+            sums = arrays.sums_by(starts, values, size)
+            sums = sums if stops is None else sums - arrays.sums_by(stops, values, size)
+            return np.cumsum(arrays.to_host(sums).reshape(-1, m), 1)[:, :-1]
+
+        if arrays.is_repeated(self.weight_at_event):
+            factor = float(self.weight_at_event[0])
+            total, event_free = factor * open_at(None), factor * open_at(share)
+            squares = factor * total
+        else:
+            total, event_free, squares = open_at(own), open_at(own * share), open_at(own**2)
+        event_free = event_free * self.reference
+        weights = np.array([0.0 * event_free, event_free, total - event_free]).sum(axis=1)
+        return WeightSums(weights, squares.sum(axis=0), 0.0 * weights[0], 0.0 * event_free)
 
     def _by_stratum(self, index: Any, m: int) -> Any:
         return index if self.codes is None else self.codes * m + index

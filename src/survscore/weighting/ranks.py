@@ -69,8 +69,7 @@ class Neighbours:
         codes = arrays.as_int32(ranks)
 
         def cut(group: slice) -> None:
-            limits = _limits(ranks[group], n_strata)
-            codes[self.order[group]] = arrays.count_below(limits, ranks[group], inclusive=True)
+            codes[self.order[group]] = _parts(ranks[group], n_strata)
 
         each(cut, self.groups, threads=not arrays.is_tensor(self.order))
         used = arrays.to_host(arrays.sums_by(codes, None, n_strata)) > 0
@@ -80,18 +79,21 @@ class Neighbours:
         return (number[codes], int(used.sum())) if used.sum() > 1 else (None, 1)
 
 
-def _limits(values: Array, k: int) -> Array:
-    """Return from which whole number on values are in the second, third, ... of k parts: by twice their mid-ranks.
+def _parts(values: Array, k: int) -> Array:
+    """Return which of k parts whole numbers are in, from 0 on, by twice their mid-ranks: equal ones are in one part.
 
-    Part j begins where `doubled_ranks` reaches 2nj/k, which numbers without ties do at the same positions.
+    Part j begins where `doubled_ranks` reaches 2nj/k. Numbers are not much larger than they are many, so that they are
+    counted, not sorted.
     """
-    n, parts = len(values), np.arange(1, k)
-    ordered = arrays.ordered(values)
-    padded = arrays.concatenate([ordered, ordered[-1:] + 1])
-    found = padded[arrays.beside(-((k - 2 * n * parts) // (2 * k)), values)]
-    first, last = (arrays.count_below(ordered, found, inclusive=inclusive) for inclusive in (False, True))
-    reached = arrays.as_float64(first + last) * k >= arrays.beside(2.0 * n * parts, values)
-    return arrays.where(reached, found, padded[last])
+    n, parts, values = len(values), np.arange(1, k), values - values.min()
+    size = int(values.max()) + 2
+    counts = arrays.sums_by(values, None, size)
+    until = counts.cumsum(0)  # how many are at or below each number
+    # who is there if there are no ties, or the next number
+    place = arrays.beside(-((k - 2.0 * n * parts) // (2 * k)), values)
+    found = arrays.count_below(until, place, inclusive=True).clip(max=size - 1)
+    reached = (2.0 * until[found] - counts[found]) * k >= arrays.beside(2.0 * n * parts, values)
+    return arrays.count_below(arrays.where(reached, found, found + 1), values, inclusive=True)
 
 
 def doubled_ranks(values: Array) -> Array:
@@ -99,21 +101,19 @@ def doubled_ranks(values: Array) -> Array:
 
     Twice the mid-rank, as from 1/2 to the length of the row less 1/2; ties share theirs.
     """
-    n_rows, width = values.shape
-    start = (arrays.columns(n_rows, values) * width)[:, None]
-    order = values.argsort(1) if arrays.is_tensor(values) else np.stack([argsort(row) for row in values])
-    order = (order + start).reshape(-1)
-    ordered, ranks = values.take(order), order * 0
-    new = ordered >= ordered[:1]  # a vector of flags, filled in below
-    new[1:] = ordered[1:] != ordered[:-1]
-    new[::width] = True
-    if bool(new.all()):
-        ranks[order] = 2 * arrays.positions(new) + 1
-    else:
-        edges = arrays.concatenate([arrays.positions(new), np.array([len(order)])])
-        place = arrays.namespace(new).cumsum(new, 0) - 1
-        ranks[order] = edges[place] + edges[place + 1]
-    return ranks.reshape(n_rows, width) - 2 * start
+    if arrays.is_tensor(values):  # all rows at once
+        order = values.argsort(1)
+        ordered = values.gather(1, order)
+        first, last = (arrays.count_below(ordered, ordered, inclusive=inclusive).long() for inclusive in (False, True))
+        return (order * 0).scatter_(1, order, first + last)
+    ranks = np.empty(values.shape, dtype=np.intp)
+    for row, own in zip(values, ranks, strict=True):
+        order = argsort(row)
+        ordered = row.take(order)
+        edges = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [row.size]))
+        # of those that are equal, from one edge to the next
+        own[order] = np.repeat(edges[1:] + edges[:-1], np.diff(edges))
+    return ranks
 
 
 def _at(curves: SurvivalCurves, times: NDArray[np.float64]) -> Array:
