@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.product_limit import ProductLimit
 
 Array = Any
@@ -68,6 +69,8 @@ class FittedOnSample(CensoringModel):
     martingale: bool = False
     #: The power of the curve that is inside the metric, larger than zero: all that its logarithm adds is times it.
     power: float = 1.0
+    #: Under competing risks, the incidence of the cause of interest that is inside the metric in place of the curve.
+    incidence: Incidence | None = None
 
     fitted_on_sample: ClassVar[bool] = True
 

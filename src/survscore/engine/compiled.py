@@ -45,6 +45,8 @@ def knows(losses: Sequence[Loss], weights: Sequence[ModelWeights]) -> bool:
 
 def _fits(weights: IntervalWeights) -> bool:
     model = weights.censoring_model
+    if weights.hidden_base is not None:  # of one of several causes
+        return False
     return model is None or (isinstance(model, FittedOnSample) and not model.martingale)
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
+from survscore._utils.parallel import cached_property
 from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Estimation
@@ -51,6 +52,11 @@ class Histories:
                 f"metric {metric.name!r} has no projected form, since it is of the whole follow-up and not of statuses "
                 "at one time: use Administrative() or IPCW()"
             )
+        if index.outcomes.interest and estimation.weights.censoring_model is not None:
+            raise UnfitError(
+                f"metric {metric.name!r} of one of several causes needs a status that is known without weights: "
+                "Administrative() without drop-outs, or Uncensored()"
+            )
         until = weighting.seen_until(index)
         if until is None:
             raise UnfitError(
@@ -63,9 +69,22 @@ class Histories:
 
     def up_to(self, horizon: float) -> History:
         """Return what happened up to a time."""
-        model, outcomes = self.estimation.weights.censoring_model, self.index.outcomes
+        model = self.estimation.weights.censoring_model
         lost = None if model is None else model.curve
-        return History(horizon, outcomes.time, self.index.label, self.until, self.index.order, lost)
+        return History(horizon, self.time, self.index.label, self.until, self.order, lost)
+
+    @cached_property
+    def time(self) -> NDArray[np.float64]:
+        """When each individual left. Who had an event of another cause stays, without the event of interest."""
+        outcomes = self.index.outcomes
+        if not outcomes.interest:
+            return outcomes.time
+        return np.where(outcomes.event & (self.index.label == EVENT_FREE), self.until, outcomes.time)
+
+    @cached_property
+    def order(self) -> NDArray[np.intp]:
+        """The individuals' positions by time."""
+        return np.argsort(self.time, kind="stable") if self.index.outcomes.interest else self.index.order
 
     def evaluate(self, metric: FollowUpMetric, plan: Plan) -> tuple[PooledValues, Support]:
         """Return values with their moments, and on how many they rest, horizon by horizon; the null model's last."""
@@ -116,8 +135,8 @@ class Histories:
         metric: FollowUpMetric, null: KaplanMeierNull, prediction: SurvivalCurves, history: History
     ) -> NullInfluence:
         """Return what estimating the null model's curve adds: by the derivative at every time of its grid."""
-        slope = metric.slope(prediction, history) * prediction.probabilities[0]  # by its logarithm
-        return NullInfluence(null, slope, null.greenwood(prediction.times))
+        slope = metric.slope(prediction, history)
+        return NullInfluence.by_slope(null, prediction.times, prediction.probabilities[0], slope)
 
     def _support(self, metric: FollowUpMetric, groups: Groups | None) -> Support:
         """Return on how many each value rests; status is that at the horizon, or when one could last be seen."""
@@ -168,7 +187,7 @@ def _null_prediction(
 ) -> SurvivalCurves:
     """Return what is predicted for all individuals, read as the curves of the first model are, to be comparable."""
     if not isinstance(null, str):
-        return SurvivalCurves(null.curve.table(like.times), like.times, like.interpolation, extrapolation="hold")
+        return SurvivalCurves(null.table(like.times), like.times, like.interpolation, extrapolation="hold")
     if metric.of_order:
         return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold")  # no discrimination
     raise UnfitError(

@@ -67,6 +67,11 @@ class OrderedExits:
     #: How many individuals have a time up to that of each column, in the processor's memory: looking it up makes no
     #: device wait. Shape (times,).
     n_until: NDArray[np.int32]
+    #: Where an incidence is inside the metric, `Incidence.own` of each who exits, (n,), its `steps` at each jump, and
+    #: its values at the evaluation times, (strata, times).
+    own: Array | None = None
+    incidence_steps: Array | None = None
+    incidence: Array | None = None
 
     @classmethod
     def of(cls, index: TimeIndex, model: CensoringModel) -> OrderedExits:
@@ -90,7 +95,15 @@ class OrderedExits:
                 own = arrays.take(jump, rows)
                 last[rows[:-1][own[1:] == own[:-1]]] = False
         n_until = arrays.to_host(arrays.count_below(index.ordered_time, index.times, inclusive=True))
-        return cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times, n_until)
+        ordered = cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times, n_until)
+        estimate = model.incidence if isinstance(model, FittedOnSample) else None
+        if estimate is None:
+            return ordered
+        rows, of_interest = arrays.positions(exits), arrays.take(arrays.as_bool(index.label), order)
+        own = arrays.zeros((len(order),), risk)
+        own[rows] = estimate.own(jump[rows], of_interest[rows])
+        table = arrays.beside(estimate.table(index.times), risk)
+        return replace(ordered, own=own, incidence_steps=estimate.steps, incidence=table)
 
     def column_of(self, position: int) -> int:
         """Return the first evaluation time at or after that of the individual at a position in order."""
@@ -128,7 +141,10 @@ class OrderedExits:
         reached = self.first_column <= column
         first = arrays.where(reached, np.int32(0), np.int32(width))
         times, n_until = np.repeat(self.times[column], width), np.repeat(self.n_until[column], width)
-        return replace(self, first_column=first, times=times, n_until=n_until)
+        incidence = None
+        if self.incidence is not None:
+            incidence = self.incidence[:, column : column + 1] + arrays.zeros((1, width), self.incidence)
+        return replace(self, first_column=first, times=times, n_until=n_until, incidence=incidence)
 
     @property
     def martingale(self) -> bool:
@@ -191,7 +207,8 @@ class CurveInfluence:
     def spread(self, X: Array, some: BlockExits, lo: int) -> Array:
         """Return what the jumps of a block, and those before it, add to its rows, (rows, columns from lo on)."""
         rows, xp = self.rows, arrays.namespace(X)
-        drift = arrays.running_sums(X * (rows.steps[some.jump] * rows.last[some.block][some.row])[:, None])
+        stays, exits = self._factors(some, lo)
+        drift = arrays.running_sums(X * stays)
         count = xp.cumsum(some.exits, 0)
         stayed = self._exits_until_time(count, some) if rows.martingale else count - some.exits * 1
         added, carried = arrays.pick_rows(drift, stayed), self.drift[:, lo:]
@@ -203,12 +220,29 @@ class CurveInfluence:
             first, last = padded[some.edges[:-1]], padded[some.edges[1:]]
             added += arrays.pick_rows(carried - drift[first], some.sorted_codes)
             carried += drift[last] - drift[first]
-        added[some.at] -= X / rows.risk[some.jump][:, None]
+        added[some.at] -= X * exits
         if some.order is not None:
             back = xp.empty_like(added)
             back[some.order] = added
             added = back
         return added
+
+    def _factors(self, some: BlockExits, lo: int) -> tuple[Array, Array]:
+        """Return what X(s; t) is multiplied by for those who stay through a jump, and for those who exit then.
+
+        Of those who exit together, the first is 0 but for the last. Shape (exits, 1), or (exits, columns from lo on)
+        where an incidence is inside the metric; see `censoring.aalen_johansen`.
+        """
+        rows = self.rows
+        last, risk = rows.last[some.block][some.row], rows.risk[some.jump]
+        steps = rows.steps[some.jump] * last
+        if rows.incidence is None or rows.own is None or rows.incidence_steps is None:
+            return steps[:, None], 1.0 / risk[:, None]
+        table = rows.incidence[:, self.columns.start + lo : self.columns.stop]
+        if some.codes is not None:
+            table = table[some.sorted_codes[some.at]]
+        stays = (rows.incidence_steps[some.jump] * last)[:, None] - steps[:, None] * table
+        return stays, (rows.own[some.block][some.row][:, None] - table) / risk[:, None]
 
     def at_training_jumps(self, x: Array, some: BlockExits, lo: int) -> tuple[Array, Array]:
         """Return which jumps of a curve fitted to others fall between the rows of a block, and X(s; t) there."""
@@ -321,6 +355,11 @@ class Estimation:
         parts = [part for part in counted.by_individual(influence) if part is not None]
         everybody = np.zeros((len(parts), len(influence), len(self.index.outcomes), 1))
         everybody[:, :, counted.individuals, 0] = parts
+        if len(parts) > 1 and self.weights.hidden_base is not None:
+            # by the incidence in place of the logarithm of the status
+            weights, share = self.weights, np.asarray(self.weights.hidden_share)
+            status = weights.event_free(np.ones((len(weights.label), 1)), self.index.times, column)
+            everybody[1] *= np.where(status > 0, share[:, None] / np.where(status > 0, status, 1.0), 0.0)
         return everybody[0], *self.influences(everybody[0], column, everybody[1] if len(parts) > 1 else None)
 
     def influences(

@@ -13,6 +13,9 @@ who are counted. Three things make it cheap. Before T the sum is the same for al
 sum to Greenwood's, :math:`\sum_{s \le t} d_s / (Y_s (Y_s - d_s))`. And what estimating G adds to other influences is
 orthogonal to it: for each jump of G those at risk share what :math:`\psi` was until then, and what comes later sums to
 zero over them. So of other influences only their deviations (see `moments`) matter.
+
+Under competing risks the null model is the Aalen-Johansen estimate F of the cause of interest. Its influences are
+:math:`F(t) \psi_i(t) + a_i(t)`, with a that is a sum over jumps as :math:`\psi` is (see `censoring.aalen_johansen`).
 """
 
 from __future__ import annotations
@@ -25,6 +28,8 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
+from survscore._validation import UnfitError
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.metrics import Loss
@@ -33,22 +38,36 @@ from survscore.outcomes import Outcomes
 
 @dataclass(frozen=True, eq=False)
 class KaplanMeierNull:
-    """The Kaplan-Meier curve of the events."""
+    """The Kaplan-Meier curve of the events, or the Aalen-Johansen estimate of one cause of them."""
 
     #: The estimate.
     curve: ProductLimit
     #: Of whom, if these are the individuals that are scored; None for others, who are an independent source of
     #: variance.
     outcomes: Outcomes | None
+    #: That of the cause of interest, under competing risks.
+    incidence: Incidence | None = None
 
     @classmethod
     def of(cls, outcomes: Outcomes, *, scored: bool) -> KaplanMeierNull:
         """Take outcomes, of the individuals that are scored or of others."""
-        return cls(ProductLimit.of_events(outcomes), outcomes if scored else None)
+        if not outcomes.interest:
+            return cls(ProductLimit.of_events(outcomes), outcomes if scored else None)
+        if not scored:
+            raise UnfitError(
+                "null: the Aalen-Johansen estimate of other outcomes has no standard errors yet; say null=True for "
+                "that of the scored outcomes, or null='counted'"
+            )
+        incidence = Incidence.of(outcomes)
+        return cls(incidence.curve, outcomes, incidence)
+
+    def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probability of being without the event of interest at some times, (1, times)."""
+        return self.curve.table(times) if self.incidence is None else 1.0 - self.incidence.table(times)
 
     def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:
         """Return the curve at some times as a prediction: one row, which stands for all individuals."""
-        return SurvivalCurves(self.curve.table(times), times, "step", extrapolation="hold")
+        return SurvivalCurves(self.table(times), times, "step", extrapolation="hold")
 
     @cached_property
     def _sums(self) -> NDArray[np.float64]:
@@ -66,11 +85,34 @@ class KaplanMeierNull:
         """Each individual's influence on the curve's logarithm from T on."""
         if self.outcomes is None:
             raise TypeError("others' curve does not move with those who are scored")
-        time, event = self.outcomes.time, self.outcomes.event
-        before = self.curve.jumps_before(time)
-        through = self.curve.jumps_before(time, inclusive=True)
-        values: NDArray[np.float64] = self._sums[arrays.where(event, before, through)]
-        values[event] -= 1.0 / arrays.as_float64(self.curve.at_risk[before[event]])
+        values: NDArray[np.float64] = self._sums[self._passed]
+        event = self.outcomes.event
+        values[event] -= 1.0 / arrays.as_float64(self.curve.at_risk[self._passed[event]])
+        return values
+
+    @cached_property
+    def _passed(self) -> NDArray[np.int32]:
+        """How many jumps each individual has stayed through, which is also the own jump of those with event."""
+        if self.outcomes is None:
+            raise TypeError("others' curve does not move with those who are scored")
+        before = self.curve.jumps_before(self.outcomes.time)
+        through = self.curve.jumps_before(self.outcomes.time, inclusive=True)
+        passed: NDArray[np.int32] = arrays.where(self.outcomes.event, before, through)
+        return passed
+
+    def incidence_sums(self, incidence: Incidence, passed: Any) -> Any:
+        """Return the part of the influence on an incidence that does not depend on t, after so many jumps."""
+        sums = -arrays.running_sum(incidence.steps)
+        return sums[arrays.beside(passed, sums)]
+
+    def incidence_at_own_time(self, incidence: Incidence) -> Any:
+        """Return that part of each individual's influence from T on."""
+        if self.outcomes is None:
+            raise TypeError("others' curve does not move with those who are scored")
+        event, passed = self.outcomes.event, self._passed
+        values = self.incidence_sums(incidence, passed)
+        own = incidence.own(passed[event], self.outcomes.event_of_interest[event])
+        values[event] += own / arrays.as_float64(self.curve.at_risk[passed[event]])
         return values
 
 
@@ -80,11 +122,16 @@ class NullInfluence:
 
     #: The estimate.
     null: KaplanMeierNull
-    #: The derivative of the null model's score by the logarithm of the curve; 0 where there is no score. Shape
-    #: (times,).
+    #: The derivative of the null model's score by the logarithm of the curve; 0 where there is no score. Under
+    #: competing risks, by the incidence, times the incidence. Shape (times,).
     slope: NDArray[np.float64]
     #: The influence on the logarithm of all who are still event-free. Shape (times,).
     common: NDArray[np.float64]
+    #: Under competing risks, what else the influence on the incidence has: the derivative of the score by it, the part
+    #: of those still event-free, and of each individual from T on. Shape (times,), (times,) and (n,).
+    incidence_slope: NDArray[np.float64] | None = None
+    incidence_common: NDArray[np.float64] | None = None
+    incidence_own: Any = None
 
     @classmethod
     def of(
@@ -96,12 +143,30 @@ class NullInfluence:
         scale: NDArray[np.float64],
     ) -> NullInfluence:
         """Take the sums of weights by range and status, (3, times), and what their mean loss is divided by."""
-        survival = null.curve.table(times)[0]
+        survival = null.table(times)[0]
         event_free, with_event = loss.slopes(survival)
         with np.errstate(invalid="ignore"):
             change = weight_sums[:2].sum(axis=0) * event_free + weight_sums[2] * with_event
-            slope = np.where(scale > 0, scale * change * survival, 0.0)
-        return cls(null, slope, null.greenwood(times))
+            slope = np.where(scale > 0, scale * change, 0.0)
+        return cls.by_slope(null, times, survival, slope)
+
+    @classmethod
+    def by_slope(
+        cls,
+        null: KaplanMeierNull,
+        times: NDArray[np.float64],
+        survival: NDArray[np.float64],
+        slope: NDArray[np.float64],
+    ) -> NullInfluence:
+        """Take the derivative of a metric by what the null model predicts at some times."""
+        incidence = null.incidence
+        if incidence is None:
+            return cls(null, slope * survival, null.greenwood(times))
+        passed = arrays.count_below(null.curve.times, arrays.beside(times, null.curve.times), inclusive=True)
+        common = arrays.to_host(null.incidence_sums(incidence, passed))
+        own = null.incidence_at_own_time(incidence)
+        # survival is one minus the incidence
+        return cls(null, -slope * (1.0 - survival), null.greenwood(times), -slope, common, own)
 
     @property
     def of_scored(self) -> bool:
@@ -114,6 +179,12 @@ class NullInfluence:
         event_free = arrays.columns(columns.stop, own)[columns.start :] < before_time[rows][:, None]
         common, slope = (arrays.beside(values[columns], own) for values in (self.common, self.slope))
         influence: NDArray[np.float64] = slope * arrays.where(event_free, common, own)
+        if self.incidence_slope is None or self.incidence_common is None:
+            return influence
+        common, slope = (
+            arrays.beside(values[columns], own) for values in (self.incidence_common, self.incidence_slope)
+        )
+        influence += slope * arrays.where(event_free, common, self.incidence_own[rows][:, None])
         return influence
 
     def mean(self, weights: NDArray[np.float64], before_time: NDArray[np.int32], rows: slice) -> NDArray[np.float64]:
@@ -122,7 +193,13 @@ class NullInfluence:
         while_event_free = np.concatenate(([0.0], np.cumsum(weighted * self.common)))
         rest = np.concatenate((np.cumsum(weighted[::-1])[::-1], [0.0]))
         before = before_time[rows]
-        return np.asarray(while_event_free[before] + rest[before] * self.null.at_own_time[rows])
+        total = np.asarray(while_event_free[before] + rest[before] * self.null.at_own_time[rows])
+        if self.incidence_slope is None or self.incidence_common is None:
+            return total
+        weighted = weights * self.incidence_slope
+        while_event_free = np.concatenate(([0.0], np.cumsum(weighted * self.incidence_common)))
+        rest = np.concatenate((np.cumsum(weighted[::-1])[::-1], [0.0]))
+        return np.asarray(total + while_event_free[before] + rest[before] * self.incidence_own[rows])
 
     def covariance(self) -> NDArray[np.float64]:
         """Return the sums of products over time, (times, times)."""

@@ -253,6 +253,8 @@ class Influences:
         with_event, slope = both_losses(self.scored.loss, survival)
         moving = slope * status
         deviation = self._centred(a, with_event + moving, cell)
+        if part.hidden_base is not None:  # the derivative by an incidence, not by the logarithm of the status
+            moving = slope * part.hidden_share[:, None]
         moving *= cell
         moving *= part.hidden(self.columns)
         return deviation, moving

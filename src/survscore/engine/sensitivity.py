@@ -2,6 +2,8 @@
 
 Hidden in stratum k, an individual is event-free with probability m^theta, m = S_k(t) / S_k(c_i): a factor of the time
 and one of the individual. So the sums over the hidden, at all times and powers, are one product of matrices by stratum.
+Under competing risks m is the probability of no event of the cause of interest, which is no such product; the hazard
+that theta multiplies is then that of the subdistribution.
 """
 
 from __future__ import annotations
@@ -119,9 +121,8 @@ def _by_power(weights: IntervalWeights, times: Values, slope: Array, powers: Val
     """Return the sums of m^theta (l1 - l0), (times, powers); `slope` is zero where nothing is hidden."""
     share: Array = weights.hidden_share
     reference = weights.reference
-    if isinstance(reference, ReferenceCurves):
-        status = share[:, None] * reference.at(times)
-        status = arrays.where(status < 1.0, status, 1.0)  # more before c_i, where nothing is hidden
+    if isinstance(reference, ReferenceCurves) or weights.hidden_base is not None:
+        status = weights.event_free(arrays.zeros(slope.shape, slope) + 1.0, times, slice(0, times.size))
         return np.stack([arrays.to_host(arrays.column_products(slope, status**power)) for power in powers], axis=1)
     total, exponents = np.zeros((times.size, powers.size)), arrays.beside(powers, slope)
     namespace, tensors = arrays.namespace(slope), arrays.is_tensor(slope)

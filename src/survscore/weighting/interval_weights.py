@@ -224,6 +224,9 @@ class IntervalWeights:
     #: those without one. Shape (n,) and (strata, m).
     hidden_share: NDArray[np.float64] | None = None
     reference: NDArray[np.float64] | ReferenceCurves | None = None
+    #: Under competing risks, what is added to it: ``1 + F(c_i) / S(c_i)``, where `hidden_share` is ``1 / S(c_i)`` and
+    #: `reference` minus the cumulative incidence F of the cause. Shape (n,).
+    hidden_base: NDArray[np.float64] | None = None
     #: How many evaluation times have t <= C*, where the score has two parts: those who could be followed so far, and
     #: the others. Shape (n,).
     observed_index: NDArray[np.int32] | None = None
@@ -253,7 +256,7 @@ class IntervalWeights:
     def rows(self, rows: Rows) -> IntervalWeights:
         """Return the weights of some individuals; nothing is estimated anew."""
         vectors = ("event_index", "follow_up_index", "label", "weight_at_event", "population_index")
-        others = ("codes", "survival", "population", "dropout_index", "hidden_share", "observed_index")
+        others = ("codes", "survival", "population", "dropout_index", "hidden_share", "hidden_base", "observed_index")
         picked = {name: getattr(self, name)[rows] for name in vectors}
         picked |= {name: getattr(self, name)[rows] for name in others if getattr(self, name) is not None}
         if isinstance(self.reference, ReferenceCurves):
@@ -342,7 +345,10 @@ class IntervalWeights:
         else:
             table = arrays.beside(self.reference[:, columns], known)
             reference = table if self.codes is None else table[self.codes]
-        return arrays.where(self.hidden(columns), self.hidden_share[:, None] * reference, arrays.as_float64(known))
+        projected = self.hidden_share[:, None] * reference
+        if self.hidden_base is not None:
+            projected += self.hidden_base[:, None]
+        return arrays.where(self.hidden(columns), projected, arrays.as_float64(known))
 
     @property
     def capped(self) -> bool:
@@ -378,16 +384,18 @@ class IntervalWeights:
         r"""Return the sums of the weights in the third range, split between the two statuses by their probabilities.
 
         With own weights :math:`w_i`, event-free :math:`S_k(t) \sum_i w_i h_i`, and with event the rest of
-        :math:`\sum_i w_i`, over those of stratum k whose follow-up ended before t.
+        :math:`\sum_i w_i`, over those of stratum k whose follow-up ended before t. Under competing risks
+        :math:`\sum_i w_i b_i` is added to the former, with b the `hidden_base`.
         """
         if self.hidden_share is None or self.reference is None or isinstance(self.reference, ReferenceCurves):
             raise TypeError("nobody's status is projected by strata")
-        size, own, share = m * self.n_strata, self.weight_at_event, self.hidden_share
+        size, own, share, base = m * self.n_strata, self.weight_at_event, self.hidden_share, self.hidden_base
         starts, stops = self._by_stratum(self.follow_up_index, m), None
         # who belongs to the population to the end starts or stops at no time
         if not (arrays.is_repeated(self.population_index) and int(self.population_index[0]) == m - 1):
             rows = arrays.positions(self.follow_up_index < self.population_index)
             starts, own, share = starts[rows], own[rows], share[rows]
+            base = None if base is None else base[rows]
             stops = self._by_stratum(self.population_index, m)[rows]
 
         def open_at(values: Any) -> NDArray[np.float64]:
@@ -402,6 +410,8 @@ class IntervalWeights:
         else:
             total, event_free, squares = open_at(own), open_at(own * share), open_at(own**2)
         event_free = event_free * self.reference
+        if base is not None:
+            event_free = event_free + open_at(own * base)
         weights = np.array([0.0 * event_free, event_free, total - event_free]).sum(axis=1)
         return WeightSums(weights, squares.sum(axis=0), 0.0 * weights[0], 0.0 * event_free)
 

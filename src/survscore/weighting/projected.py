@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._validation import InputError, check_choice, check_length, check_number, check_whole, plural, shown
+from survscore._validation import (
+    InputError,
+    UnfitError,
+    check_choice,
+    check_length,
+    check_number,
+    check_whole,
+    plural,
+    shown,
+)
+from survscore.censoring.aalen_johansen import Incidence
+from survscore.censoring.fitted import FittedOnSample
 from survscore.curves import SurvivalCurves
 from survscore.inference.units import n_eligible
 from survscore.outcomes import Outcomes
@@ -47,6 +58,10 @@ class Projected(Weighting):
     the Kaplan-Meier curve of the individual's stratum k. Hidden are those censored by :math:`C^*_i < t`, and those who
     dropped out before t, from the day on which they left. All metrics of statuses at one time have a projected form;
     those of the whole follow-up (concordance, CRPS, logarithmic score) have none.
+
+    Under competing risks the status is that of one cause k: :math:`m_i(t) = 1 - [F_k(t) - F_k(c_i)] / S(c_i)`, with the
+    Aalen-Johansen estimate :math:`F_k` and the Kaplan-Meier curve S of all events in the individual's stratum. Strata
+    are by the predicted risk of that cause.
 
     Parameters
     ----------
@@ -161,6 +176,9 @@ class Projected(Weighting):
     def prepare_models(  # noqa: D102
         self, index: TimeIndex, curves: Mapping[str, SurvivalCurves], *, null: bool = False
     ) -> list[IntervalWeights]:
+        if index.outcomes.interest and (self.reference is not None or self.theta != 1):
+            given = "reference" if self.reference is not None else "theta"
+            raise UnfitError(f"{given} is not available for one of several causes: statuses are projected by strata")
         followed = _Followed.of(index, self.min_followed)
         weights = self._ranges(index, followed)
         if self.reference is not None:
@@ -201,18 +219,38 @@ class Projected(Weighting):
         return by_own_ranks(neighbours, models, times, followed.n_strata)
 
     def _by_strata(self, weights: IntervalWeights, index: TimeIndex, strata: Codes) -> IntervalWeights:
-        """Return the ranges with the statuses that the Kaplan-Meier curves of strata tell."""
+        """Return the ranges with the statuses that the Kaplan-Meier, or Aalen-Johansen, curves of strata tell."""
         (codes, n_strata), event = strata, index.outcomes.event
         # at ties events come first, so no individual is censored where a curve is zero
         model = fit_by_code(index, event, codes, n_strata, power=self.theta)
         table, own = curve_weights(model, index)
+        weights = replace(weights, weight_at_risk=np.ones((n_strata, index.times.size)), codes=codes)
+        if index.outcomes.interest:
+            return self._by_incidence(weights, index, model, own)
         return replace(
             weights,
-            weight_at_risk=np.ones((n_strata, index.times.size)),
-            codes=codes,
             censoring_model=model if self.theta else None,
             hidden_share=arrays.where(event, 0.0, 1.0 / arrays.where(event, 1.0, own) ** self.theta),
             reference=table**self.theta,
+        )
+
+    def _by_incidence(
+        self, weights: IntervalWeights, index: TimeIndex, model: FittedOnSample, own: NDArray[np.float64]
+    ) -> IntervalWeights:
+        r"""Return the ranges with the statuses of one cause: without it, :math:`1 - [F(t) - F(c_i)] / S(c_i)`."""
+        event, of_interest = index.outcomes.event, arrays.take(arrays.as_bool(index.label), index.order)
+        incidence = Incidence.in_order(model.curve, model.passed, of_interest)
+        at_end = arrays.zeros((len(own),), own)
+        at_end[index.order] = incidence.after(
+            model.passed, None if model.codes is None else arrays.take(model.codes, index.order)
+        )
+        share = arrays.where(event, 0.0, 1.0 / arrays.where(event, 1.0, own))
+        return replace(
+            weights,
+            censoring_model=replace(model, incidence=incidence),
+            hidden_share=share,
+            hidden_base=1.0 + share * at_end,
+            reference=-incidence.table(index.times),
         )
 
     def _by_curves(
