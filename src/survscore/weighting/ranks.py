@@ -93,7 +93,7 @@ def _parts(values: Array, k: int) -> Array:
     found = arrays.count_below(until, place, inclusive=True).clip(max=size - 1)
     reached = (2 * until[found] - counts[found]) * k >= arrays.beside(2 * n * parts, values)
     limits = arrays.where(reached, found, found + 1)
-    return arrays.as_int8(values >= limits[:, None]).sum(0, dtype=xp.int8)
+    return arrays.as_int32(arrays.as_int8(values >= limits[:, None]).sum(0, dtype=xp.int8))
 
 
 def doubled_ranks(values: Array) -> Array:
