@@ -13,8 +13,9 @@ import pytest
 
 import survscore as ss
 from registry import random_problem
-from survscore._utils import parallel
+from survscore._utils import arrays, parallel
 from survscore._utils.parallel import cached_property, each
+from survscore.censoring.product_limit import ProductLimit
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 
@@ -205,3 +206,36 @@ def test_positions_are_in_order_and_those_of_equal_values_as_they_come(kind, n, 
     }[kind]
     with ss.config.using(threads=threads):
         np.testing.assert_array_equal(parallel.argsort(values), np.argsort(values, kind="stable"))
+
+
+def test_a_product_limit_in_slices_is_that_of_all_at_once(monkeypatch):
+    rng = np.random.default_rng(5)
+    own, leaves = rng.integers(0, 30, 500).astype(float), rng.random(500) < 0.6
+    codes = rng.integers(0, 3, 500).astype(np.int32)
+    order = np.lexsort((leaves, own))  # ties, which ends of slices fall into
+
+    def fitted():
+        several = [ProductLimit.in_order(own[order], leaves[order], *strata) for strata in ((), (codes[order], 3))]
+        return [value for curve, passed in several for value in (curve.times, curve.exits, curve.at_risk, passed)], [
+            curve.survival for curve, _ in several
+        ]
+
+    whole, survival = fitted()
+    monkeypatch.setattr(parallel, "LONG_VECTOR", 16)
+    with ss.config.using(threads=3):
+        parts, of_parts = fitted()
+    for found, expected in zip(parts, whole, strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for found, expected in zip(of_parts, survival, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
+def test_vectors_in_slices_are_those_of_all_at_once(monkeypatch):
+    rng = np.random.default_rng(6)
+    values, flags, order = rng.random(300), rng.random(300) < 0.5, rng.permutation(300)
+    monkeypatch.setattr(parallel, "LONG_VECTOR", 16)
+    with ss.config.using(threads=3):
+        np.testing.assert_array_equal(arrays.where(flags, values, 0.0), np.where(flags, values, 0.0))
+        np.testing.assert_array_equal(arrays.where(flags, np.int32(1), order), np.where(flags, np.int32(1), order))
+        np.testing.assert_array_equal(arrays.put(values, order)[order], values)
+        np.testing.assert_array_equal(arrays.concatenate([values, values[:7], flags]), [*values, *values[:7], *flags])

@@ -242,8 +242,8 @@ class Models:
 
     def known_to(self, weighting: Weighting, index: TimeIndex) -> Mapping[str, SurvivalCurves]:
         """Return what weights may depend on: matrices in memory, or of batches the times that a weighting reads."""
-        times = weighting.reads(index)
-        if times is None or self.in_memory is not None:
+        times = None if self.in_memory is not None else weighting.reads(index)
+        if times is None:
             return {name: curves for name, curves in self.curves.items() if isinstance(curves, SurvivalCurves)}
         if not self.repeatable:
             raise InputError(f"{str(weighting)!r} needs all predictions before they are scored; strata=None needs none")

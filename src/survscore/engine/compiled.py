@@ -264,9 +264,11 @@ class _SecondMoments:
 
         scored, order, n = self.scored, self.order, self.n
         several, none = scored.weights.each, np.zeros((len(scored.weights.each), 0))
+        time_index = scored.index.before_time
         inverse_risk, step, moves = none, none, np.zeros(none.shape, dtype=np.bool_)
         if scored.fitted:
             exits = [one for one in scored.exits if one is not None]
+            time_index = exits[0].first_column
             inverse_risk = _stacked([one.inverse_risk() for one in exits], None, np.float64)
             step = _stacked([one.step() for one in exits], None, np.float64)
             if all(one.hidden_share is None for one in several):  # where statuses are projected, weights do not move
@@ -275,7 +277,7 @@ class _SecondMoments:
         return kernels.Visits(
             row=_fixed(np.arange(n) if order is None else order, np.int64),
             label=_fixed(_taken(scored.index.label, order), np.int8),
-            time_index=_fixed(_taken(scored.index.before_time, order), np.int32),
+            time_index=_fixed(time_index if scored.fitted else _taken(time_index, order), np.int32),
             population=_fixed(_taken(several[0].population_index, order) if scored.by_n else np.zeros(0), np.int32),
             inverse_risk=_fixed(inverse_risk, np.float64),
             step=_fixed(step, np.float64),

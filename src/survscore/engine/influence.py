@@ -30,7 +30,7 @@ from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
-from survscore.inference.units import Groups
+from survscore.inference.units import Groups, n_eligible
 from survscore.metrics.sample import CountedStatuses
 from survscore.weighting.interval_weights import EVENT_FREE, IntervalWeights, TimeIndex
 
@@ -94,7 +94,8 @@ class OrderedExits:
                 rows = rows[arrays.by_code(codes[rows], n_strata)]
                 own = arrays.take(jump, rows)
                 last[rows[:-1][own[1:] == own[:-1]]] = False
-        n_until = arrays.to_host(arrays.count_below(index.ordered_time, index.times, inclusive=True))
+        # T <= t where no more evaluation times come before T than before t
+        n_until = (len(order) - n_eligible(index.before_time, index.times.size)).astype(np.int32)
         ordered = cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times, n_until)
         estimate = model.incidence if isinstance(model, FittedOnSample) else None
         if estimate is None:

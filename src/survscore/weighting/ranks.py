@@ -82,18 +82,18 @@ class Neighbours:
 def _parts(values: Array, k: int) -> Array:
     """Return which of k parts whole numbers are in, from 0 on, by twice their mid-ranks: equal ones are in one part.
 
-    Part j begins where `doubled_ranks` reaches 2nj/k. Numbers are not much larger than they are many, so that they are
-    counted, not sorted.
+    Part j begins where `doubled_ranks` reaches 2nj/k: with the number that would be at that place in order, or after
+    those equal to it. Sums of ranks are not much larger than they are many: counting them needs no order.
     """
-    n, parts, values = len(values), np.arange(1, k), values - values.min()
+    n, parts, xp, values = len(values), np.arange(1, k), arrays.namespace(values), values - values.min()
     size = int(values.max()) + 2
-    counts = arrays.sums_by(values, None, size)
+    counts = xp.bincount(values, minlength=size)
     until = counts.cumsum(0)  # how many are at or below each number
-    # who is there if there are no ties, or the next number
-    place = arrays.beside(-((k - 2.0 * n * parts) // (2 * k)), values)
+    place = arrays.beside(-((k - 2 * n * parts) // (2 * k)), values)
     found = arrays.count_below(until, place, inclusive=True).clip(max=size - 1)
-    reached = (2.0 * until[found] - counts[found]) * k >= arrays.beside(2.0 * n * parts, values)
-    return arrays.count_below(arrays.where(reached, found, found + 1), values, inclusive=True)
+    reached = (2 * until[found] - counts[found]) * k >= arrays.beside(2 * n * parts, values)
+    limits = arrays.where(reached, found, found + 1)
+    return arrays.as_int32(arrays.as_int8(values >= limits[:, None]).sum(0, dtype=xp.int8))
 
 
 def doubled_ranks(values: Array) -> Array:
