@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike
 
 from survscore._utils import arrays
 from survscore._validation import InputError
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation
+from survscore.engine.inputs import of_cause
 from survscore.engine.prepared import model_weights
 from survscore.engine.sums import loss_cells
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
@@ -32,6 +34,7 @@ def brier_score(
     groups: ArrayLike | None = None,
     level: float = 0.95,
     ranges: Ranges = None,
+    cause: Cause | None = None,
     errors: bool = True,
 ) -> ScoreCurve:
     r"""Brier score of survival predictions: their squared distance to what happened.
@@ -62,6 +65,10 @@ def brier_score(
         times. ``"any"`` computes the covariances over time whatever they cost.
     errors : bool, default True
         Whether to compute standard errors. Scores alone take half the time or less.
+    cause : str or int, optional
+        Under competing risks the cause of events that the score is of, by its name or its number; see `Outcomes`. The
+        status of an individual is then whether it has had an event of this cause. Predictions are `IncidenceCurves`,
+        or survival curves of one minus the incidence of this cause.
 
     Returns
     -------
@@ -97,7 +104,18 @@ def brier_score(
     >>> ss.brier_score(y, curves, weighting="ipcw", times=[2, 4]).scores.round(4)
     array([0.1   , 0.2533])
     """
-    return _single(y, curves, Brier(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
+    return _single(
+        y,
+        curves,
+        Brier(),
+        weighting,
+        times=times,
+        groups=groups,
+        level=level,
+        ranges=ranges,
+        errors=errors,
+        cause=cause,
+    )
 
 
 def log_loss(
@@ -110,6 +128,7 @@ def log_loss(
     groups: ArrayLike | None = None,
     level: float = 0.95,
     ranges: Ranges = None,
+    cause: Cause | None = None,
     errors: bool = True,
 ) -> ScoreCurve:
     r"""Logarithmic loss of survival predictions: minus the binomial log-likelihood of what happened.
@@ -119,7 +138,7 @@ def log_loss(
 
     Parameters
     ----------
-    y, curves, weighting, times, groups, level, ranges, errors
+    y, curves, weighting, times, groups, level, ranges, errors, cause
         As for `brier_score`.
     epsilon : float, default 1e-7
         Probabilities are clipped to [epsilon, 1 - epsilon] first, so that one impossible prediction does not make the
@@ -138,7 +157,16 @@ def log_loss(
     array([0.693147])
     """
     return _single(
-        y, curves, Log(epsilon), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors
+        y,
+        curves,
+        Log(epsilon),
+        weighting,
+        times=times,
+        groups=groups,
+        level=level,
+        ranges=ranges,
+        errors=errors,
+        cause=cause,
     )
 
 
@@ -151,6 +179,7 @@ def auc(
     groups: ArrayLike | None = None,
     level: float = 0.95,
     ranges: Ranges = None,
+    cause: Cause | None = None,
     errors: bool = True,
 ) -> ScoreCurve:
     r"""AUC at each time: how often one with event by then had the lower predicted survival than one without.
@@ -161,7 +190,7 @@ def auc(
 
     Parameters
     ----------
-    y, curves, weighting, times, groups, level, ranges, errors
+    y, curves, weighting, times, groups, level, ranges, errors, cause
         As for `brier_score`; by default without time 0, and `curves` not in batches.
 
     Returns
@@ -177,7 +206,9 @@ def auc(
     >>> ss.auc(y, curves, weighting="administrative", times=[2]).scores.round(4)
     array([0.6667])
     """
-    return _single(y, curves, AUC(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors)
+    return _single(
+        y, curves, AUC(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors, cause=cause
+    )
 
 
 def score_all(
@@ -190,13 +221,14 @@ def score_all(
     groups: ArrayLike | None = None,
     level: float = 0.95,
     ranges: Ranges = None,
+    cause: Cause | None = None,
     errors: bool = True,
 ) -> list[ScoreCurve]:
     """Every metric under every weighting, in one pass over the predictions.
 
     Parameters
     ----------
-    y, curves, times, groups, level, ranges, errors
+    y, curves, times, groups, level, ranges, errors, cause
         As for `brier_score`.
     metric : str or Metric, or several
         What to compute, as for `compare`: "brier", "log", "auc", "slope", "net_benefit@0.1", and so on. Those of all
@@ -223,7 +255,7 @@ def score_all(
     """
     return _scored(
         y, {"curves": curves}, metric=metric, weighting=weighting, times=times, groups=groups, level=level,
-        ranges=ranges, errors=errors,
+        ranges=ranges, errors=errors, cause=cause,
     )  # fmt: skip
 
 
@@ -236,8 +268,11 @@ def score_among(
     return _scored(y, scored_models, weighting=weighting, **settings)
 
 
-def _scored(y: Outcomes, models: Mapping[str, Predictions], *, times: Any, **settings: Any) -> list[ScoreCurve]:
+def _scored(
+    y: Outcomes, models: Mapping[str, Predictions], *, times: Any, cause: Any = None, **settings: Any
+) -> list[ScoreCurve]:
     """Score the first of some models."""
+    y, models = of_cause(y, models, cause)
     evaluation = Evaluation.of(y, models, times=times, **settings)
     results = evaluation.run()
     warn_about(results)

@@ -31,7 +31,7 @@ from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import OutOfFold, out_of_fold
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import ScoreArrays
-from survscore.engine.inputs import as_models, check_outcomes, curves_read, one_or_more, reads_whole_curves
+from survscore.engine.inputs import check_outcomes, curves_read, of_cause, one_or_more, reads_whole_curves
 from survscore.inference.units import Groups
 from survscore.metrics import FollowUpMetric, Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
@@ -170,7 +170,7 @@ def backtest(
     times = as_times(horizons, "horizons")
     tried = weightings_tried(chosen) if weighting is None else one_or_more(weighting, Weighting, "weighting")
     request = Request(chosen, tried, times, groups=codes, level=level)
-    named = as_models(models)
+    y, named = of_cause(y, models)
     if len(named) < 2:
         raise InputError(f"models must be at least two, to choose among, not {len(named)}")
     X = _covariates(named, X)

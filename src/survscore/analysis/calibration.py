@@ -12,7 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.units import Unit
 from survscore._validation import InputError, check_whole
 from survscore.analysis import calibration_measures as measures
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
+from survscore.engine.inputs import of_cause
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import student_quantile
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
@@ -245,6 +247,7 @@ def calibration(
     n_bins: int = 10,
     n_draws: int = 200,
     seed: int = 0,
+    cause: Cause | None = None,
 ) -> Calibration:
     r"""Assess the calibration of predicted probabilities at a horizon.
 
@@ -281,6 +284,9 @@ def calibration(
     n_draws, seed : int
         The isotonic curve's band, and the isotonic miscalibration expected by chance, come from this many outcomes
         drawn from the predictions themselves.
+
+    cause : str or int, optional
+        Under competing risks the cause of events, as for `brier_score`.
 
     Returns
     -------
@@ -323,6 +329,8 @@ def calibration(
     check_whole("n_bins", n_bins, 1)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
+    y, named = of_cause(y, {"curves": curves}, cause)
+    curves = named["curves"]
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
     sample = measures.CountedSample.of(

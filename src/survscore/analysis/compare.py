@@ -24,11 +24,12 @@ from survscore._validation import (
 )
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.dropout_test import dropout_test
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, ScoreArrays
-from survscore.engine.inputs import Null, as_models, check_outcomes, one_or_more
+from survscore.engine.inputs import Null, as_models, check_outcomes, of_cause, one_or_more
 from survscore.engine.plan import Variances
 from survscore.engine.pooled import OnSample
 from survscore.inference.late_starters import LateStarters
@@ -56,6 +57,7 @@ class Settings(TypedDict, total=False):
     groups: ArrayLike | None
     level: float
     ranges: Ranges
+    cause: Cause | None
 
 
 @overload
@@ -78,6 +80,7 @@ def compare(
     groups: ArrayLike | None = None,
     level: float = 0.95,
     ranges: Ranges = None,
+    cause: Cause | None = None,
     by: Any = None,
 ) -> Comparison | SegmentedComparison:
     r"""Score several models on the same individuals and test their differences.
@@ -113,8 +116,8 @@ def compare(
         all individuals. Outcomes: the curve of these, such as the training data. What estimating it adds is part of
         the standard errors. ``"counted"``: the proportion event-free among those counted at t, under each weighting its
         own: the best constant for them, which Kaplan-Meier is not if risks depend on the start date.
-    groups, ranges, level
-        As for `brier_score`.
+    groups, ranges, level, cause
+        As for `brier_score`. The null model of one of several causes is the Aalen-Johansen estimate.
     by : mapping of str to labels, data frame, or labels, optional
         Columns that segment the individuals, such as country and plan; one array is called by its name, or "segment".
         All individuals are scored together, and every segment as if it were scored alone: what is estimated inside
@@ -148,10 +151,9 @@ def compare(
     0   pessimistic     truth      0.0447  0.0072  0.0304  0.0589      0.0   worse
     1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
     """
-    if not isinstance(models, Mapping):
-        models = list(models)  # pairs may come only once, and are looked at twice
+    null = True if null is y else null
+    y, models = of_cause(y, models, cause)
     if weighting is None:
-        check_outcomes(y)
         weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
     request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)
     result = request.run(y, models) if by is None else _run_by(y, as_models(models), request, by)

@@ -13,8 +13,9 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
 from survscore.analysis.net_benefit import Decisions
 from survscore.analysis.populations import AtTime
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import as_models
+from survscore.engine.inputs import of_cause
 from survscore.engine.moments import Moments, pair
 from survscore.inference.intervals import simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
@@ -204,6 +205,7 @@ def decision_curve(
     level: float = 0.95,
     n_draws: int = 10_000,
     seed: int = 0,
+    cause: Cause | None = None,
 ) -> DecisionCurve:
     r"""Net benefit of models over threshold probabilities, beside treating all and none [1]_.
 
@@ -228,6 +230,8 @@ def decision_curve(
         Of intervals and bands.
     n_draws, seed : int
         Of the multiplier bootstrap behind the bands, which hold the whole true curve with this confidence.
+    cause : str or int, optional
+        Under competing risks the cause of events, as for `brier_score`.
 
     Returns
     -------
@@ -273,7 +277,7 @@ def decision_curve(
     chosen = as_thresholds(thresholds)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    named = as_models(models)
+    y, named = of_cause(y, models, cause)
     for name, curves in named.items():
         if not isinstance(curves, SurvivalCurves):
             raise InputError(f"the curves of {name!r} must be SurvivalCurves, not {type(curves).__name__}")

@@ -27,9 +27,10 @@ from survscore.analysis.ipcw_evidence import (
     sentences,
     weights_over_time,
 )
-from survscore.censoring.product_limit import ProductLimit
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import NULL_MODEL, as_models, check_outcomes, check_predictions, default_times
+from survscore.engine.inputs import NULL_MODELS, check_predictions, default_times, null_name, of_cause
+from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
@@ -152,6 +153,7 @@ def diagnose(
     width: float | None = None,
     level: float = 0.95,
     seed: int = 0,
+    cause: Cause | None = None,
 ) -> Diagnosis:
     r"""Look for signs that predictions encode the censoring time :math:`C^*`, and that IPCW is misled by them.
 
@@ -182,6 +184,8 @@ def diagnose(
         Of all intervals, by which verdicts are made.
     seed : int
         Of the folds for `X`, and of the draw of 10 000 individuals from more.
+    cause : str or int, optional
+        Under competing risks the cause of events, as for `brier_score`.
 
     Returns
     -------
@@ -239,8 +243,7 @@ def diagnose(
     """
     import pandas as pd
 
-    check_outcomes(y)
-    named = as_models(models)
+    y, named = of_cause(y, models, cause)
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
         if not isinstance(curves, SurvivalCurves):
@@ -317,11 +320,11 @@ def _answers(
     level: float,
 ) -> list[Answer]:
     """Return what is known about each model, without Kaplan-Meier."""
-    against_null = {contrast.model: contrast for contrast in contrasts if contrast.reference == NULL_MODEL}
+    against_null = {contrast.model: contrast for contrast in contrasts if contrast.reference in NULL_MODELS}
     return [
         Answer(name, None if windows is None else windows.leak(curves, groups, level), against_null.get(name))
         for name, curves in models.items()
-        if name != NULL_MODEL
+        if name not in NULL_MODELS
     ]
 
 
@@ -350,9 +353,10 @@ def _around(
         return np.array([curves.before(own_times[:, j]).mean() for j in range(N_POINTS)])
 
     survival = {name: means(curves[rows]) for name, curves in models.items()}
-    if NULL_MODEL not in models:
-        before = ProductLimit.of_events(y).before(own_times.ravel())
-        survival[NULL_MODEL] = before.reshape(own_times.shape).mean(axis=0)
+    null = null_name(True, y)
+    if null not in models:
+        before = KaplanMeierNull.of(y, scored=True).before(own_times.ravel())
+        survival[null] = before.reshape(own_times.shape).mean(axis=0)
     return offsets, survival, int(rows.size)
 
 
@@ -402,7 +406,7 @@ def leaking_models(
     named = {
         name: curves
         for name, curves in models.items()
-        if isinstance(curves, SurvivalCurves) and curves.device is None and name != NULL_MODEL
+        if isinstance(curves, SurvivalCurves) and curves.device is None and name not in NULL_MODELS
     }
     if y.censoring_time is None or not named or not (y.censoring_time != y.censoring_time[0]).any():
         return []

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._validation import InputError, check_choice, check_level, check_whole, plural
 from survscore.analysis.distribution_sums import Exposure, Followed, Form, Sums
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import FEW_TIMES, check_outcomes, check_predictions, curves_read
+from survscore.engine.inputs import FEW_TIMES, check_one_kind, check_predictions, curves_read
 from survscore.inference.intervals import student_p, student_quantile
 from survscore.inference.smooth_test import N_SCORES, ChiSquare, pooling, quadratic_test, ratio_limits
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_GROUPS
@@ -313,7 +313,7 @@ def distribution_calibration(
     check_choice("form", form, FORMS)
     check_whole("n_bins", n_bins, 2)
     check_level(level)
-    check_outcomes(y)
+    check_one_kind(y, "distribution_calibration")
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
     check_predictions(y, curves)

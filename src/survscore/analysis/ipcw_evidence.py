@@ -18,7 +18,7 @@ from survscore.analysis.censoring_leak import CensoringLeak
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights
 from survscore.engine.evaluation import Evaluation
-from survscore.engine.inputs import NULL_MODEL
+from survscore.engine.inputs import NULL_MODELS, null_name
 from survscore.engine.second_moments import MeanInfluences
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
@@ -91,8 +91,8 @@ def contrasts_of(
     if with_projected:
         with suppress(InputError):  # too few are followed
             projected, _, _ = _mean_influences(y, models, [Projected()], times[times <= time_range[1]], level)
-    km = names.index(NULL_MODEL)
-    others = [a for a in range(len(names)) if a != km]
+    null = names.index(null_name(True, y))
+    others = [a for a in range(len(names)) if a != null]
 
     def contrast(a: int, b: int) -> Contrast:
         (ipcw, *_), (administrative, *_) = parts = [_part(influences, a, b) for influences in scored]
@@ -103,7 +103,7 @@ def contrasts_of(
         ]
         return Contrast(names[a], names[b], *estimates)
 
-    return [contrast(a, b) for a, b in [*((a, km) for a in others), *combinations(others, 2)]], time_range
+    return [contrast(a, b) for a, b in [*((a, null) for a in others), *combinations(others, 2)]], time_range
 
 
 def _mean_influences(
@@ -115,7 +115,13 @@ def _mean_influences(
 ) -> tuple[list[MeanInfluences], tuple[str, ...], tuple[float, float]]:
     """Return influences on mean Brier scores under each weighting, with the null model, and the range of time."""
     evaluation = Evaluation.of(
-        y, models, weighting=weightings, times=times, null=NULL_MODEL not in models, level=level, needs_numpy="diagnose"
+        y,
+        models,
+        weighting=weightings,
+        times=times,
+        null=null_name(True, y) not in models,
+        level=level,
+        needs_numpy="diagnose",
     )
     scored, time_range = evaluation.mean_influences()
     return scored, tuple(evaluation.names), time_range
@@ -344,7 +350,7 @@ def _for_some_only(contrasts: Sequence[Contrast], level: float) -> list[str]:
     pairs = [contrast for contrast in contrasts if contrast.holds_for_some_only]
     if not pairs:
         return []
-    contrast = next((contrast for contrast in pairs if contrast.reference != NULL_MODEL), pairs[0])
+    contrast = next((contrast for contrast in pairs if contrast.reference not in NULL_MODELS), pairs[0])
     names, worse = (contrast.model, contrast.reference), contrast.projected
     if worse.value < 0:
         names, worse = names[::-1], -worse

@@ -44,7 +44,7 @@ class Decisions:
         risk = np.where(weight[0] > 0, 1.0 - survival, -np.inf)
         share = weight / weight.max(axis=1, keepdims=True)  # before they are added up: they may be as large as can be
         share /= share.sum(axis=1, keepdims=True)
-        known = (at.label != EVENT_FREE) * 1.0
+        known = (at.label > EVENT_FREE) * 1.0
         event = np.array([known if free is None else 1.0 - free for free in at.event_free])
         estimations = at.estimations
         if len(estimations) > 1:  # all or none are treated by predictions that are the same for all individuals
@@ -177,8 +177,12 @@ class Decisions:
 
     def _gradients(self, rows: Any) -> Values:
         """Return how net benefits move with the logarithms of projected statuses, (strategies, rows, thresholds)."""
-        hidden = self.estimations[0].weights.hidden(slice(0, 1))[rows]
-        event_free = (1.0 - self.event[:, rows, None]) * hidden
+        weights = [estimation.weights for estimation in self.estimations]
+        hidden = weights[0].hidden(slice(0, 1))[rows]
+        if weights[0].hidden_base is None:
+            event_free = (1.0 - self.event[:, rows, None]) * hidden
+        else:  # by the incidence of a cause in place of the logarithm of a status
+            event_free = np.array([np.asarray(one.hidden_share)[rows, None] * hidden for one in weights])
         return np.asarray(-self.share[:, rows, None] * self._acts(rows) * event_free * (1.0 + self.odds))
 
     def _acts(self, rows: Any) -> NDArray[np.bool_]:

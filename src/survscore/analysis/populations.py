@@ -212,4 +212,4 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     rows = np.flatnonzero(weight)
     if rows.size == 0 or not np.isfinite(weight).all():
         raise InputError(f"no individual's status is known at {time:g}: the largest censoring time is {end.max():g}")
-    return Horizon(rows, np.asarray(y.event[rows] & (y.time[rows] <= times[0])), weight[rows])
+    return Horizon(rows, np.asarray(y.event_of_interest[rows] & (y.time[rows] <= times[0])), weight[rows])

@@ -19,17 +19,17 @@ from survscore.analysis.calibration_measures import Distance, Spline, distance_l
 from survscore.analysis.compare import Request, Segments
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.distribution_calibration import distribution_calibration
+from survscore.causes import Cause
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import (
     FEW_TIMES,
     Null,
-    as_models,
-    check_outcomes,
     check_predictions,
     curves_read,
     default_horizon,
     is_coarse,
+    of_cause,
     one_or_more,
     reads_whole_curves,
     shared_times,
@@ -75,13 +75,14 @@ def score_table(
     groups: ArrayLike | None = None,
     by: Any = None,
     level: float = 0.95,
+    cause: Cause | None = None,
     unit: Unit | str | None = None,
 ) -> ScoreTable:
     r"""Evaluate several models at some horizons and over all time, in one table.
 
     Parameters
     ----------
-    y, models, weighting, reference, null, groups, level
+    y, models, weighting, reference, null, groups, level, cause
         As for `compare`.
     horizons : array_like, optional
         At which times; by default one, the median of follow-up, or the last time up to then that the models share, if
@@ -144,12 +145,14 @@ def score_table(
       truth      1.040 (0.954, 1.133)
       biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
-    check_outcomes(y)
-    named = as_models(models)
+    null = True if null is y else null
+    y, named = of_cause(y, models, cause)
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
     check_on_processor("score_table", y, named)
     wanted = _asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(named))
+    if metric is None and y.causes:  # a test of whole distributions, which the incidence of one cause is not
+        wanted = [entry for entry in wanted if entry != DISTRIBUTION]
     times = default_horizon(y, named) if horizons is None else np.unique(as_times(horizons))
     several = default_weightings(y) if weighting is None else one_or_more(weighting, Weighting, "weighting")
     weightings = [as_weighting(given, y) for given in several]
@@ -176,6 +179,7 @@ def score_table(
         "curves": read,
         "survscore": __version__,
         **({} if unit is None else {"unit": plural_word(unit)}),
+        **({"cause": y.causes[y.interest - 1]} if y.interest else {}),
     }
     leaking = leak_warnings(y, named, weightings, groups=codes, level=level)
     return ScoreTable(tuple(table_rows), segments.by, level, len(y), y.n_dropped_out, settings, leaking)

@@ -34,7 +34,7 @@ from survscore.engine.sums import Sums
 from survscore.inference.intervals import ANY_VALUE, Direction, PossibleRange, Scale
 from survscore.inference.support import Support
 from survscore.inference.units import Units
-from survscore.metrics import FollowUpMetric, JointMetric, Metric
+from survscore.metrics import FollowUpMetric, JointMetric, Metric, cause_label, metric_label
 from survscore.weighting.interval_weights import WeightSums
 
 
@@ -75,6 +75,21 @@ class ScoreArrays:
     by_theta: ThetaScores | None = None
     #: What interpolation may have changed, where models are read on different interpolated.
     interpolation: InterpolationEffect | None = None
+
+    @property
+    def cause(self) -> str:
+        """Under competing risks the cause that scores are of."""
+        return str(self.settings.get("cause", ""))
+
+    @property
+    def label(self) -> str:
+        """What is scored, in words."""
+        return cause_label(metric_label(self.metric), self.cause)
+
+    @property
+    def title(self) -> str:
+        """What is scored, which values are better, and under which weighting."""
+        return f"{self.label} ({self.direction} is better); {self.weighting}"
 
 
 class Evaluation(Plan):
@@ -185,7 +200,10 @@ class Evaluation(Plan):
             "variance": getattr(weighting, "variance", None),
             "curves": curves_read(self.models.curves, self.index.times, whole=reads_whole_curves([metric])),
         }
-        for name in ("epsilon", "threshold"):
+        y = self.index.outcomes
+        if y.interest:
+            settings |= {"cause": y.causes[y.interest - 1], "causes": list(y.causes)}
+        for name in ("epsilon", "threshold", "controls"):
             if getattr(metric, name, 0.0):
                 settings[name] = getattr(metric, name)
         return settings

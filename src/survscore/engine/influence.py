@@ -30,8 +30,8 @@ from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
-from survscore.inference.units import Groups, n_eligible
-from survscore.metrics.sample import CountedStatuses
+from survscore.inference.units import Groups
+from survscore.metrics.sample import OTHER_EVENT, CountedStatuses
 from survscore.weighting.interval_weights import EVENT_FREE, IntervalWeights, TimeIndex
 
 Array = Any  # a NumPy array, or a torch tensor
@@ -94,8 +94,7 @@ class OrderedExits:
                 rows = rows[arrays.by_code(codes[rows], n_strata)]
                 own = arrays.take(jump, rows)
                 last[rows[:-1][own[1:] == own[:-1]]] = False
-        # T <= t where no more evaluation times come before T than before t
-        n_until = (len(order) - n_eligible(index.before_time, index.times.size)).astype(np.int32)
+        n_until = arrays.to_host(arrays.count_below(index.ordered_time, index.times, inclusive=True))
         ordered = cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times, n_until)
         estimate = model.incidence if isinstance(model, FittedOnSample) else None
         if estimate is None:
@@ -340,10 +339,13 @@ class Estimation:
         """
         weights, index, column = self.weights, self.index, slice(place, place + 1)
         early, late = weights.cells(index.times, column)
-        label = np.where(index.before_time <= place, weights.label, EVENT_FREE)
+        passed = index.before_time <= place
+        label = np.where(passed, weights.label, EVENT_FREE)
+        if index.outcomes.interest:
+            label[passed & index.outcomes.event & (weights.label == EVENT_FREE)] = OTHER_EVENT
         if weights.hidden_share is None:
             return label, (early + late)[:, 0], None
-        event_free = weights.event_free((label == EVENT_FREE)[:, None], index.times, column)[:, 0]
+        event_free = weights.event_free((label <= EVENT_FREE)[:, None], index.times, column)[:, 0]
         return label, (early + late)[:, 0], np.minimum(event_free, 1.0)  # rounding may leave more
 
     def of_counted(

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._validation import InputError, check_choice, check_length, plural
+from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import InBatches, Predictions
 from survscore.engine.null import KaplanMeierNull
+from survscore.incidence import IncidenceCurves
 from survscore.metrics import FollowUpMetric
 from survscore.outcomes import Outcomes
 
@@ -26,6 +27,8 @@ DEFAULT_NUMBER = 20
 FEW_TIMES = 20
 WHOLE_CURVE = "whole curve"
 NULL_MODEL = "Kaplan-Meier"
+NULL_INCIDENCE = "Aalen-Johansen"
+NULL_MODELS = (NULL_MODEL, NULL_INCIDENCE)
 COUNTED_MODEL = "share of those counted"
 
 Null = bool | Outcomes | Literal["counted"]
@@ -37,6 +40,13 @@ def check_outcomes(y: Any) -> None:
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if len(y) == 0:
         raise InputError("y is empty: there are no individuals to score")
+
+
+def check_one_kind(y: Any, subject: str) -> None:
+    """Raise unless these are outcomes whose events are all of one kind."""
+    check_outcomes(y)
+    if y.causes:
+        raise UnfitError(f"{subject} is of events of one kind: it has no form for competing causes")
 
 
 def check_predictions(y: Outcomes, curves: Any, name: str = "curves") -> None:
@@ -58,6 +68,43 @@ def as_models(models: Any) -> dict[str, Any]:
     if repeated:
         raise InputError(f"models must have different names; repeated: {', '.join(repeated)}")
     return dict(zip(names, (curves for _, curves in pairs), strict=True))
+
+
+def of_cause(y: Outcomes, models: Any, cause: Any = None) -> tuple[Outcomes, dict[str, Any]]:
+    """Return outcomes and models of one cause of events, the one that was chosen before by default.
+
+    Incidence curves become the probabilities of not having had an event of that cause.
+    """
+    check_outcomes(y)
+    if cause is not None:
+        y = y.for_cause(cause)
+    _ = y.event_of_interest  # raises, if there are several and none was chosen
+    return y, {
+        name: curves.for_cause(_cause_in(curves, y, name)) if isinstance(curves, IncidenceCurves) else curves
+        for name, curves in as_models(models).items()
+    }
+
+
+def _cause_in(curves: IncidenceCurves, y: Outcomes, name: str) -> int:
+    """Return the number that the cause of interest has in incidence curves; raise unless these fit the outcomes."""
+    whose = "curves" if name == "curves" else f"the curves of {name!r}"
+    if not y.causes:
+        if len(curves.causes) > 1:
+            raise InputError(f"{whose} predict {plural(len(curves.causes), 'cause')}, and y has events of one kind")
+        return 1
+    numbered = curves.causes == tuple(map(str, range(1, len(curves.causes) + 1)))
+    if numbered and len(curves.causes) == len(y.causes):
+        return y.interest
+    unknown = [one for one in curves.causes if one not in y.causes]
+    if unknown or (numbered and curves.causes != y.causes[: len(curves.causes)]):
+        raise InputError(
+            f"{whose} must be of the causes of y, {several([repr(one) for one in y.causes])}, not of "
+            f"{several([repr(one) for one in curves.causes])}"
+        )
+    wanted = y.causes[y.interest - 1]
+    if wanted not in curves.causes:
+        raise InputError(f"{whose} have no predictions of cause {wanted!r}, only of {several(curves.causes)}")
+    return curves.causes.index(wanted) + 1
 
 
 def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
@@ -214,9 +261,9 @@ def about_interpolation(read: Mapping[str, Mapping[str, Any]]) -> list[str]:
     return sentences
 
 
-def null_name(null: Any) -> str:
+def null_name(null: Any, y: Outcomes) -> str:
     """Return what a null model is called."""
-    return COUNTED_MODEL if isinstance(null, str) else NULL_MODEL
+    return COUNTED_MODEL if isinstance(null, str) else NULL_INCIDENCE if y.interest else NULL_MODEL
 
 
 def null_model(null: Any, y: Outcomes) -> KaplanMeierNull | Literal["counted"] | None:

@@ -65,6 +65,12 @@ class KaplanMeierNull:
         """Return the probability of being without the event of interest at some times, (1, times)."""
         return self.curve.table(times) if self.incidence is None else 1.0 - self.incidence.table(times)
 
+    def before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the left limits of that probability at some times."""
+        if self.incidence is None:
+            return self.curve.before(times)
+        return np.asarray(1.0 - self.incidence.after(self.curve.jumps_before(times)))
+
     def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:
         """Return the curve at some times as a prediction: one row, which stands for all individuals."""
         return SurvivalCurves(self.table(times), times, "step", extrapolation="hold")

@@ -25,6 +25,7 @@ from survscore.engine.inputs import (
     distinct,
     null_model,
     null_name,
+    of_cause,
     one_or_more,
     where_they_end,
 )
@@ -99,6 +100,7 @@ class Plan:
         A caller that goes on in NumPy with what was prepared says who it is by `needs_numpy`.
         """
         # validate
+        y, models = of_cause(y, models)
         named = _checked_models(y, models, needs_numpy)
         check_level(level)
         check_ranges(ranges)
@@ -114,9 +116,9 @@ class Plan:
         if not needs_numpy:
             y, named, weightings = placed(y, named, weightings)
         labels = distinct([chosen.label(y) for chosen in weightings])
-        if null is not False and null_name(null) in named:
+        if null is not False and null_name(null, y) in named:
             raise InputError(
-                f"models must not be called {null_name(null)!r}, the name of the null model; or say null=False"
+                f"models must not be called {null_name(null, y)!r}, the name of the null model; or say null=False"
             )
         grouping = None if groups is None else Groups.of(groups, len(y)).beside(y.time)
         # resolve the times
@@ -138,7 +140,7 @@ class Plan:
     @property
     def null_name(self) -> str | None:
         """What the null model is called in results."""
-        return None if self.null is None else null_name(self.null)
+        return None if self.null is None else null_name(self.null, self.index.outcomes)
 
     @property
     def losses(self) -> list[Loss]:

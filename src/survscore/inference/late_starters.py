@@ -50,11 +50,11 @@ class LateStarters:
         if y.censoring_time is None:
             return None
         y, c_star = y.numpy(), np.asarray(arrays.to_host(y.censoring_time))
-        jumps = np.unique(y.time[y.event])
+        jumps = np.unique(y.time[y.event_of_interest])
         # who is at risk at which of the events: those with T >= s
         n_jumps = jumps.size
         place = np.searchsorted(jumps, y.time, side="right")
-        of_event = np.where(y.event, place - 1, n_jumps)
+        of_event = np.where(y.event_of_interest, place - 1, n_jumps)
         order = np.argsort(c_star, kind="stable")
         ends = np.searchsorted(c_star[order], times, side="left")
         risk, events = _counts(place, n_jumps + 1), _counts(of_event, n_jumps + 1)

@@ -8,7 +8,7 @@ take any of them.
 
 from __future__ import annotations
 
-from survscore._validation import InputError, check_choice
+from survscore._validation import InputError, check_choice, shown
 from survscore.inference.intervals import Direction, Scale, sides
 from survscore.metrics.base import FollowUpMetric, History, JointMetric, Loss, Metric, MetricValue, SampleMetric
 from survscore.metrics.benefit import NetBenefit
@@ -55,6 +55,7 @@ __all__ = [
     "SampleMetric",
     "Scale",
     "as_metric",
+    "cause_label",
     "metric_label",
     "sides",
 ]
@@ -72,6 +73,11 @@ def metric_label(name: str) -> str:
     if kind not in METRICS:
         return name
     return (as_metric(name).label if setting else METRICS[kind].label) or name
+
+
+def cause_label(label: str, cause: str) -> str:
+    """Return what a metric is called, of one cause where there are several."""
+    return f"{label} of cause {shown(cause)}" if cause else label
 
 
 def as_metric(metric: str | Metric) -> Metric:

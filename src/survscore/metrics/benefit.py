@@ -84,7 +84,7 @@ class NetBenefit(SampleMetric):
         return int(np.count_nonzero((self.acts(survival) != self.acts(other)) & (weight > 0)))
 
     def evaluate(self, sample: MetricSample) -> MetricValue:  # noqa: D102
-        benefit = np.where(self.acts(sample.survival), np.where(sample.label != 0, 1.0, -self.odds), 0.0)
+        benefit = np.where(self.acts(sample.survival), np.where(sample.label > 0, 1.0, -self.odds), 0.0)
         value = dot(sample.share, benefit)
         return MetricValue(value, sample.share * (benefit - value))
 

@@ -10,16 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.products import dot
-from survscore._validation import FloatArray, InputError, check_choice, check_length
+from survscore._validation import FloatArray, InputError, UnfitError, check_choice, check_length
 from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import Direction, PossibleRange, Scale
 from survscore.inference.units import coded
 from survscore.metrics._pairs import Vector, pair_sums
 from survscore.metrics.base import FollowUpMetric, History, MetricValue, SampleMetric
-from survscore.metrics.sample import MetricSample
+from survscore.metrics.sample import OTHER_EVENT, MetricSample
 
 Kind = Literal["cohort", "pooled", "weighted", "harrell"]
 Risk = Literal["final", "antolini"]
+Controls = Literal["not-case", "event-free"]
+CONTROLS = ("not-case", "event-free")
 KINDS = ("cohort", "pooled", "weighted", "harrell")
 RISKS = ("final", "antolini")
 
@@ -40,6 +42,13 @@ class AUC(SampleMetric):
     can be depends on how much individuals differ: don't compare values of other populations, or other times. Under
     IPCW, predictions that encode :math:`C^*` raise it.
 
+    Parameters
+    ----------
+    controls : {"not-case", "event-free"}, default "not-case"
+        Under competing risks, with whom those are paired who had an event of the cause of interest by t:
+        ``"not-case"``: all others, also those with an event of another cause, as R's riskRegression does.
+        ``"event-free"``: those without any event; not for projected statuses. Without competing risks it is the same.
+
     References
     ----------
     .. [1] DeLong, DeLong and Clarke-Pearson (1988). Comparing the areas under two or more correlated receiver operating
@@ -54,6 +63,8 @@ class AUC(SampleMetric):
     array([0.5])
     """
 
+    controls: Controls = "not-case"
+
     name: ClassVar[str] = "auc"
     label: ClassVar[str] = "AUC"
     direction: ClassVar[Direction] = "higher"
@@ -61,14 +72,26 @@ class AUC(SampleMetric):
     scale: ClassVar[Scale] = "logit"
     possible: ClassVar[PossibleRange] = (0.0, 1.0)
 
+    def __post_init__(self) -> None:
+        check_choice("controls", self.controls, CONTROLS)
+
     def evaluate(self, sample: MetricSample) -> MetricValue:  # noqa: D102
         without, with_event = sample.statuses
+        others = sample.label == OTHER_EVENT
+        if self.controls == "event-free" and others.any():
+            if sample.other is not None:
+                raise UnfitError(
+                    "controls='event-free' has no projected form: use controls='not-case', or another weighting"
+                )
+            without -= int(np.count_nonzero(others))
         if not (with_event and without):
             who = "with" if not with_event else "without"
             return MetricValue(np.nan, np.zeros(len(sample)), f"no individual {who} event is counted")
         order, ties = sample.order, sample.ties
         case = (sample.event * sample.weight)[order]
         control = sample.weight[order] - case
+        if self.controls == "event-free":
+            control[others[order]] = 0.0
         by_case, by_control = np.add.reduceat(case, ties), np.add.reduceat(control, ties)
         cases, controls = by_case.sum(), by_control.sum()
         # for each distinct prediction, the share of controls above it, and of cases below it
@@ -91,7 +114,8 @@ class AUC(SampleMetric):
         self, influence: NDArray[np.float64], label: NDArray[np.int8], counted: NDArray[np.bool_]
     ) -> float:
         # DeLong's variance has n/(n - 1) for those with event, and for those without
-        parts = [np.square(influence[counted & status]) for status in (label != 0, label == 0)]
+        control = label <= 0 if self.controls == "not-case" else label == 0
+        parts = [np.square(influence[counted & status]) for status in (label > 0, control)]
         return sum(float(part.sum()) / (part.size - 1) if part.size > 1 else np.nan for part in parts)
 
 

@@ -15,6 +15,7 @@ from survscore.inference.logistic import LogisticFit, logistic_fit
 from survscore.metrics.losses import DEFAULT_EPSILON
 
 Vector = NDArray[np.float64]
+OTHER_EVENT = -1  # the status of those with an event of a cause that scores are not of
 Made = TypeVar("Made")
 
 
@@ -95,7 +96,7 @@ class CountedStatuses:
     @cached_property
     def event(self) -> Vector:
         """One for those with event, zero for the others."""
-        return np.asarray(self.label != 0, dtype=np.float64)
+        return np.asarray(self.label > 0, dtype=np.float64)
 
     @cached_property
     def share(self) -> Vector:
@@ -106,9 +107,9 @@ class CountedStatuses:
     def statuses(self) -> tuple[float, float]:
         """How many have no event, and how many have it; of those who have either, the probabilities."""
         if self.other is None:
-            events = int(np.count_nonzero(self.label))
+            events = int(np.count_nonzero(self.label > 0))
             return self.rows.size - events, events
-        return float(self.part[self.label == 0].sum()), float(self.part[self.label != 0].sum())
+        return float(self.part[self.label <= 0].sum()), float(self.part[self.label > 0].sum())
 
     @property
     def concentration(self) -> float:
@@ -133,7 +134,8 @@ class MetricSample(CountedStatuses):
     rows : ndarray of int
         Positions among all individuals.
     label : ndarray of int8
-        The status: 0 for those who are event-free, else the cause.
+        The status: 1 with the event, 0 for those who are event-free, and `OTHER_EVENT` for those who, under competing
+        risks, had an event of another cause.
     weight : ndarray
         Larger than zero, and one on average.
     survival : ndarray

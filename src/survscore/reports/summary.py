@@ -27,8 +27,9 @@ from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.compare import compare
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Range
-from survscore.engine.inputs import Null, as_models, check_outcomes, check_predictions, one_or_more
+from survscore.engine.inputs import Null, check_predictions, of_cause, one_or_more
 from survscore.engine.placing import check_on_processor
+from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
 from survscore.metrics import Metric, as_metric, metric_label
 from survscore.outcomes import Outcomes
@@ -132,8 +133,7 @@ def summarise(
     'Kaplan-Meier is not significantly different from truth for individuals with C* ≥ t only: its mean Brier score
     differs by 0.0000 (95 % interval −0.0014 to 0.0014, p = 0.999).'
     """
-    named = as_models({"model": models} if isinstance(models, SurvivalCurves) else models)
-    check_outcomes(y)
+    y, named = of_cause(y, {"model": models} if isinstance(models, (SurvivalCurves, IncidenceCurves)) else models)
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
     check_on_processor("a report", y, named)

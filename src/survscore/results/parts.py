@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from survscore._validation import shown
 from survscore.engine.evaluation import ScoreArrays
-from survscore.metrics import metric_label
 from survscore.results.long_tables import padded, stacked
 from survscore.results.rounding import Number
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables, spread_over
@@ -120,5 +119,5 @@ class ScoreParts(PrintedAsTables):
                 first = ""
         words = ("time", "model") if self.models else ("time",)
         header = (*words, "score", "observed", "projected", "share observed")
-        title = f"{metric_label(scored.metric)} ({scored.direction} is better); {scored.weighting}"
+        title = scored.title
         return Part.of(title, header, lines, [], "l" * len(words) + "rrrr")

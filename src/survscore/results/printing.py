@@ -96,8 +96,7 @@ def of_comparison(compared: Comparison) -> Tables:
             notes.append("some differences are no larger than the effect of interpolation, which intervals allow for")
         if compared.dropout_test is not None and not parts:
             notes += compared.dropout_test.sentences(compared.level)
-        title = f"{metric_label(scored.metric)} ({scored.direction} is better); {scored.weighting}"
-        parts.append(_part(title, blocks, compared, notes))
+        parts.append(_part(scored.title, blocks, compared, notes))
     reference = f"; reference {shown(compared.reference)}" if len(compared.models) > 1 else ""
     lead = compared.recommendation().sentences if compared.has_recommendation else compared.leak_warnings
     return Tables(caption(compared.n, compared.n_dropped_out, compared.level, reference), parts, lead)
@@ -116,7 +115,7 @@ def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
     for scored in compared.scored:
         when, estimates, place = _mean(compared, scored, over[scored.metric])
         notes = [f"no standard errors: {estimates.without_error}"] if estimates.without_error else []
-        title = f"{metric_label(scored.metric)}, {when}; {scored.weighting}"
+        title = f"{scored.label}, {when}; {scored.weighting}"
         parts.append(_part(title, [("", estimates, place)], compared, notes))
     return Tables(f"{100 * compared.level:g} % intervals", parts)
 

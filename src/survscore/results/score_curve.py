@@ -14,7 +14,7 @@ from survscore._validation import InputError, plural
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.inference.intervals import LEAST_LOG_DEGREES
-from survscore.metrics import Direction, metric_label
+from survscore.metrics import Direction
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import padded
 from survscore.results.parts import LEGEND, ScoreParts
@@ -308,7 +308,7 @@ class ScoreCurve(PrintedAsTables):
         if few.any():
             units = "individuals" if self.n_groups is None else "groups"
             notes.append(f"no interval at {plural(int(few.sum()), 'time')}: too few {units} for one")
-        about = f"{metric_label(self.metric)} ({self.direction} is better); {self.weighting}; "
+        about = f"{self.scored.title}; "
         about += caption(self.n, self.n_dropped_out, None if np.isnan(self.lower).all() else self.level)
         header = ("time", "score", "counted", "with event", *filter(None, [beside]))
         header += () if parts is None else ("observed", "projected", "share")

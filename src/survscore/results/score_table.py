@@ -112,7 +112,8 @@ class ScoreTable(PrintedAsTables):
         tables = [self._part(list(rows)) for _, rows in parts]
         note = interpolation_note(self.settings["curves"])
         tables[0] = replace(tables[0], notes=(*tables[0].notes, *note))
-        return Tables(caption(self.n, self.n_dropped_out, self.level), tables, self.leak_warnings)
+        cause = f"; cause {shown(self.settings['cause'])}" if "cause" in self.settings else ""
+        return Tables(caption(self.n, self.n_dropped_out, self.level, cause), tables, self.leak_warnings)
 
     def _part(self, rows: list[TableRow]) -> Part:
         """Return the table of one segment, weighting and horizon."""

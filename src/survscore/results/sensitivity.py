@@ -14,7 +14,6 @@ from survscore._validation import check_choice, several, shown
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.sensitivity import MOST_THETA, THETAS, ThetaScores
 from survscore.inference.late_starters import NO_LATE_STARTERS
-from survscore.metrics import metric_label
 from survscore.results.estimates import Estimates
 from survscore.results.long_tables import MeanOver, stacked
 from survscore.results.rounding import Number
@@ -65,6 +64,8 @@ class TippingPoint:
         Why there is no ratio; empty where there is one.
     difference_at_ratio : float
         The difference with theta = `hazard_ratio`.
+    cause : str
+        Under competing risks the cause that scores are of.
     """
 
     metric: str
@@ -85,6 +86,7 @@ class TippingPoint:
     ratio_upper: float
     ratio_reason: str
     difference_at_ratio: float
+    cause: str = ""
 
     @property
     def plausible(self) -> tuple[float, float]:
@@ -284,7 +286,7 @@ class Sensitivity(PrintedAsTables):
             at_ratio = np.interp(np.log(at), np.log(_fine()), _between(nodes[place])) if ratio[0] > 0 else np.nan
             values: list[Any] = [*names, *ends, theta, *(float(columns[name][place]) for name in ESTIMATE)]
             values += [str(columns["verdict"][place]), float(lower[place]), float(upper[place])]
-            values += [*ratio, reason, float(at_ratio)]
+            values += [*ratio, reason, float(at_ratio), scored.cause]
             points.append(TippingPoint(*values))
         return points
 
@@ -332,7 +334,7 @@ class Sensitivity(PrintedAsTables):
         if defined.size > MOST_TIMES:
             notes.insert(0, f"{MOST_TIMES} of {self.compared.times.size} times; .to_frame() has all")
         header = ("", "", f"difference to {shown(self.compared.reference, 24)}", "same sign for theta", "late starters")
-        title = f"{metric_label(scored.metric)} ({scored.direction} is better); {scored.weighting}"
+        title = scored.title
         return Part.of(title, header, lines, notes, "llrrr")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from survscore._validation import several, shown
 from survscore.engine.sensitivity import MOST_THETA
-from survscore.metrics import metric_label
+from survscore.metrics import cause_label, metric_label
 from survscore.results.rounding import decimals, p_text
 from survscore.results.sensitivity import TippingPoint
 
@@ -156,7 +156,7 @@ class Verdict:
     @property
     def label(self) -> str:
         """The name of the score."""
-        return metric_label(self.sensitivity.metric)
+        return cause_label(metric_label(self.sensitivity.metric), self.sensitivity.cause)
 
     @property
     def single(self) -> bool:

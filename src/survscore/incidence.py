@@ -1,0 +1,4 @@
+class IncidenceCurves:
+    causes: tuple[str, ...] = ()
+
+    def for_cause(self, cause: int) -> object: ...
