@@ -160,7 +160,7 @@ def score_table(
     compared_with = next(iter(named)) if reference is None else reference
     request = Request(None, weightings, times, compared_with, null, codes, level, variances="times")
     segments = Segments((), {}) if by is None else Segments.of(by, len(y))
-    total = _Part(y, named, (ALL,) * len(segments.by), wanted, request)
+    total = TablePart(y, named, (ALL,) * len(segments.by), wanted, request)
     table_rows, scored = total.rows()
     warn_about(scored)
     # whole curves are read by threads, whose warnings would not point at the caller's line
@@ -216,7 +216,7 @@ def _name(metric: str | Metric) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class TablePart:
     """The rows of all individuals, or of a segment."""
 
     y: Outcomes
@@ -225,12 +225,12 @@ class _Part:
     metrics: list[str | Metric]  # in the order asked for
     request: Request
 
-    def segment_of(self, key: Key, rows: NDArray[np.intp]) -> _Part:
+    def segment_of(self, key: Key, rows: NDArray[np.intp]) -> TablePart:
         """Return the same for a segment."""
         request = replace(self.request, metric=Brier()).of_rows(self.y, rows)
         metrics = [metric if isinstance(metric, str) else metric.of_rows(rows) for metric in self.metrics]
         models = {name: curves[rows] for name, curves in self.models.items()}
-        return _Part(self.y[rows], models, key, metrics, request)
+        return TablePart(self.y[rows], models, key, metrics, request)
 
     def rows(self) -> tuple[list[TableRow], list[ScoreArrays]]:
         """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
@@ -279,7 +279,7 @@ class _Part:
         rows: list[TableRow] = []
         for arrays in of.scored:
             estimates = Estimates(arrays, of.level)
-            for row in self._rows_of(of, estimates):
+            for row in self.rows_of(of, estimates):
                 weighting, model = of.weightings.index(row.weighting), of.models.index(row.model)
                 place = (weighting, model, of.times.tolist().index(row.time))
                 rows.append(_with_limits(row, limits.get(place)) if arrays.metric in DISTANCES else row)
@@ -300,7 +300,7 @@ class _Part:
             of = (self.segment, *labels, float(time[0]), True, weightings[0].label(self.y))
             return [TableRow(*of, name, str(self.request.reference), math.nan, note=str(error)) for name in self.models]
         estimates = [Estimates(arrays, last.level) for arrays in last.scored]
-        return [row for of_metric in estimates for row in self._rows_of(last, of_metric, over_time=True)]
+        return [row for of_metric in estimates for row in self.rows_of(last, of_metric, over_time=True)]
 
     def _integrated(self) -> list[TableRow]:
         """Return mean Brier scores over the times up to the last horizon, or as far as there are scores."""
@@ -316,7 +316,7 @@ class _Part:
             note = about if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
         at_end, labels = replace(of_grid, times=np.array([until])), (INTEGRATED, MADE[INTEGRATED], Brier.direction)
         means = [Estimates(scored, of_grid.level, weights) for scored in of_grid.scored]
-        rows = [row for mean in means for row in self._rows_of(at_end, mean, labels=labels, over_time=True)]
+        rows = [row for mean in means for row in self.rows_of(at_end, mean, labels=labels, over_time=True)]
         return [replace(row, note=note) for row in rows]
 
     def _integration_times(self, horizon: float) -> tuple[NDArray[np.float64], str]:
@@ -368,9 +368,9 @@ class _Part:
         ]
         nothing = {} if scored.scores[null].all() else {"the null model makes no errors": 1}
         scaled = Estimates(replace(scored, undefined={**scored.undefined, **nothing}), of.level)
-        return self._rows_of(of, scaled, quantities, labels=(SKILL, MADE[SKILL], "higher"))
+        return self.rows_of(of, scaled, quantities, labels=(SKILL, MADE[SKILL], "higher"))
 
-    def _rows_of(
+    def rows_of(
         self,
         of: Comparison,
         estimates: Estimates,
