@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
-from survscore._utils.probabilities import as_computed, as_matrix, check_probabilities, has_bad_probabilities
+from survscore._utils.probabilities import ROUNDING, as_matrix, check_probabilities, has_bad_probabilities
 from survscore._utils.survival_forms import (
     HAZARDS,
     looks_like_masses,
@@ -22,7 +22,6 @@ from survscore._validation import (
     FloatArray,
     InputError,
     as_array,
-    as_index,
     as_times,
     as_vector,
     check_choice,
@@ -30,7 +29,7 @@ from survscore._validation import (
     plural,
     warn,
 )
-from survscore.interpolation import Interpolation, blend, common_grid, of_step_functions, stacked
+from survscore.interpolation import OnGrid, blend, common_grid, of_step_functions, stacked
 
 InterpolationKind = Literal["linear", "step", "constant-hazard"]
 ExtrapolationKind = Literal["nan", "hold"]
@@ -43,8 +42,52 @@ MONOTONE = ("check", "keep", "enforce")
 PREDICTS = ("survival", "event")
 
 
+def check_reading(interpolation: Any, extrapolation: Any, monotone: Any) -> InterpolationKind:
+    """Return the interpolation, linear if none was given, or raise if one of these is not a choice."""
+    read: InterpolationKind = "linear" if interpolation is None else interpolation
+    check_choice("interpolation", read, INTERPOLATIONS)
+    check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
+    check_choice("monotone", monotone, MONOTONE)
+    return read
+
+
+def check_columns(matrix: FloatArray, times: NDArray[np.float64], name: str = "probabilities") -> None:
+    """Raise unless a matrix has one column per time."""
+    if matrix.shape[1] != times.size:
+        hint = "; it looks transposed" if matrix.shape[0] == times.size else ""
+        raise InputError(
+            f"{name} has {matrix.shape[1]} columns, but times has length {times.size} "
+            f"(rows are individuals, columns are times{hint})"
+        )
+
+
+class AroundLandmark(NamedTuple):
+    """Survival at a landmark and after it, individual by individual."""
+
+    landmark: NDArray[np.float64]
+    #: Shape (n,).
+    at: NDArray[np.float64]
+    #: Shape (n, times).
+    later: NDArray[np.float64]
+    #: Counted from the landmark.
+    times: NDArray[np.float64]
+
+    def check(self, kept: NDArray[np.bool_], rule: str) -> None:
+        """Raise unless a rule is kept for all individuals."""
+        broken = ~kept
+        count = arrays.count_true(broken)
+        if not count:
+            return
+        first = arrays.first_true(broken)
+        where = self.landmark[first if self.landmark.size > 1 else 0]
+        raise InputError(
+            f"survival must be {rule}: that of {plural(count, 'individual')} of {len(broken)} is not, the first at "
+            f"position {first} (landmark {where:g}, survival {float(self.at[first]):g})"
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class SurvivalCurves:
+class SurvivalCurves(OnGrid):
     r"""Predicted survival probabilities :math:`\pi_i(t) = P(T^*_i > t)` on a grid of times.
 
     Parameters
@@ -372,7 +415,10 @@ class SurvivalCurves:
             grid.size,
         )
         unsaid = any(part.default_interpolation for part in several)
-        return object.__new__(cls)._set(matrix, grid, first.interpolation, "hold" if holds else "nan", unsaid)
+        return object.__new__(cls)._set(
+            matrix, times=grid, interpolation=first.interpolation, extrapolation="hold" if holds else "nan",
+            default_interpolation=unsaid,
+        )  # fmt: skip
 
     # Predictions and properties
 
@@ -387,12 +433,7 @@ class SurvivalCurves:
         >>> ss.SurvivalCurves([[0.64, 0.16]], times=[1, 2], interpolation="constant-hazard").at([0.5, 1.5, 2.5])
         array([[0.8 , 0.32,  nan]])
         """
-        wanted = as_times(times)
-        values = self.interpolate(wanted)(self.probabilities)
-        readable = self.reaches(wanted)
-        if not readable.all():
-            values = arrays.where(arrays.beside(readable, values), values, np.nan)
-        return values
+        return self._read(as_times(times), self.probabilities, 1.0)
 
     def conditional_on(self, s: ArrayLike, *, times: ArrayLike | None = None) -> Self:
         r"""Return what the curves predict for those event-free at `s`, with time counted from there.
@@ -425,68 +466,42 @@ class SurvivalCurves:
         >>> later.times, later.probabilities
         (array([1., 3.]), array([[0.5 , 0.25]]))
         """
+        return self._conditional(self.around(s, times))
+
+    def around(self, s: ArrayLike, times: ArrayLike | None = None) -> AroundLandmark:
+        """Return the predictions at a landmark and after it; see `conditional_on`."""
         landmark = as_vector(np.atleast_1d(as_array(s, "s")), "s")
         if landmark.size != 1:
             check_length("s", landmark.size, "the curves", len(self))
-        beyond = landmark > self.times[-1]
-        if self.extrapolation == "nan" and beyond.any():
-            late = landmark[int(np.argmax(beyond))]
-            raise InputError(f"s must be within the curves, which end at {self.times[-1]:g}, not {late:g}")
-        one = landmark.size == 1 and times is None
-        if not one and times is None:
-            raise InputError("times are needed where landmarks differ by individual: the grid after the landmark")
-        at_landmark = (
-            self.at(landmark[:1])[:, 0]
-            if landmark.size == 1
-            else self.at_own(arrays.beside(landmark, self.probabilities))
-        )
-        grid = self.times[self.times > landmark[0]] - landmark[0] if one else as_times(times)
-        if one and not grid.size:
-            if self.extrapolation == "nan":
-                raise InputError(f"s must be before the last time of the curves, {self.times[-1]:g}: none is left")
-            grid = np.zeros(1)
-        if one:
-            later = arrays.as_float64(self.probabilities[:, self.times.size - grid.size :])
-            later = later if self.times[-1] > landmark[0] else at_landmark[:, None]
-        else:
-            later = self._after(landmark, grid)
-        return self._divided(later, at_landmark, grid, landmark)
-
-    def _after(self, landmark: NDArray[np.float64], grid: NDArray[np.float64]) -> Any:
-        """Return the predictions at times counted from landmarks."""
-        if landmark.size == 1:
-            later = self.at(landmark[0] + grid)
-        else:
-            own = arrays.beside(landmark, self.probabilities)
-            columns = [self.at_own(own + float(step)) for step in grid]
-            later = arrays.concatenate([column[None] for column in columns]).T
-        if self.extrapolation == "nan" and float(landmark.max()) + grid[-1] > self.times[-1]:
-            raise InputError(
-                f"times must end where the curves do, which is {self.times[-1] - landmark.max():g} after the "
-                f"{'last ' if landmark.size > 1 else ''}landmark, not at {grid[-1]:g}"
-            )
-        return later
-
-    def _divided(self, later: Any, earlier: Any, grid: NDArray[np.float64], landmark: NDArray[np.float64]) -> Self:
-        """Return later survival divided by earlier."""
-        earlier = arrays.as_float64(earlier)
-        for rule, broken in (
-            ("above 0 at the landmark, since these individuals are event-free then", ~(earlier > 0)),
-            ("no larger after the landmark than at it", (later > earlier[:, None] * (1.0 + 1e-6)).any(axis=1)),
-        ):
-            if broken.any():
-                first = arrays.first_true(broken)
-                where = landmark[0] if landmark.size == 1 else landmark[first]
-                count = plural(arrays.count_true(broken), "individual")
+            if times is None:
+                raise InputError("times are needed where landmarks differ by individual: the grid after the landmark")
+        last, end = float(landmark.max()), float(self.times[-1])
+        ends = self.extrapolation == "nan"
+        if ends and (last >= end if times is None else last > end):
+            raise InputError(f"s must be before the curves end, at {end:g}, not {last:g}")
+        own = arrays.beside(np.broadcast_to(landmark, len(self)), self.probabilities)
+        at_landmark = self.at_own(own)
+        if times is not None:
+            grid = as_times(times)
+            if ends and last + grid[-1] > end * (1.0 + ROUNDING):
                 raise InputError(
-                    f"survival must be {rule}: that of {count} of {len(self)} is not, the first at position {first} "
-                    f"(landmark {where:g}, survival {float(earlier[first]):g})"
+                    f"times must end where the curves do: {end - last:g} after the landmark, not {grid[-1]:g}"
                 )
-        values = arrays.minimum(later / earlier[:, None], arrays.beside(np.ones(1), later))
-        read = (self.interpolation, self.extrapolation, self.default_interpolation)
-        return object.__new__(type(self))._set(
-            values if arrays.is_tensor(values) else np.ascontiguousarray(values), grid, *read
-        )
+            columns = [self.at_own((own + float(step)).clip(None, end) if ends else own + float(step)) for step in grid]
+            return AroundLandmark(landmark, at_landmark, arrays.namespace(own).stack(tuple(columns), 1), grid)
+        later = self.times > landmark[0]
+        if not later.any():  # held for ever
+            return AroundLandmark(landmark, at_landmark, at_landmark[:, None], np.zeros(1))
+        values = arrays.as_float64(self.probabilities[:, self.times.size - int(later.sum()) :])
+        return AroundLandmark(landmark, at_landmark, values, self.times[later] - landmark[0])
+
+    def _conditional(self, around: AroundLandmark) -> Self:
+        """Return later survival divided by that at the landmark."""
+        around.check(around.at > 0, "above 0 at the landmark, since these individuals are event-free then")
+        kept = (around.later <= around.at[:, None] * (1.0 + ROUNDING)).all(1)
+        around.check(kept, "no larger after the landmark than at it")
+        # rounding may leave more than 1
+        return self._with(arrays.contiguous((around.later / around.at[:, None]).clip(None, 1.0)), around.times)
 
     def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""
@@ -540,79 +555,13 @@ class SurvivalCurves:
         """Whether some curve increases with time by more than rounding."""
         return has_bad_probabilities(self.probabilities, 4.0 * arrays.rounding_unit(self.probabilities))
 
-    def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether the curves say anything at each of `times`."""
-        if self.extrapolation == "hold":
-            return np.ones(times.shape, dtype=np.bool_)
-        return np.asarray(times <= self.times[-1])
-
-    def interpolate(self, times: NDArray[np.float64]) -> Interpolation:
-        """Return how to read the grid at `times`; times after the grid hold the last value."""
-        grid, last = self.times, self.times.size - 1
-        lower = np.searchsorted(grid, times, side="right") - 1
-        if self.interpolation == "step":
-            weight = np.zeros(times.size)
-        else:
-            start = np.where(lower < 0, 0.0, grid[np.maximum(lower, 0)])
-            width = grid[np.minimum(lower + 1, last)] - start
-            weight = np.divide(times - start, width, out=np.zeros(times.size), where=lower < last)
-        return Interpolation(lower, weight, self.interpolation == "constant-hazard")
-
-    # Where it lives
-
-    @property
-    def device(self) -> Any:
-        """The torch device that holds the probabilities; None for a NumPy array in the processor's memory."""
-        return arrays.device_of(self.probabilities)
-
-    def to(self, device: Any) -> Self:
-        """Return the same curves with their probabilities as a torch tensor on a device, such as ``"cuda"``.
-
-        Without a copy where they are there already. Curves held as a tensor are scored by torch where they are.
-        """
-        return self._with(arrays.to_device(self.probabilities, device))
-
-    def numpy(self) -> Self:
-        """Return the same curves with their probabilities as a NumPy array in the processor's memory.
-
-        Half precision becomes float32.
-
-        Examples
-        --------
-        >>> import survscore as ss
-        >>> ss.SurvivalCurves([[0.8, 0.4]], times=[1, 3]).numpy().probabilities
-        array([[0.8, 0.4]])
-        """
-        if self.device is None:
-            return self
-        return self._with(as_computed(arrays.to_host(self.probabilities)))
-
-    def __len__(self) -> int:
-        return int(self.probabilities.shape[0])
-
     @property
     def shape(self) -> tuple[int, int]:
         """``(n, m)``."""
         return (self.probabilities.shape[0], self.probabilities.shape[1])
 
-    def __getitem__(self, key: Any) -> Self:
-        """Pick individuals by position, slice or boolean mask."""
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
-            key = key[0]
-        if isinstance(key, (int, np.integer)):
-            key = [range(len(self))[key]]
-        rows = self.probabilities[as_index(key, self.probabilities)]
-        if rows.ndim != 2:
-            raise IndexError("survival curves are picked by individual")
-        return self._with(rows)
-
     def __repr__(self) -> str:
-        n, m = self.shape
-        return (
-            f"SurvivalCurves({plural(n, 'individual')}, {plural(m, 'time')} from {self.times[0]:g} to "
-            f"{self.times[-1]:g}, interpolation={self.interpolation!r}, extrapolation={self.extrapolation!r}, "
-            f"{arrays.type_name(self.probabilities)})"
-        )
+        return f"SurvivalCurves({plural(len(self), 'individual')}, {self._described()})"
 
     def _take(
         self,
@@ -623,18 +572,10 @@ class SurvivalCurves:
         monotone: Monotone,
         predicts: Predicts,
     ) -> Self:
-        read = "linear" if interpolation is None else interpolation
-        check_choice("interpolation", read, INTERPOLATIONS)
-        check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
-        check_choice("monotone", monotone, MONOTONE)
+        read = check_reading(interpolation, extrapolation, monotone)
         grid = as_times(times)
         matrix = as_matrix(probabilities)
-        if matrix.shape[1] != grid.size:
-            hint = "; it looks transposed" if matrix.shape[0] == grid.size else ""
-            raise InputError(
-                f"probabilities has {matrix.shape[1]} columns, but times has length {grid.size} "
-                f"(rows are individuals, columns are times{hint})"
-            )
+        check_columns(matrix, grid)
         survival = matrix if predicts == "survival" else 1.0 - arrays.as_float64(matrix)
         check_probabilities(survival, matrix, grid, predicts, check_monotone=monotone == "check")
         if predicts == "survival" and looks_like_masses(survival):
@@ -645,17 +586,7 @@ class SurvivalCurves:
             )
         if monotone == "enforce":
             survival = arrays.smallest_so_far(survival)
-        return self._set(survival, grid, read, extrapolation, interpolation is None)
-
-    def _with(self, probabilities: Any, times: NDArray[np.float64] | None = None) -> Self:
-        """Return curves of probabilities that need no check, on the same grid or another."""
-        grid = self.times if times is None else times
-        read = (self.interpolation, self.extrapolation, self.default_interpolation)
-        return object.__new__(type(self))._set(probabilities, grid, *read)
-
-    def _set(self, probabilities: FloatArray, times: NDArray[np.float64], *read: Any) -> Self:
-        # the user's own array stays writeable
-        shown = probabilities if arrays.is_tensor(probabilities) else arrays.read_only(probabilities)
-        for field, value in zip(fields(self), (shown, times, *read), strict=True):
-            object.__setattr__(self, field.name, value)
-        return self
+        return self._set(
+            survival, times=grid, interpolation=read, extrapolation=extrapolation,
+            default_interpolation=interpolation is None,
+        )  # fmt: skip
