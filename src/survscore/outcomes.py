@@ -448,6 +448,8 @@ class Outcomes:
             first = int(np.argmax(broken | ~np.isfinite(landmark)))
             raise InputError(f"s must be zero or later, and finite, not {landmark[first]:g} (position {first})")
         rows = np.flatnonzero(_arrays.to_host(self.time) > landmark)
+        if np.isnan(landmark).all():
+            raise InputError("s is missing (NaN) for everybody: nobody had started by then")
         if not rows.size:
             last = float(self.time.max())
             raise InputError(

@@ -150,7 +150,7 @@ def score_table(
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
     check_on_processor("score_table", y, named)
-    wanted = _asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(named))
+    wanted = asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(named))
     if metric is None and y.causes:  # a test of whole distributions, which the incidence of one cause is not
         wanted = [entry for entry in wanted if entry != DISTRIBUTION]
     times = default_horizon(y, named) if horizons is None else np.unique(as_times(horizons))
@@ -185,7 +185,7 @@ def score_table(
     return ScoreTable(tuple(table_rows), segments.by, level, len(y), y.n_dropped_out, settings, leaking)
 
 
-def _asked_metrics(
+def asked_metrics(
     metric: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool, coarse: bool
 ) -> list[str | Metric]:
     """Return the metrics that were asked for, each once; what is `MADE` of them, and the test, by name.
@@ -279,7 +279,7 @@ class TablePart:
         rows: list[TableRow] = []
         for arrays in of.scored:
             estimates = Estimates(arrays, of.level)
-            for row in self.rows_of(of, estimates):
+            for row in rows_of(self.segment, of, estimates):
                 weighting, model = of.weightings.index(row.weighting), of.models.index(row.model)
                 place = (weighting, model, of.times.tolist().index(row.time))
                 rows.append(_with_limits(row, limits.get(place)) if arrays.metric in DISTANCES else row)
@@ -300,7 +300,7 @@ class TablePart:
             of = (self.segment, *labels, float(time[0]), True, weightings[0].label(self.y))
             return [TableRow(*of, name, str(self.request.reference), math.nan, note=str(error)) for name in self.models]
         estimates = [Estimates(arrays, last.level) for arrays in last.scored]
-        return [row for of_metric in estimates for row in self.rows_of(last, of_metric, over_time=True)]
+        return [row for of_metric in estimates for row in rows_of(self.segment, last, of_metric, over_time=True)]
 
     def _integrated(self) -> list[TableRow]:
         """Return mean Brier scores over the times up to the last horizon, or as far as there are scores."""
@@ -316,7 +316,7 @@ class TablePart:
             note = about if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
         at_end, labels = replace(of_grid, times=np.array([until])), (INTEGRATED, MADE[INTEGRATED], Brier.direction)
         means = [Estimates(scored, of_grid.level, weights) for scored in of_grid.scored]
-        rows = [row for mean in means for row in self.rows_of(at_end, mean, labels=labels, over_time=True)]
+        rows = [row for mean in means for row in rows_of(self.segment, at_end, mean, labels=labels, over_time=True)]
         return [replace(row, note=note) for row in rows]
 
     def _integration_times(self, horizon: float) -> tuple[NDArray[np.float64], str]:
@@ -368,46 +368,43 @@ class TablePart:
         ]
         nothing = {} if scored.scores[null].all() else {"the null model makes no errors": 1}
         scaled = Estimates(replace(scored, undefined={**scored.undefined, **nothing}), of.level)
-        return self.rows_of(of, scaled, quantities, labels=(SKILL, MADE[SKILL], "higher"))
+        return rows_of(self.segment, of, scaled, quantities, labels=(SKILL, MADE[SKILL], "higher"))
 
-    def rows_of(
-        self,
-        of: Comparison,
-        estimates: Estimates,
-        quantities: Sequence[tuple[Columns, Columns] | None] | None = None,
-        *,
-        labels: tuple[str, str, str] | None = None,
-        over_time: bool = False,
-    ) -> list[TableRow]:
-        """Return rows by time, then by model, of an estimate and a difference for each model, by default its score."""
-        scored, support, r = estimates.scored, estimates.support, of.models.index(of.reference)
-        labels = labels or (scored.metric, metric_label(scored.metric), scored.direction)
-        if quantities is None:
-            quantities = [
-                (estimates.score(a), {} if a == r else estimates.difference(a, r)) for a in range(len(of.models))
-            ]
-        counts = {
-            name: numbers
-            for name, numbers in estimates.counts().items()
-            if name in ("n_counted", "n_events", "n_groups")
-        }
-        counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
-        blocks = {}
-        for model, both in zip(of.models, quantities, strict=True):
-            if both is not None and (model != of.null or scored.has_null):
-                difference = {DIFFERENCE.get(name, name): values for name, values in both[1].items()}
-                columns = {**both[0], **difference, **counts}
-                blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
-        reasons, rows = "; ".join(scored.undefined), []
-        for j, time in enumerate(of.times.tolist()):
-            for model, columns in blocks.items():
-                cells = {name: values[j] for name, values in columns.items()}
-                missing = math.isnan(cells["estimate"])
-                # where order is all, a prediction that is the same for all individuals says nothing
-                if model != of.null or not (cells["se"] < NO_ERROR or missing):
-                    names = (*labels, time, over_time, scored.weighting, model, of.reference)
-                    rows.append(TableRow(self.segment, *names, **cells, note=reasons if missing else ""))
-        return rows
+
+def rows_of(
+    segment: Key,
+    of: Comparison,
+    estimates: Estimates,
+    quantities: Sequence[tuple[Columns, Columns] | None] | None = None,
+    *,
+    labels: tuple[str, str, str] | None = None,
+    over_time: bool = False,
+) -> list[TableRow]:
+    """Return rows by time, then by model, of an estimate and a difference for each model, by default its score."""
+    scored, support, r = estimates.scored, estimates.support, of.models.index(of.reference)
+    labels = labels or (scored.metric, metric_label(scored.metric), scored.direction)
+    if quantities is None:
+        quantities = [(estimates.score(a), {} if a == r else estimates.difference(a, r)) for a in range(len(of.models))]
+    counts = {
+        name: numbers for name, numbers in estimates.counts().items() if name in ("n_counted", "n_events", "n_groups")
+    }
+    counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
+    blocks = {}
+    for model, both in zip(of.models, quantities, strict=True):
+        if both is not None and (model != of.null or scored.has_null):
+            difference = {DIFFERENCE.get(name, name): values for name, values in both[1].items()}
+            columns = {**both[0], **difference, **counts}
+            blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
+    reasons, rows = "; ".join(scored.undefined), []
+    for j, time in enumerate(of.times.tolist()):
+        for model, columns in blocks.items():
+            cells = {name: values[j] for name, values in columns.items()}
+            missing = math.isnan(cells["estimate"])
+            # where order is all, a prediction that is the same for all individuals says nothing
+            if model != of.null or not (cells["se"] < NO_ERROR or missing):
+                names = (*labels, time, over_time, scored.weighting, model, of.reference)
+                rows.append(TableRow(segment, *names, **cells, note=reasons if missing else ""))
+    return rows
 
 
 def _with_limits(row: TableRow, limits: dict[str, Distance] | None) -> TableRow:
