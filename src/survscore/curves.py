@@ -498,7 +498,7 @@ class SurvivalCurves(OnGrid):
     def _conditional(self, around: AroundLandmark) -> Self:
         """Return later survival divided by that at the landmark."""
         around.check(around.at > 0, "above 0 at the landmark, since these individuals are event-free then")
-        kept = (around.later <= around.at[:, None] * (1.0 + ROUNDING)).all(1)
+        kept: Any = (around.later <= around.at[:, None] * (1.0 + ROUNDING)).all(1)
         around.check(kept, "no larger after the landmark than at it")
         # rounding may leave more than 1
         return self._with(arrays.contiguous((around.later / around.at[:, None]).clip(None, 1.0)), around.times)

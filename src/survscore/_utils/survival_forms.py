@@ -47,8 +47,7 @@ def survival_of_hazards(hazards: ArrayLike, times: Values, kind: str) -> Values:
         bad = ~((matrix >= 0) & (matrix <= 1))
         hint = "; hazards per unit of time are kind='rate'" if bool((matrix > 1).any()) else ""
         _refuse(matrix, "hazards", "probabilities between 0 and 1", bad, hint)
-        product: Values = np.cumprod(1.0 - matrix, axis=1)
-        return product
+        return np.asarray(np.cumprod(1.0 - matrix, axis=1), dtype=np.float64)
     _refuse(matrix, "hazards", "at least 0", ~(matrix >= 0))
     if kind == "rate":
         with np.errstate(invalid="ignore"):  # an infinite rate over no time
@@ -59,7 +58,8 @@ def survival_of_hazards(hazards: ArrayLike, times: Values, kind: str) -> Values:
             matrix, "cumulative hazards", "such that they do not fall with time",
             np.diff(matrix, axis=1, prepend=0.0) < 0, "; hazards of each interval are kind='probability' or 'rate'",
         )  # fmt: skip
-    return np.exp(-matrix)
+    survival: Values = np.exp(-matrix)
+    return survival
 
 
 def survival_of_quantiles(quantiles: ArrayLike, levels: ArrayLike, times: Values, *, hold: bool) -> Values:

@@ -22,9 +22,9 @@ GIVEN = (SurvivalCurves, IncidenceCurves)
 
 def as_landmark(value: Any) -> Landmark:
     """Return a landmark: an age, or a date."""
-    if isinstance(value, (bool, np.bool_)):
+    if isinstance(value, (bool, np.bool_, np.timedelta64)):
         raise InputError(f"landmarks must be times or dates, not {value!r}")
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, np.timedelta64):
+    if isinstance(value, (int, float, np.number)):
         return float(value)
     from survscore._utils.dates import as_dates
 
@@ -201,7 +201,7 @@ def _places(given: Any, ids: ArrayLike, column: str) -> Rows:
             f"column {column!r} has {plural(int((places < 0).sum()), 'row')} of individuals who are not in ids, the "
             f"first {shown(given[first])!r} in row {first}"
         )
-    return places.astype(np.intp)
+    return np.asarray(places, dtype=np.intp)
 
 
 def _landmarks_of(values: Any, column: str) -> tuple[list[Any], Rows]:

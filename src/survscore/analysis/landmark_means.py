@@ -61,7 +61,7 @@ class LandmarkScores:
         y, models = of_cause(part.y, part.models)
         codes = None if groups is None else groups.codes[part.rows]
         request = replace(replace(request, metric=Brier()).of_rows(given, part.rows), groups=codes)
-        if not all(curves.reaches(request.times[:1])[0] for curves in models.values()):
+        if not all(curves.reaches(np.asarray(request.times)[:1])[0] for curves in models.values()):
             return cls(part, y, models, _nothing(part, y, metrics, request, models), [], [])
         rows, scored = TablePart(y, models, (part.label,), metrics, request).rows()
         evaluation = Evaluation.of(
@@ -86,7 +86,7 @@ def _nothing(
     for entry in metrics:
         of_metric = (entry, MADE[SKILL], "higher") if isinstance(entry, str) else _named(entry)
         for weighting in request.weighting:
-            for time in request.times.tolist():  # type: ignore[union-attr]
+            for time in np.asarray(request.times).tolist():
                 of = ((part.label,), *of_metric, time, False, weighting.label(y))
                 note = f"predictions end {end:g} after the landmark"
                 rows += [TableRow(*of, model, str(request.reference), math.nan, note=note) for model in models]
@@ -154,7 +154,7 @@ class Landmarks:
             values, place = one.influences[k].values, self.each.index(one)
             m = values.shape[2]
             moved = (ratio[place][:, None, :m] * values[null] - values) / of_null[place][:m]
-            return np.nan_to_num(moved)
+            return np.asarray(np.nan_to_num(moved))
 
         return _Mean.of(self, k, 1.0 - ratio, influences)
 

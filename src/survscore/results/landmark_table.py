@@ -133,9 +133,10 @@ class LandmarkTable(ScoreTable):
             reliable[place] = row.difference_reliable if difference else row.reliable
         if np.isnan(values[0, -1]).all():
             labels, values, reliable = labels[:-1], values[:, :-1], reliable[:-1]
+        direction: Any = rows[0].direction
         display = LandmarksDisplay(
             tuple(MEAN if label == ALL else label for label in labels), tuple(horizons), values, reliable,
-            rows[0].label, rows[0].direction, fitting[0], model, reference if difference else None, self.level,
+            rows[0].label, direction, fitting[0], model, reference if difference else None, self.level,
             self.settings.get("unit"),
         )  # fmt: skip
         return display.plot(ax, width=width)

@@ -101,7 +101,7 @@ class ScoreTable(PrintedAsTables):
             for row in (asdict(row).items() for row in self.rows)
         ]
         others = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
-        return json.dumps({**others, "rows": rows}, indent=1, ensure_ascii=False)
+        return json.dumps({**others, "rows": rows}, indent=1, ensure_ascii=False, default=asdict)
 
     def _printed(self) -> Tables:
         places = {(row.segment, row.weighting): None for row in self.rows}
