@@ -15,6 +15,10 @@ from survscore._validation import InputError, check_rule, one_dimensional, plura
 CauseNames = Sequence[str] | Mapping[str, int]
 Cause = str | int
 MOST_CAUSES = 100
+#: The number of all statuses together, in place of a cause of interest.
+ALL_STATUSES = -1
+#: Stands for all causes: scores are then multi-class, over event-free and all of them.
+ALL_CAUSES = "all"
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Causes:
     def number(self, cause: Any, name: str = "cause") -> int:
         """Return the number of a cause, which is given by its name or its number."""
         known = f"the causes are {several([repr(one) for one in self.names])}"
+        if isinstance(cause, str) and cause == ALL_CAUSES:
+            return ALL_STATUSES
         if isinstance(cause, str) and cause in self.names:
             return self.names.index(cause) + 1
         whole = isinstance(cause, (int, np.integer)) and not isinstance(cause, (bool, np.bool_))
@@ -129,6 +135,8 @@ def _codes(codes: NDArray[Any], names: CauseNames | None) -> dict[str, int]:
 def _check_names(names: Sequence[str]) -> None:
     if not names or len(names) > MOST_CAUSES:
         raise InputError(f"causes must be 1 to {MOST_CAUSES}, not {plural(len(names), 'cause')}")
+    if ALL_CAUSES in names:
+        raise InputError(f"no cause may be called {ALL_CAUSES!r}, which stands for all causes together")
 
 
 def _rule(known: Mapping[str, int]) -> str:

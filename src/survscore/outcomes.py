@@ -23,7 +23,7 @@ from survscore._validation import (
     shown,
     warn,
 )
-from survscore.causes import Cause, CauseNames, Causes
+from survscore.causes import ALL_CAUSES, ALL_STATUSES, Cause, CauseNames, Causes
 
 if TYPE_CHECKING:
     from survscore._utils.dates import Dates, FollowUp
@@ -374,7 +374,8 @@ class Outcomes:
         Parameters
         ----------
         cause : str or int
-            The name of the cause, or its number from 1 on.
+            The name of the cause, or its number from 1 on; ``"all"`` for multi-class scores, over event-free and all
+            causes.
 
         Returns
         -------
@@ -391,10 +392,14 @@ class Outcomes:
         number = Causes(self.causes or ("1",)).number(cause)
         return self._with(*self._vectors, dates=self.dates, interest=number if self.causes else 0)
 
+    def any_event(self) -> Self:
+        """Return the same with events of one kind: whatever the cause."""
+        return self._with(*self._vectors[:3], None, dates=self.dates, causes=(), interest=0)
+
     @cached_property
     def event_of_interest(self) -> NDArray[np.bool_]:
         """Who had the event that scores are of: any event, unless there are several causes."""
-        if self.cause is None:
+        if self.cause is None or self.interest == ALL_STATUSES:
             return self.event
         if not self.interest:
             listed = ", ".join(map(repr, self.causes))
@@ -604,7 +609,7 @@ class Outcomes:
             f"({100 * events / max(n, 1):.1f} %{f': {by_cause}' if by_cause else ''})",
         ]
         if self.interest:
-            parts.append(f"of interest {shown(self.causes[self.interest - 1])}")
+            parts.append(f"of interest {shown(self.chosen_cause)}")
         if n:
             parts.append(f"time {self.time.min():g} to {self.time.max():g}")
         if self.censoring_time is None:
@@ -614,6 +619,18 @@ class Outcomes:
             parts.append(f"censoring_time known ({self.censoring_time.min():g} to {self.censoring_time.max():g})")
             parts.append(f"{lost or 'no'} drop-out{'' if lost == 1 else 's'}")
         return f"Outcomes({', '.join(parts)})"
+
+    @property
+    def cause_numbers(self) -> range:
+        """The numbers of all causes."""
+        return range(1, len(self.causes) + 1)
+
+    @property
+    def chosen_cause(self) -> str:
+        """The name of the cause that scores are of, ``"all"`` for all together; empty where none was chosen."""
+        if self.interest == ALL_STATUSES:
+            return ALL_CAUSES
+        return self.causes[self.interest - 1] if self.interest else ""
 
     @property
     def n_by_cause(self) -> dict[str, int]:
