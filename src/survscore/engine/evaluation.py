@@ -139,7 +139,7 @@ class Evaluation(Plan):
 
         return [replace(scored, interpolation=effect(scored)) for scored in result]
 
-    def _coarser(self, times: Values, metrics: Sequence[Metric]) -> Iterator[Evaluation]:
+    def _coarser(self, times: Values, metrics: list[Metric]) -> Iterator[Evaluation]:
         """Yield the same with curves that are read from every second of their grid points, without errors."""
         plans = (self, *self.terms)
         for several in zip(*(InterpolatedModels.of(p.models.curves, times).coarser(times) for p in plans), strict=True):

@@ -149,7 +149,8 @@ class _LogOfEventFree(Log):
     takes_tensors: ClassVar[bool] = True
 
     def of_event(self, survival: FloatArray) -> NDArray[np.float64]:
-        return 0.0 * arrays.as_float64(survival)
+        nothing: NDArray[np.float64] = 0.0 * arrays.as_float64(survival)
+        return nothing
 
     def slopes(self, survival: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         event_free, with_event = super().slopes(survival)
@@ -163,7 +164,8 @@ class _LogOfCause(Log):
     takes_tensors: ClassVar[bool] = True
 
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:
-        return 0.0 * arrays.as_float64(survival)
+        nothing: NDArray[np.float64] = 0.0 * arrays.as_float64(survival)
+        return nothing
 
     def slopes(self, survival: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         event_free, with_event = super().slopes(survival)
