@@ -203,7 +203,8 @@ def test_parts_of_projected_scores_add_up():
     y, models = study(200, seed=6)
     (brier, _) = ss.score_all(y, models["a"], weighting="projected", times=TIMES[:3], cause="all")
     parts = brier.parts.to_frame()
-    together = parts.share_observed * parts.observed + (1 - parts.share_observed) * parts.projected
+    projected = parts.projected.fillna(0.0)  # of nobody
+    together = parts.share_observed * parts.observed + (1 - parts.share_observed) * projected
     np.testing.assert_allclose(together, brier.scores, rtol=1e-12)
     (observed, _) = ss.score_all(y, models["a"], weighting="administrative", times=TIMES[:3], cause="all")
     np.testing.assert_allclose(parts.observed, observed.scores, rtol=1e-12)
@@ -255,3 +256,35 @@ def test_backends_agree(metric):
     for one, other in zip(found["numpy"].scored, found["compiled"].scored, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-11)
         np.testing.assert_allclose(one.moments.pointwise, other.moments.pointwise, rtol=1e-9)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 6])
+@pytest.mark.parametrize("metric", ["brier", "log"])
+def test_compiled_scores_of_one_cause_agree_with_array_code(metric, threads):
+    # six threads share out rows, two columns; float32 is read in place
+    n = 2000
+    y, models = study(n, seed=11, dropouts=True)
+    curves = {"single": models["a"].for_cause(2), "double": models["b"].for_cause(2)}
+    single = curves["single"].probabilities.astype(np.float32)
+    curves["single"] = ss.SurvivalCurves(single, TIMES)
+    weightings = ["administrative", "ipcw", "projected", ss.Projected(strata=np.arange(n) % 3)]
+    for groups in (None, np.random.default_rng(1).integers(0, 300, n)):
+        found = []
+        for backend in ("numpy", "compiled"):
+            with ss.config.using(backend=backend, threads=threads):
+                found.append(
+                    ss.compare(
+                        y,
+                        curves,
+                        metric=metric,
+                        weighting=weightings,
+                        times=TIMES,
+                        groups=groups,
+                        cause=2,
+                        ranges=[(1, 4)],
+                    )
+                )
+        for one, other in zip(*(result.scored for result in found), strict=True):
+            np.testing.assert_allclose(one.scores, other.scores, rtol=1e-11)
+            np.testing.assert_allclose(one.moments.pointwise, other.moments.pointwise, rtol=1e-9)
+            np.testing.assert_allclose(one.moments.of_averages, other.moments.of_averages, rtol=1e-9)

@@ -219,8 +219,6 @@ class Plan:
         n_cells = self.models.n * self.index.times.size * len(self.models.curves)
         if self.index.outcomes.device is not None or not config.compiles(n_cells):
             return False
-        if self.errors and isinstance(self.null, KaplanMeierNull) and self.null.incidence is not None:
-            return False
         from survscore.engine import compiled
 
         return compiled.knows(losses, weights)
