@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from survscore._validation import InputError, check_rule, one_dimensional, sever
 
 CauseNames = Sequence[str] | Mapping[str, int]
 Cause = str | int
+Function = TypeVar("Function", bound=Callable[..., Any])
 MOST_CAUSES = 100
 
 
@@ -96,6 +98,20 @@ class Causes:
         numbers = np.array([*(number_of.get(label, 0) for label in distinct), 0], dtype=np.int8)[places]
         check_rule("cause", f"one of {several([repr(label) for label in number_of])}", (numbers == 0) & happened, given)
         return tuple(known), np.where(happened, numbers, np.int8(0))
+
+
+def takes_cause(function: Function) -> Function:
+    """Let users say `event_of_interest` for `cause`, as in scikit-survival, lifelines and yardstick."""
+
+    @wraps(function)
+    def spelled(*args: Any, **kwargs: Any) -> Any:
+        if "event_of_interest" in kwargs:
+            if kwargs.get("cause") is not None:
+                raise InputError("cause and event_of_interest are two spellings of one argument: give one of them")
+            kwargs["cause"] = kwargs.pop("event_of_interest")
+        return function(*args, **kwargs)
+
+    return cast("Function", spelled)
 
 
 def in_words(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Literal, Self
@@ -430,3 +430,7 @@ def _check_first(array: FloatArray, first: First, times: NDArray[np.float64]) ->
         f"the first in row {row} at time {times[column]:g} ({value:.4g}, and the causes sum to {sum(rest):.4g}); "
         + (f"first={other!r} fits" if fits else "if the causes are right, pass these alone")
     )
+
+
+#: What models predict, by name.
+NamedCurves = Mapping[str, SurvivalCurves | IncidenceCurves] | Iterable[tuple[str, SurvivalCurves | IncidenceCurves]]

@@ -389,6 +389,8 @@ class Outcomes:
         >>> y.for_cause("repayment").event_of_interest
         array([False,  True, False])
         """
+        if not self.causes and cause not in (1, "1"):
+            raise InputError(f"y has events of one kind, so that cause can't be {cause!r}: give it the causes (event=)")
         number = Causes(self.causes or ("1",)).number(cause)
         return self._with(*self._vectors, dates=self.dates, interest=number if self.causes else 0)
 

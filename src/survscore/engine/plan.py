@@ -14,7 +14,7 @@ from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, as_times, check_level
 from survscore.engine.averaging import Range, Ranges, averaging_weights, check_ranges
-from survscore.engine.blocks import Models, Predictions, PushedCurves
+from survscore.engine.blocks import GivenPredictions, Models, Predictions, PushedCurves
 from survscore.engine.inputs import (
     Null,
     as_models,
@@ -81,7 +81,7 @@ class Plan:
     def of(
         cls,
         y: Outcomes,
-        models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+        models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]],
         *,
         metric: OneOrMore = "brier",
         weighting: OneOrMore = None,
@@ -202,7 +202,7 @@ class Plan:
 
 
 def _checked_models(
-    y: Outcomes, models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]], needs_numpy: str
+    y: Outcomes, models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]], needs_numpy: str
 ) -> dict[str, Predictions]:
     """Return the models by name, after checking them and the outcomes."""
     check_outcomes(y)
