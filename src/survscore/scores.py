@@ -10,14 +10,15 @@ from numpy.typing import ArrayLike
 
 from survscore._utils import arrays
 from survscore._validation import InputError
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
-from survscore.engine.blocks import Predictions
+from survscore.engine.blocks import GivenPredictions
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.inputs import of_cause
 from survscore.engine.prepared import model_weights
 from survscore.engine.sums import loss_cells
+from survscore.incidence import IncidenceCurves
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.printing import warn_about
@@ -25,9 +26,10 @@ from survscore.results.score_curve import ScoreCurve, ScoreTerms
 from survscore.weighting import Weighting
 
 
+@takes_cause
 def brier_score(
     y: Outcomes,
-    curves: Predictions,
+    curves: GivenPredictions,
     *,
     weighting: str | Weighting | None = None,
     times: ArrayLike | None = None,
@@ -70,6 +72,7 @@ def brier_score(
         status of an individual is then whether it has had an event of this cause. Predictions are `IncidenceCurves`,
         or survival curves of one minus the incidence of this cause. ``"all"``: the multi-class score over event-free
         and all causes (see the notes), of `IncidenceCurves`.
+        ``event_of_interest=`` is the same argument.
 
     Returns
     -------
@@ -127,9 +130,10 @@ def brier_score(
     )
 
 
+@takes_cause
 def log_loss(
     y: Outcomes,
-    curves: Predictions,
+    curves: GivenPredictions,
     *,
     weighting: str | Weighting | None = None,
     times: ArrayLike | None = None,
@@ -182,9 +186,10 @@ def log_loss(
     )
 
 
+@takes_cause
 def auc(
     y: Outcomes,
-    curves: Predictions,
+    curves: GivenPredictions,
     *,
     weighting: str | Weighting | None = None,
     times: ArrayLike | None = None,
@@ -223,9 +228,10 @@ def auc(
     )
 
 
+@takes_cause
 def score_all(
     y: Outcomes,
-    curves: Predictions,
+    curves: GivenPredictions,
     *,
     metric: str | Metric | Sequence[str | Metric] = ("brier", "log"),
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,
@@ -272,7 +278,7 @@ def score_all(
 
 
 def score_among(
-    y: Outcomes, models: Mapping[str, Predictions], name: str, *, weighting: Sequence[Weighting], **settings: Any
+    y: Outcomes, models: Mapping[str, GivenPredictions], name: str, *, weighting: Sequence[Weighting], **settings: Any
 ) -> list[ScoreCurve]:
     """Return what `score_all` does for one of several models; the others serve weightings that depend on them."""
     alone = not any(chosen.depends_on_other_models for chosen in weighting)
@@ -281,7 +287,7 @@ def score_among(
 
 
 def _scored(
-    y: Outcomes, models: Mapping[str, Predictions], *, times: Any, cause: Any = None, **settings: Any
+    y: Outcomes, models: Mapping[str, GivenPredictions], *, times: Any, cause: Any = None, **settings: Any
 ) -> list[ScoreCurve]:
     """Score the first of some models."""
     y, models = of_cause(y, models, cause, multiclass=True)
@@ -293,7 +299,7 @@ def _scored(
 
 def score_terms(
     y: Outcomes,
-    curves: SurvivalCurves,
+    curves: SurvivalCurves | IncidenceCurves,
     *,
     metric: str | Loss = "brier",
     weighting: str | Weighting | None = None,
@@ -304,7 +310,7 @@ def score_terms(
     Parameters
     ----------
     y, curves, weighting, times
-        As for `brier_score`.
+        As for `brier_score`; under competing risks `y` is of one cause (``y.for_cause``).
     metric : {"brier", "log"} or Loss
         What a prediction costs.
 
@@ -325,13 +331,14 @@ def score_terms(
     loss = as_metric(metric)
     if not isinstance(loss, Loss):
         raise InputError(f"metric must be a loss, which is known for each individual, not {loss.name!r}")
+    y, models = of_cause(y, {"curves": curves})
     evaluation = Evaluation.of(
-        y, {"curves": curves}, metric=loss, weighting=weighting, times=times, errors=False, needs_numpy="score_terms"
+        y, models, metric=loss, weighting=weighting, times=times, errors=False, needs_numpy="score_terms"
     )
     index = evaluation.index
     if index.times.size == 0:
         raise InputError(
-            f"times start at {evaluation.times[0]:g}, after the predictions' last time, {curves.times[-1]:g}"
+            f"times start at {evaluation.times[0]:g}, after the predictions' last time, {models['curves'].times[-1]:g}"
         )
     weights, m = model_weights(evaluation, evaluation.weightings[0])[0], index.times.size
     event_free = np.arange(m) < weights.event_from(index.before_time, m)[:, None]
@@ -340,7 +347,7 @@ def score_terms(
         times=index.times,
         losses=loss_cells(
             loss,
-            arrays.as_float64(curves.at(index.times)),
+            arrays.as_float64(models["curves"].at(index.times)),
             weights.event_free(event_free, index.times, slice(0, m)),
             projected=weights.hidden_share is not None,
         ),
@@ -350,7 +357,7 @@ def score_terms(
     )
 
 
-def _single(y: Outcomes, curves: Predictions, metric: Metric, weighting: Any, **settings: Any) -> ScoreCurve:
+def _single(y: Outcomes, curves: GivenPredictions, metric: Metric, weighting: Any, **settings: Any) -> ScoreCurve:
     if isinstance(weighting, (list, tuple)):
         raise InputError("weighting must be one weighting here; score_all takes several")
     (score,) = _scored(y, {"curves": curves}, metric=metric, weighting=weighting, **settings)

@@ -24,10 +24,10 @@ from survscore._validation import (
 )
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.dropout_test import dropout_test
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
-from survscore.engine.blocks import Predictions
+from survscore.engine.blocks import GivenPredictions
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.engine.inputs import Null, any_event, as_models, check_outcomes, of_cause, one_or_more
 from survscore.engine.plan import Variances
@@ -42,7 +42,7 @@ from survscore.results.printing import undefined_times, warn_about
 from survscore.results.segments import SegmentedComparison, check_names
 from survscore.weighting import Weighting, as_weighting, default_weightings
 
-Models = Mapping[str, Predictions] | Iterable[tuple[str, Predictions]]
+Models = Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]]
 MOST_SEGMENTS = 1000
 
 
@@ -68,6 +68,7 @@ def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[S
 def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[Settings]) -> SegmentedComparison: ...
 
 
+@takes_cause
 def compare(
     y: Outcomes,
     models: Models,

@@ -19,8 +19,8 @@ from survscore.analysis.calibration_measures import Distance, Spline, distance_l
 from survscore.analysis.compare import Request, Segments
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.distribution_calibration import distribution_calibration
-from survscore.causes import ALL_STATUSES, Cause
-from survscore.engine.blocks import Predictions
+from survscore.causes import ALL_STATUSES, Cause, takes_cause
+from survscore.engine.blocks import GivenPredictions
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import (
     FEW_TIMES,
@@ -65,9 +65,10 @@ N_INTEGRATED = 101  # times over which a mean is taken
 DIFFERENCE = {"estimate": "difference", **{name: f"difference_{name}" for name in ("se", "lower", "upper", "reliable")}}
 
 
+@takes_cause
 def score_table(
     y: Outcomes,
-    models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+    models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]],
     *,
     horizons: ArrayLike | None = None,
     metric: str | Metric | Sequence[str | Metric] | None = None,

@@ -210,7 +210,7 @@ class NullInfluence:
     def covariance(self) -> NDArray[np.float64]:
         """Return the sums of products over time, (times, times)."""
         (slope,), (common,) = self.slopes, self.common
-        return np.outer(slope, slope) * np.minimum.outer(common, common)
+        return np.asarray(np.outer(slope, slope) * np.minimum.outer(common, common))
 
     def variance(self) -> NDArray[np.float64]:
         """Return the sums of squares at each time."""

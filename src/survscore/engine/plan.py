@@ -15,7 +15,7 @@ from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, UnfitError, as_times, check_level
 from survscore.causes import ALL_CAUSES, ALL_STATUSES
 from survscore.engine.averaging import Range, Ranges, averaging_weights, check_ranges
-from survscore.engine.blocks import Models, Predictions, PushedCurves
+from survscore.engine.blocks import GivenPredictions, Models, Predictions, PushedCurves
 from survscore.engine.inputs import (
     Null,
     as_models,
@@ -87,7 +87,7 @@ class Plan:
     def of(
         cls,
         y: Outcomes,
-        models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+        models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]],
         *,
         metric: OneOrMore = "brier",
         weighting: OneOrMore = None,
@@ -167,7 +167,7 @@ class Plan:
             raise UnfitError("theta is not available for cause='all': it multiplies the hazard of one cause")
         others = [
             cls.of(
-                y.for_cause(number), {name: curves.for_cause(number) for name, curves in models.items()},
+                y.for_cause(number), models,
                 metric=[status.cause for status in statuses], null=own[number], **{**settings, "times": first.times},
             )
             for number in y.cause_numbers
@@ -249,7 +249,7 @@ class Plan:
 
 
 def _checked_models(
-    y: Outcomes, models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]], needs_numpy: str
+    y: Outcomes, models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]], needs_numpy: str
 ) -> dict[str, Predictions]:
     """Return the models by name, after checking them and the outcomes."""
     check_outcomes(y)
