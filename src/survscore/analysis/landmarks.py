@@ -26,7 +26,7 @@ from survscore.analysis.landmark_parts import (
     stacked_parts,
 )
 from survscore.analysis.score_tables import SKILL, asked_metrics
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.engine.blocks import Predictions
 from survscore.engine.inputs import as_models, check_outcomes, curves_read, null_name, one_or_more
 from survscore.engine.placing import check_on_processor
@@ -43,6 +43,7 @@ SUMMARIES = ("counted", "equal")
 Made = Predictions | IncidenceCurves | LandmarkCurves
 
 
+@takes_cause
 def landmark_table(
     y: Outcomes,
     models: Mapping[str, Made] | Iterable[tuple[str, Made]],
