@@ -436,7 +436,7 @@ class SurvivalCurves(OnGrid):
         kept: Any = (around.later <= around.at[:, None] * (1.0 + ROUNDING)).all(1)
         around.check(kept, "no larger after the landmark than at it")
         # rounding may leave more than 1
-        return self._with(arrays.contiguous((around.later / around.at[:, None]).clip(None, 1.0)), around.times)
+        return self._with(arrays.contiguous((around.later / around.at[:, None]).clip(None, 1.0)), times=around.times)
 
     def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""

@@ -317,7 +317,7 @@ class IncidenceCurves(OnGrid):
         free = self.event_free().around(s, times)
         free.check(free.at > 0, "above 0 at the landmark, since these individuals are event-free then")
         causes = tuple((one.at[:, None] - one.later) / free.at[:, None] for one in around)
-        return self._with(arrays.namespace(free.at).stack(causes, 1).clip(0.0, 1.0), free.times)
+        return self._with(arrays.namespace(free.at).stack(causes, 1).clip(0.0, 1.0), times=free.times)
 
     def _survival(self, probabilities: FloatArray) -> SurvivalCurves:
         return object.__new__(SurvivalCurves)._set(

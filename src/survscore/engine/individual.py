@@ -57,7 +57,7 @@ def _influences(evaluation: Evaluation, metric: Metric, weighted: WeightedSums) 
         raise UnfitError(f"metric {metric.name!r} is of the whole follow-up, and has no influences at single times")
     if isinstance(metric, Loss):
         scored = score_loss(evaluation, evaluation.losses.index(metric), weighted)
-        for rows, influences in Influences(scored, evaluation.read_models, slice(0, m)).blocks():
+        for rows, influences, _ in Influences(scored, evaluation.read_models, slice(0, m)).blocks():
             where = arrays.to_host(rows) if arrays.is_tensor(rows) else rows
             for a, influence in enumerate(influences):
                 values[a, where] = arrays.to_host(influence)
