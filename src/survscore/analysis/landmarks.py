@@ -213,7 +213,7 @@ def _metrics(metric: Any, *, with_null: bool) -> list[str | Metric]:
             name = entry if isinstance(entry, str) else entry.name
             raise UnfitError(
                 f"metric {name!r} has no form for landmarks: it is not of statuses at one time. At one landmark, "
-                "score_table(*...) of y.at_landmark(s) has it"
+                "score_table of what at_landmark and conditional_on return has it"
             )
     return metrics
 

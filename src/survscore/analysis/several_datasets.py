@@ -43,6 +43,7 @@ class _Dataset:
     rows: dict[str, _Row]
     reference: str
     metric: str = ""
+    label: str = ""
     weighting: str = ""
     direction: str = ""
 
@@ -148,8 +149,8 @@ def across_datasets(
         for name, row in rows.items()
     )
     return AcrossDatasets(
-        first.metric, first.weighting, better, first.reference, tuple(named), level, ranks, p_value, differences, means,
-        judged,
+        first.metric, first.label, first.weighting, better, first.reference, tuple(named), level, ranks, p_value,
+        differences, means, judged,
     )  # fmt: skip
 
 
@@ -196,7 +197,8 @@ def _read(
         )
         for row in chosen
     }  # fmt: skip
-    return _Dataset(kept, own, chosen[0].metric, chosen[0].weighting, chosen[0].direction)
+    first = chosen[0]
+    return _Dataset(kept, own, first.metric, first.label, first.weighting, first.direction)
 
 
 def _of_comparison(compared: Comparison, metric: str | None, weighting: str | None, time: Any) -> list[TableRow]:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from survscore._validation import plural, shown
 from survscore.inference.random_effects import RandomEffects
-from survscore.metrics import metric_label
 from survscore.results.printing import verdict_text
 from survscore.results.rounding import Number, decimals, p_text
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables
@@ -47,8 +46,8 @@ class AcrossDatasets(PrintedAsTables):
 
     Attributes
     ----------
-    metric, weighting, direction, reference : str
-        What was compared, and with what.
+    metric, label, weighting, direction, reference : str
+        What was compared, and with what; empty where data frames do not say.
     datasets : tuple of str
         Their names.
     level : float
@@ -66,6 +65,7 @@ class AcrossDatasets(PrintedAsTables):
     """
 
     metric: str
+    label: str
     weighting: str
     direction: str
     reference: str
@@ -92,9 +92,11 @@ class AcrossDatasets(PrintedAsTables):
             Line((shown(one.model),), (Number(one.mean_rank),), (f"{one.n_best:g}",), "rank") for one in self.ranks
         ]
         note = f"Friedman test of equal ranks: p {_of_p(self.friedman_p_value)}"
-        parts = [Part.of("mean rank, 1 is best", ("", "mean rank", "best in"), ranked, [note], "lrr")]
+        parts = [
+            Part.of("mean rank, 1 is best", ("", "mean rank", "best in"), ranked, [note], "lrr", decimals=decimals)
+        ]
         parts += [self._of_model(model, mean) for model, mean in self.means.items()]
-        what = f"{metric_label(self.metric)} ({self.direction} is better)" if self.direction else self.metric
+        what = f"{self.label} ({self.direction} is better)" if self.metric else f"{self.direction} is better"
         weighting = f"; {self.weighting}" if self.weighting else ""
         return Tables(
             f"{plural(len(self.datasets), 'data set')}; {what}{weighting}; {100 * self.level:g} % intervals", parts
