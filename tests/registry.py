@@ -71,12 +71,12 @@ Weighted = Any  # what the oracle's weights are: pairs and who belongs, or None
 class Case:
     """A weighting: how to ask the library for it, and how it is defined.
 
-    `weights(problem, t, mass, training_mass)` is the literal definition; masses say how often each individual counts.
+    `definition(problem, t, mass, training_mass)` is literal; masses say how often each individual counts.
     """
 
     name: str
     weighting: Callable[[Problem], Any]
-    weights: Callable[..., Weighted]
+    definition: Callable[..., Weighted]
     data: str = "any"  # or "drop-outs", "administrative", "uncensored": what the weighting accepts
     by_n: bool = False
     #: Whether a score at one time does not depend on which other times are scored.
@@ -85,10 +85,21 @@ class Case:
     #: case and a control are of two individuals.
     twice: tuple[str, ...] = ("brier", "log", "auc")
 
+    #: Whether scores may be of one of several causes.
+    of_causes: bool = True
+
     @property
     def projects(self) -> bool:
         """Whether statuses may be fractions."""
         return self.name.startswith("projected")
+
+    def weights(self, problem: Problem, t: float, mass: Any = None, training_mass: Any = None) -> Weighted:
+        """The weights by definition; an event of another cause is a status without the event of interest."""
+        return oracle.of_cause(self.definition(problem, t, mass, training_mass), problem.y.event_of_interest)
+
+    def problems(self, **sizes: Any) -> st.SearchStrategy[Problem]:
+        """Problems that the weighting accepts, half of them of one of several causes."""
+        return problems(self.data, causes=self.of_causes, **sizes)
 
     def expected(self, metric: str, problem: Problem) -> Callable[[float], float]:
         return lambda t: oracle.metric(metric, self.weights(problem, t), problem.pi(t), by_n=self.by_n)
@@ -102,6 +113,10 @@ class Seen:
     weighting: Callable[[Problem], Any]
     seen: Callable[..., tuple[Any, Callable[[float], Any], Callable[[float], Any]]]
     data: str = "any"
+
+    def problems(self, **sizes: Any) -> st.SearchStrategy[Problem]:
+        """Problems that the weighting accepts."""
+        return problems(self.data, **sizes)
 
 
 def _seen(source=None, *, ends=True, start=None):
@@ -318,7 +333,11 @@ def _projected(strata=None, theta=1.0):
         elif strata == "given":
             codes = strata_of(p)
         share = p.G if strata == "curves" else oracle.stratified_share(y.time, y.event, codes, mass)
-        return oracle.weights_projected(y.time, y.event, t, share, theta)
+        stays = None
+        if len(y.causes) > 1:
+            own = y.event_of_interest
+            stays = oracle.stays_without(y.time, own, y.event & ~own, codes, mass, theta)
+        return oracle.weights_projected(y.time, y.event, t, share, theta, stays=stays)
 
     return weights
 
@@ -468,6 +487,7 @@ CASES = [
         lambda p: ss.Projected(reference=p.censoring, theta=0.5, min_followed=1),
         _unless_curves_end(_projected("curves", 0.5)),
         twice=("brier", "log"),
+        of_causes=False,
     ),
     Case("ipcw", lambda p: "ipcw", _ipcw("scored")),
     Case("ipcw / n", lambda p: ss.IPCW(normalize="n"), _ipcw("scored"), by_n=True),
@@ -551,7 +571,19 @@ def curves_of(draw, n, *, lowest=0.0, dtypes=DTYPES):
 
 
 @st.composite
-def outcomes_of(draw, n, data="any"):
+def outcomes_of(draw, n, data="any", causes=False):
+    """Outcomes of one kind of event; with `causes`, half of them of one of up to three causes."""
+    y = draw(_outcomes_of_one_kind(n, data))
+    names = draw(st.sampled_from([(), ("a", "b"), ("a", "b", "c")])) if causes else ()
+    if not names:
+        return y
+    kinds = draw(halves_of(n)).astype(int) % len(names) + 1
+    causes = {name: code for code, name in enumerate(names, 1)}
+    return ss.Outcomes(y.time, y.event * kinds, y.censoring_time, causes=causes).for_cause(draw(st.sampled_from(names)))
+
+
+@st.composite
+def _outcomes_of_one_kind(draw, n, data="any"):
     star, end = draw(halves_of(n)), draw(halves_of(n))
     if data == "uncensored":  # without event only where followed to the end
         end = np.full(n, 6.5)
@@ -569,14 +601,14 @@ def outcomes_of(draw, n, data="any"):
 
 
 @st.composite
-def problems(draw, data="any", min_size=1, max_size=12):
+def problems(draw, data="any", min_size=1, max_size=12, causes=False):
     n = draw(st.integers(min_size, max_size))
     dtype = st.just(draw(DTYPES))  # of both, since loops are compiled for each pair of types
     return Problem(
-        y=draw(outcomes_of(n, data)),
+        y=draw(outcomes_of(n, data, causes)),
         curves=draw(curves_of(n, dtypes=dtype)),
         censoring=draw(curves_of(n, dtypes=dtype)),
-        training=draw(outcomes_of(draw(st.integers(1, 8)), "lost")),
+        training=draw(_outcomes_of_one_kind(draw(st.integers(1, 8)), "lost")),
         times=draw(GRIDS),
     )
 

@@ -41,7 +41,7 @@ def small_problem(seed, n=40, *, ties=True):
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_standard_errors_are_those_of_the_derivative(case: Case, metric, data):
     """Every metric under every weighting, with heavy ties, caps and T = t = C*: to 1e-10."""
-    problem = data.draw(problems(case.data, min_size=3, max_size=6))
+    problem = data.draw(case.problems(min_size=3, max_size=6))
     problem = type(problem)(problem.y, problem.curves, problem.censoring, problem.training, problem.times[:2])
     assume(problem.curves.reaches(problem.times).all())
     other = ss.SurvivalCurves(

@@ -44,7 +44,7 @@ def compared(problem, case, metrics, **settings):
 @given(data=st.data())
 def test_agrees_with_the_literal_loop(case: Case, metric, data):
     """With one individual, one status, predictions of 0 and 1, and ties of all kinds."""
-    problem = data.draw(problems(case.data))
+    problem = data.draw(case.problems())
     got = METRICS[metric](problem.y, problem.curves, weighting=case.weighting(problem), times=problem.times)
     expected = [literal.value(metric, case, problem, t) for t in problem.times]
     np.testing.assert_allclose(got.scores, expected, rtol=1e-12, atol=1e-12)

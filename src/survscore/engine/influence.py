@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
 from survscore.inference.units import Groups
 from survscore.metrics.sample import OTHER_EVENT, CountedStatuses
@@ -67,11 +68,11 @@ class OrderedExits:
     #: How many individuals have a time up to that of each column, in the processor's memory: looking it up makes no
     #: device wait. Shape (times,).
     n_until: NDArray[np.int32]
-    #: Where an incidence is inside the metric, `Incidence.own` of each who exits, (n,), its `steps` at each jump, and
-    #: its values at the evaluation times, (strata, times).
+    #: Where an incidence is inside the metric, `Incidence.own` and `own_slope` of each who exits, (n,), and U at the
+    #: evaluation times, (strata, times).
     own: Array | None = None
-    incidence_steps: Array | None = None
-    incidence: Array | None = None
+    own_slope: Array | None = None
+    later: Array | None = None
 
     @classmethod
     def of(cls, index: TimeIndex, model: CensoringModel) -> OrderedExits:
@@ -96,14 +97,15 @@ class OrderedExits:
                 last[rows[:-1][own[1:] == own[:-1]]] = False
         n_until = arrays.to_host(arrays.count_below(index.ordered_time, index.times, inclusive=True))
         ordered = cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times, n_until)
-        estimate = model.incidence if isinstance(model, FittedOnSample) else None
+        estimate = ordered.estimate
         if estimate is None:
             return ordered
         rows, of_interest = arrays.positions(exits), arrays.take(arrays.as_bool(index.label), order)
-        own = arrays.zeros((len(order),), risk)
+        own, slope = (arrays.zeros((len(order),), risk) for _ in range(2))
         own[rows] = estimate.own(jump[rows], of_interest[rows])
-        table = arrays.beside(estimate.table(index.times), risk)
-        return replace(ordered, own=own, incidence_steps=estimate.steps, incidence=table)
+        slope[rows] = estimate.own_slope(jump[rows], of_interest[rows])
+        later = arrays.beside(estimate.later_table(index.times), risk)
+        return replace(ordered, own=own, own_slope=slope, later=later)
 
     def column_of(self, position: int) -> int:
         """Return the first evaluation time at or after that of the individual at a position in order."""
@@ -141,10 +143,15 @@ class OrderedExits:
         reached = self.first_column <= column
         first = arrays.where(reached, np.int32(0), np.int32(width))
         times, n_until = np.repeat(self.times[column], width), np.repeat(self.n_until[column], width)
-        incidence = None
-        if self.incidence is not None:
-            incidence = self.incidence[:, column : column + 1] + arrays.zeros((1, width), self.incidence)
-        return replace(self, first_column=first, times=times, n_until=n_until, incidence=incidence)
+        later = None
+        if self.later is not None:
+            later = self.later[:, column : column + 1] + arrays.zeros((1, width), self.later)
+        return replace(self, first_column=first, times=times, n_until=n_until, later=later)
+
+    @property
+    def estimate(self) -> Incidence | None:
+        """The incidence that is inside the metric in place of the curve."""
+        return self.model.incidence if isinstance(self.model, FittedOnSample) else None
 
     @property
     def martingale(self) -> bool:
@@ -235,14 +242,15 @@ class CurveInfluence:
         """
         rows = self.rows
         last, risk = rows.last[some.block][some.row], rows.risk[some.jump]
-        steps = rows.steps[some.jump] * last
-        if rows.incidence is None or rows.own is None or rows.incidence_steps is None:
-            return steps[:, None], 1.0 / risk[:, None]
-        table = rows.incidence[:, self.columns.start + lo : self.columns.stop]
+        estimate = rows.estimate
+        if estimate is None or rows.own is None or rows.own_slope is None or rows.later is None:
+            return (rows.steps[some.jump] * last)[:, None], 1.0 / risk[:, None]
+        later = rows.later[:, self.columns.start + lo : self.columns.stop]
         if some.codes is not None:
-            table = table[some.sorted_codes[some.at]]
-        stays = (rows.incidence_steps[some.jump] * last)[:, None] - steps[:, None] * table
-        return stays, (rows.own[some.block][some.row][:, None] - table) / risk[:, None]
+            later = later[some.sorted_codes[some.at]]
+        stays = (estimate.steps[some.jump] * last)[:, None] + (estimate.slopes[some.jump] * last)[:, None] * later
+        own, slope = (values[some.block][some.row][:, None] for values in (rows.own, rows.own_slope))
+        return stays, (own + slope * later) / risk[:, None]
 
     def at_training_jumps(self, x: Array, some: BlockExits, lo: int) -> tuple[Array, Array]:
         """Return which jumps of a curve fitted to others fall between the rows of a block, and X(s; t) there."""
@@ -341,12 +349,12 @@ class Estimation:
         early, late = weights.cells(index.times, column)
         passed = index.before_time <= place
         label = np.where(passed, weights.label, EVENT_FREE)
-        if index.outcomes.interest:
+        if index.outcomes.competing:
             label[passed & index.outcomes.event & (weights.label == EVENT_FREE)] = OTHER_EVENT
         if weights.hidden_share is None:
             return label, (early + late)[:, 0], None
         event_free = weights.event_free((label <= EVENT_FREE)[:, None], index.times, column)[:, 0]
-        return label, (early + late)[:, 0], np.minimum(event_free, 1.0)  # rounding may leave more
+        return label, (early + late)[:, 0], np.clip(event_free, 0.0, 1.0)  # rounding may leave more, or less
 
     def of_counted(
         self, influence: NDArray[np.float64], counted: CountedStatuses, column: slice

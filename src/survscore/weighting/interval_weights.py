@@ -224,8 +224,8 @@ class IntervalWeights:
     #: those without one. Shape (n,) and (strata, m).
     hidden_share: NDArray[np.float64] | None = None
     reference: NDArray[np.float64] | ReferenceCurves | None = None
-    #: Under competing risks, what is added to it: ``1 + F(c_i) / S(c_i)``, where `hidden_share` is ``1 / S(c_i)`` and
-    #: `reference` minus the cumulative incidence F of the cause. Shape (n,).
+    #: Under competing risks, what is added to it: ``1 - U(c_i) / S(c_i)``, where `hidden_share` is ``1 / S(c_i)`` and
+    #: `reference` U, the incidence of the cause that is still to come (`censoring.aalen_johansen`). Shape (n,).
     hidden_base: NDArray[np.float64] | None = None
     #: How many evaluation times have t <= C*, where the score has two parts: those who could be followed so far, and
     #: the others. Shape (n,).
