@@ -222,7 +222,7 @@ def stratified_share(time, event, strata, mass=None):
 
 
 def stays_without(time, of_interest, others, strata, mass=None, theta=1.0):
-    """Return stays(i, c, t): of one event-free at c, the probability of no event of interest up to t.
+    """Return stays(i, c, t): of one event-free at c, the probabilities of no event of interest up to t, and of none.
 
     Jump by jump, among those of the stratum; the hazard of the cause of interest counts theta times.
     """
@@ -240,13 +240,13 @@ def stays_without(time, of_interest, others, strata, mass=None, theta=1.0):
         free, had = 1.0, 0.0
         for s in (s for s in jumps if c < s <= t):
             a, b, at_risk = numbers(strata[i], s)
-            if a + b == 0:
+            if theta * a + b == 0:
                 continue
             left = at_risk - a - b
             factor = (left / at_risk) ** ((theta * a + b) / (a + b)) if left != 0 else 0.0
             had = had + free * (1 - factor) * theta * a / (theta * a + b)
             free = free * factor
-        return 1 - had
+        return 1 - had, free
 
     return stays
 
@@ -380,6 +380,17 @@ def auc(weighted, pi, mass=None):
     for i, w, free, p in people:
         for j, v, other_free, r in people:
             if i != j and not free and other_free:
+                total = total + w * v * (1.0 if p < r else 0.5 if p == r else 0.0)
+                both = both + w * v
+    return math.nan if both == 0 else total / both
+
+
+def auc_of_parts(case, control, pi):
+    """All pairs of two individuals, each of them a case in part and a control in part."""
+    total = both = 0.0
+    for i, (w, p) in enumerate(zip(case, pi, strict=True)):
+        for j, (v, r) in enumerate(zip(control, pi, strict=True)):
+            if i != j:
                 total = total + w * v * (1.0 if p < r else 0.5 if p == r else 0.0)
                 both = both + w * v
     return math.nan if both == 0 else total / both

@@ -321,25 +321,34 @@ def _administrative(source=None, *, stratified=False, strata_by=None, followed_t
     return weights
 
 
+def _stays(y, codes, mass, theta):
+    own = y.event_of_interest
+    return oracle.stays_without(y.time, own, y.event & ~own, codes, mass, theta)
+
+
 def _projected(strata=None, theta=1.0):
     """Statuses by the curves of strata, or of each individual if these are "curves"."""
 
     def weights(p, t, mass=None, training_mass=None):
-        y, codes = p.y, [0] * len(p.y)
-        if strata == "ranks":
-            times = p.times[p.curves.reaches(p.times)]
-            if times.size:
-                codes = oracle.rank_strata(y.time, y.event, y.censoring_time, times, [p.pi])
-        elif strata == "given":
-            codes = strata_of(p)
+        y, codes = p.y, projected_strata(p, strata)
         share = p.G if strata == "curves" else oracle.stratified_share(y.time, y.event, codes, mass)
         stays = None
         if len(y.causes) > 1:
-            own = y.event_of_interest
-            stays = oracle.stays_without(y.time, own, y.event & ~own, codes, mass, theta)
+            both = _stays(y, codes, mass, theta)
+            stays = lambda i, c, t: both(i, c, t)[0]  # noqa: E731
         return oracle.weights_projected(y.time, y.event, t, share, theta, stays=stays)
 
     return weights
+
+
+def projected_strata(p, strata):
+    """Return the strata that statuses are projected in."""
+    codes = [0] * len(p.y)
+    if strata == "ranks":
+        times = p.times[p.curves.reaches(p.times)]
+        if times.size:
+            codes = oracle.rank_strata(p.y.time, p.y.event, p.y.censoring_time, times, [p.pi])
+    return strata_of(p) if strata == "given" else codes
 
 
 def _half(p, i, t):
@@ -578,8 +587,13 @@ def outcomes_of(draw, n, data="any", causes=False):
     if not names:
         return y
     kinds = draw(halves_of(n)).astype(int) % len(names) + 1
-    causes = {name: code for code, name in enumerate(names, 1)}
-    return ss.Outcomes(y.time, y.event * kinds, y.censoring_time, causes=causes).for_cause(draw(st.sampled_from(names)))
+    return with_causes(y, kinds, draw(st.sampled_from(names)), names)
+
+
+def with_causes(y, kinds, interest, names=("a", "b")):
+    """The same outcomes with a cause of each event, of which one is of interest."""
+    codes = {name: code for code, name in enumerate(names, 1)}
+    return ss.Outcomes(y.time, y.event * kinds, y.censoring_time, causes=codes).for_cause(interest)
 
 
 @st.composite
@@ -613,7 +627,7 @@ def problems(draw, data="any", min_size=1, max_size=12, causes=False):
     )
 
 
-def fitted_problem(data, seed, n=40):
+def fitted_problem(data, seed, n=40, *, causes=False):
     """A problem with enough of each status for regressions, with tied times and predictions."""
     problem = random_problem(n, 5, seed, lost=data in ("drop-outs", "lost"))
     y = problem.y
@@ -621,17 +635,22 @@ def fitted_problem(data, seed, n=40):
         y = ss.Outcomes(np.random.default_rng(seed).exponential(60, n).round(1), np.ones(n))
     else:
         y = ss.Outcomes(np.ceil(y.time / 3) * 3, y.event, np.ceil(y.censoring_time / 3) * 3)
+    if causes:
+        y = with_causes(y, 1 + (np.random.default_rng(seed).random(n) < 0.4), "a")
     curves = ss.SurvivalCurves(problem.curves.probabilities.round(2), problem.curves.times, extrapolation="hold")
     return replace(problem, y=y, curves=curves, times=np.array([15.0, 30.0]))
 
 
-def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False):
+def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False, causes=False):
     """A larger problem, without hypothesis; administrative data, with drop-outs or without."""
     rng = np.random.default_rng(seed)
     star, end = rng.exponential(60, n).round(1), rng.uniform(1, 100, n).round(1)
     dropping = rng.exponential(150, n).round(1) if lost else np.full(n, np.inf)
     time = np.minimum(np.minimum(star, end), dropping)
     y = ss.Outcomes(time, (star <= end) & (star <= dropping), end)
+    training = y[: n // 2]
+    if causes:
+        y = with_causes(y, rng.integers(1, 3, n), "b")
     grid = np.linspace(1, 100, m)
 
     def curves(interpolation, lowest=0.0):
@@ -640,4 +659,4 @@ def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False):
         return ss.SurvivalCurves(values.astype(dtype), grid, interpolation, extrapolation="hold")
 
     times = grid if same_grid else np.linspace(0, 110, m // 2 + 3)
-    return Problem(y, curves("linear"), curves("step", 0.2), y[: n // 2], times)
+    return Problem(y, curves("linear"), curves("step", 0.2), training, times)

@@ -31,6 +31,7 @@ Differences of F are those of :math:`U(t) = F_k(\infty) - F_k(t)`, which keeps i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -211,11 +212,18 @@ class Incidence:
 
     def later_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return U at a few times, (strata, times), in the processor's memory."""
+        return self._at_times(self.later, times)
+
+    def _at_times(self, after: Callable[..., Array], times: NDArray[np.float64]) -> NDArray[np.float64]:
         wanted, found = arrays.beside(times, self.curve.times), []
         for k, part in enumerate(self.curve.strata()):
             passed = part.start + arrays.count_below(self.curve.times[part], wanted, inclusive=True)
-            found.append(arrays.to_host(self.later(passed, passed * 0 + k)))
+            found.append(arrays.to_host(after(passed, passed * 0 + k)))
         return np.array(found)
+
+    def event_free_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of being event-free at a few times, (strata, times), as `later_table`."""
+        return self._at_times(self.event_free, times)
 
     def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curves at a few times, (strata, times), in the processor's memory."""

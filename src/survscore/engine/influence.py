@@ -69,7 +69,7 @@ class OrderedExits:
     #: device wait. Shape (times,).
     n_until: NDArray[np.int32]
     #: Where an incidence is inside the metric, `Incidence.own` and `own_slope` of each who exits, (n,), and U at the
-    #: evaluation times, (strata, times).
+    #: evaluation times, (strata, times); None for the logarithm of the event-free curve that belongs to it.
     own: Array | None = None
     own_slope: Array | None = None
     later: Array | None = None
@@ -243,8 +243,11 @@ class CurveInfluence:
         rows = self.rows
         last, risk = rows.last[some.block][some.row], rows.risk[some.jump]
         estimate = rows.estimate
-        if estimate is None or rows.own is None or rows.own_slope is None or rows.later is None:
+        if estimate is None or rows.own is None or rows.own_slope is None:
             return (rows.steps[some.jump] * last)[:, None], 1.0 / risk[:, None]
+        if rows.later is None:
+            slope = rows.own_slope[some.block][some.row]
+            return (estimate.slopes[some.jump] * last)[:, None], (slope / risk)[:, None]
         later = rows.later[:, self.columns.start + lo : self.columns.stop]
         if some.codes is not None:
             later = later[some.sorted_codes[some.at]]
@@ -356,6 +359,18 @@ class Estimation:
         event_free = weights.event_free((label <= EVENT_FREE)[:, None], index.times, column)[:, 0]
         return label, (early + late)[:, 0], np.clip(event_free, 0.0, 1.0)  # rounding may leave more, or less
 
+    def event_free(self, place: int) -> NDArray[np.float64] | None:
+        """Return everybody's probability of having had no event of any cause by one of the times, if not hidden one.
+
+        None where no status is projected; it is of use under competing risks alone.
+        """
+        weights, model = self.weights, self.weights.censoring_model
+        if weights.hidden_share is None or not isinstance(model, FittedOnSample) or model.incidence is None:
+            return None
+        table = model.incidence.event_free_table(self.index.times[place : place + 1])[:, 0]
+        share = np.asarray(weights.hidden_share) * (table[0] if weights.codes is None else table[weights.codes])
+        return np.where(weights.hidden(slice(place, place + 1))[:, 0], np.clip(share, 0.0, 1.0), 1.0)
+
     def of_counted(
         self, influence: NDArray[np.float64], counted: CountedStatuses, column: slice
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
@@ -363,7 +378,7 @@ class Estimation:
 
         From the influences of those who are counted then, (numbers, counted), on several numbers.
         """
-        parts = [part for part in counted.by_individual(influence) if part is not None]
+        parts = counted.by_individual(influence)
         everybody = np.zeros((len(parts), len(influence), len(self.index.outcomes), 1))
         everybody[:, :, counted.individuals, 0] = parts
         if len(parts) > 1 and self.weights.hidden_base is not None:
@@ -371,17 +386,24 @@ class Estimation:
             weights, share = self.weights, np.asarray(self.weights.hidden_share)
             status = weights.event_free(np.ones((len(weights.label), 1)), self.index.times, column)
             everybody[1] *= np.where(status > 0, share[:, None] / np.where(status > 0, status, 1.0), 0.0)
-        return everybody[0], *self.influences(everybody[0], column, everybody[1] if len(parts) > 1 else None)
+        influences, X = self.influences(everybody[0], column, everybody[1] if len(parts) > 1 else None)
+        if len(parts) > 2 and self.exits is not None:  # by the logarithm of the event-free curve
+            influences, _ = self.influences(influences, column, everybody[2], replace(self.exits, later=None))
+        return everybody[0], influences, X
 
     def influences(
-        self, deviations: NDArray[np.float64], columns: slice, gradients: NDArray[np.float64] | None = None
+        self,
+        deviations: NDArray[np.float64],
+        columns: slice,
+        gradients: NDArray[np.float64] | None = None,
+        exits: OrderedExits | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return everybody's influences, (models, individuals, times), and X(s; t), (models, training jumps, times).
 
         `deviations` are the influences while what was estimated inside the weights is held fixed, of any metric, and
         `gradients` how the metric moves with the logarithms of projected statuses, where there are any.
         """
-        exits = self.exits
+        exits = self.exits if exits is None else exits
         if exits is None:
             return deviations, np.zeros((len(deviations), 0, deviations.shape[2]))
         n_jumps = self.training_steps.size

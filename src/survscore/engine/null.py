@@ -69,7 +69,10 @@ class KaplanMeierNull:
         """Return the left limits of that probability at some times."""
         if self.incidence is None:
             return self.curve.before(times)
-        first, before = (self.incidence.later(jumps) for jumps in (arrays.zeros((1,), times).astype(int), self.curve.jumps_before(times)))
+        first, before = (
+            self.incidence.later(jumps)
+            for jumps in (arrays.zeros((1,), times).astype(int), self.curve.jumps_before(times))
+        )
         return np.asarray(1.0 - first + before)
 
     def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:

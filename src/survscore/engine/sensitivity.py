@@ -104,7 +104,12 @@ def theta_scores(plan: Plan, scored: ScoredLoss, weighting: Weighting) -> ThetaS
 
 
 def _sums(
-    block: Block, index: TimeIndex, loss: Loss, weightings: ModelWeights, null: Sequence[Array], statuses: Sequence[_Statuses]
+    block: Block,
+    index: TimeIndex,
+    loss: Loss,
+    weightings: ModelWeights,
+    null: Sequence[Array],
+    statuses: Sequence[_Statuses],
 ) -> _HiddenSums:
     """Return the sums over a block."""
     times, before_time = index.times, index.before_time[block.rows]
@@ -143,7 +148,7 @@ class _Statuses:
         return cls(thetas, [replace(own, theta=one) for one in thetas.tolist()], arrays.put(model.passed, index.order))
 
     def sums(self, weights: IntervalWeights, rows: Any, times: Values, slope: Array) -> Values:
-        """Return the sums of status times (l1 - l0), (times, thetas), of a block; `slope` is zero where none is hidden."""
+        """Return sums of status times (l1 - l0) over a block, (times, thetas); `slope` is 0 where none is hidden."""
         if self.incidences:
             return self._by_incidence(weights, rows, times, slope)
         if isinstance(weights.reference, ReferenceCurves) or weights.hidden_base is not None:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property, in_slices
 from survscore._validation import FloatArray
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel
 from survscore.censoring.product_limit import ProductLimit, order_of
 from survscore.curves import SurvivalCurves
@@ -485,7 +486,7 @@ def _on_host(value: Any) -> Any:
         return arrays.to_host(value)
     if isinstance(value, SurvivalCurves):
         return value.numpy()
-    if not isinstance(value, (CensoringModel, ProductLimit, ReferenceCurves)):
+    if not isinstance(value, (CensoringModel, Incidence, ProductLimit, ReferenceCurves)):
         return value
     return replace(value, **{field.name: _on_host(getattr(value, field.name)) for field in fields(value)})
 

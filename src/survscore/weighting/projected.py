@@ -61,7 +61,8 @@ class Projected(Weighting):
 
     Under competing risks the status is that of one cause k: :math:`m_i(t) = 1 - [F_k(t) - F_k(c_i)] / S(c_i)`, with the
     Aalen-Johansen estimate :math:`F_k` and the Kaplan-Meier curve S of all events in the individual's stratum. Strata
-    are by the predicted risk of that cause.
+    are by the predicted risk of that cause; `theta` multiplies the hazard of that cause alone, in both estimates,
+    and there is no `reference`.
 
     Parameters
     ----------
@@ -242,7 +243,7 @@ class Projected(Weighting):
         incidence = Incidence.in_order(model.curve, model.passed, of_interest, self.theta)
         weights = replace(
             weights,
-            censoring_model=replace(model, incidence=incidence) if self.theta else None,
+            censoring_model=replace(model, incidence=incidence),
             reference=incidence.later_table(index.times),
         )
         passed = arrays.put(model.passed, index.order)
