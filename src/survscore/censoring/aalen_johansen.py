@@ -129,8 +129,8 @@ class Incidence:
         """The probability of being event-free from each jump on."""
         found = arrays.zeros((len(self.events),), self.events)
         for part in self.curve.strata():
-            factors = self._f[part]
-            arrays.running_products(lambda rows, factors=factors: factors[rows], found[part])
+            own = self._f[part]
+            arrays.running_products(own.__getitem__, found[part])
         return found
 
     @cached_property

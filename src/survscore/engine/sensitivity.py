@@ -156,7 +156,8 @@ class _Statuses:
             return np.stack(
                 [arrays.to_host(arrays.column_products(slope, status**power)) for power in self.powers], axis=1
             )
-        exponents, share = arrays.beside(self.powers, slope), weights.hidden_share
+        share: Array = weights.hidden_share
+        exponents = arrays.beside(self.powers, slope)
         share = arrays.where(share > 0, share, 1.0)  # 0 for those who are never hidden
         total, namespace = np.zeros((times.size, self.powers.size)), arrays.namespace(slope)
         for inside, curve in _strata(weights):
