@@ -13,6 +13,7 @@ from sksurv.metrics import brier_score as sksurv_brier_score
 from sksurv.util import Surv
 
 import survscore as ss
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.inference.intervals import student_p
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())
@@ -161,3 +162,65 @@ def test_d_calibration_is_the_test_of_bins_where_nobody_is_censored(name):
     assert found.statistic == pytest.approx(theirs["statistic"], rel=1e-9)
     assert found.p_value == pytest.approx(theirs["p_value"], rel=1e-9)
     np.testing.assert_array_equal(found.bins.observed, theirs["histogram"])
+
+
+# Competing risks
+
+COMPETING = REFERENCE["competing"]
+every_cause = pytest.mark.parametrize(("name", "k"), [(name, k) for name in COMPETING for k in (1, 2)])
+
+
+def of_causes(name):
+    """Outcomes, and by model the predicted incidences of both causes."""
+    data = COMPETING[name]
+    y = ss.Outcomes(data["time"], data["event"], causes=["first", "second"])
+    models = {
+        model: ss.IncidenceCurves(
+            {cause: data[f"cause_{k}"][f"incidence_{model}"] for k, cause in enumerate(y.causes, 1)}, data["times"]
+        )
+        for model in "ab"
+    }
+    return y, models, data["times"], [data[f"cause_{k}"]["results"] for k in (1, 2)]
+
+
+@every_cause
+def test_scores_errors_and_contrasts_of_riskregression_for_competing_risks(name, k):
+    """Brier score and AUC with all others as controls, of each cause; the null model is the Aalen-Johansen estimate."""
+    y, models, times, results = of_causes(name)
+    theirs = results[k - 1]
+    asked = {"weighting": ss.IPCW(normalize="n", variance="martingale"), "times": times, "reference": "a", "cause": k}
+    result = ss.compare(y, models, metric=["brier", "auc"], **asked)
+    scores = result.scores.set_index(["metric", "model"]).sort_index()
+    pairs = [(metric, model, f"{metric}_{model}") for metric in ("brier", "auc") for model in "ab"]
+    for metric, model, key in [*pairs, ("brier", "Aalen-Johansen", "brier_null")]:
+        rows = scores.loc[(metric, model)]
+        np.testing.assert_allclose(rows["score"], theirs[key]["estimate"], rtol=1e-10)
+        np.testing.assert_allclose(rows["se"], theirs[key]["se"], rtol=1e-8)
+    contrasts = result.contrasts.set_index(["metric", "model"]).sort_index()
+    for metric, model, sign, key in (
+        ("brier", "b", 1, "brier_b_minus_a"),
+        ("brier", "Aalen-Johansen", -1, "brier_a_minus_null"),
+        ("auc", "b", 1, "auc_b_minus_a"),
+    ):
+        rows = contrasts.loc[(metric, model)]
+        np.testing.assert_allclose(sign * rows["difference"], theirs[key]["delta"], rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(rows["se"], theirs[key]["se"], rtol=1e-8)
+        normal = student_p(rows["difference"] / rows["se"], np.inf)
+        np.testing.assert_allclose(normal, theirs[key]["p"], rtol=1e-7)
+
+
+@every_cause
+def test_conservative_errors_of_riskregression_for_competing_risks(name, k):
+    """Those with weights taken as known."""
+    y, models, times, results = of_causes(name)
+    curve = ss.KaplanMeierCensoring(y).curve
+    known = ss.IPCW(ss.CensoringFunction(curve.at, curve.before), normalize="n")
+    score = ss.brier_score(y, models["a"], weighting=known, times=times, cause=k)
+    np.testing.assert_allclose(score.se, results[k - 1]["brier_a"]["se_conservative"], rtol=1e-8)
+
+
+@every_cause
+def test_null_incidence_of_prodlim(name, k):
+    y, _, times, results = of_causes(name)
+    found = Incidence.of(y.for_cause(k)).table(np.array(times))[0]
+    np.testing.assert_allclose(found, results[k - 1]["null_incidence"], rtol=1e-12)
