@@ -1,7 +1,8 @@
 """Agreement with independent packages, each convention converted in the open.
 
 The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them. Those of
-SurvivalEVAL on the same data are in reference/survivaleval_reference.json, by make_survivaleval_reference.py beside it.
+SurvivalEVAL on the same data are in reference/survivaleval_reference.json, by make_survivaleval_reference.py beside it,
+those of hazardous and SurvivalEVAL for two causes in competing_reference.json, by make_competing_reference.py.
 """
 
 import json
@@ -14,6 +15,7 @@ from sksurv.util import Surv
 
 import survscore as ss
 from survscore.censoring.aalen_johansen import Incidence
+from survscore.censoring.product_limit import ProductLimit
 from survscore.inference.intervals import student_p
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())
@@ -224,3 +226,31 @@ def test_null_incidence_of_prodlim(name, k):
     y, _, times, results = of_causes(name)
     found = Incidence.of(y.for_cause(k)).table(np.array(times))[0]
     np.testing.assert_allclose(found, results[k - 1]["null_incidence"], rtol=1e-12)
+
+
+OTHER_PACKAGES = json.loads((Path(__file__).parent / "reference" / "competing_reference.json").read_text())["datasets"]
+
+
+@every_cause
+def test_brier_of_hazardous_for_competing_risks(name, k):
+    """It weights events by 1/G(T), not 1/G(T-), and at ties those with events can still be censored."""
+    y, models, times, _ = of_causes(name)
+    flipped = ProductLimit.of(y.time, ~y.event, others_first=False)
+    right = ss.CensoringFunction(flipped.at)
+    ours = ss.brier_score(y, models["a"], weighting=ss.IPCW(right, normalize="n"), times=times, cause=k).scores
+    theirs = OTHER_PACKAGES[name][f"cause_{k}"]["hazardous"]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    default = ss.brier_score(y, models["a"], weighting="ipcw", times=times, cause=k).scores
+    assert (np.abs(default - theirs).max() > 1e-3) == (name == "ties")
+
+
+@every_cause
+def test_scores_of_survivaleval_for_competing_risks(name, k):
+    """With both kinds of controls; who is censored at t is event-free at t there, as if the censored left later."""
+    y, models, times, _ = of_causes(name)
+    theirs = OTHER_PACKAGES[name][f"cause_{k}"]
+    y = ss.Outcomes(np.where(y.event, y.time, y.time + 1e-6), y.cause, causes=list(y.causes))
+    for metric, key in (("brier", "brier"), ("auc", "auc"), ("auc@event-free", "auc_event_free")):
+        asked = {"metric": metric, "weighting": ss.IPCW(normalize="n"), "times": times, "errors": False, "cause": k}
+        (score,) = ss.score_all(y, models["a"], **asked)
+        np.testing.assert_allclose(score.scores, theirs[key], rtol=1e-11, err_msg=metric)
