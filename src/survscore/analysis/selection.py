@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, check_choice, check_length, check_whole
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.metrics import Metric, as_metric
 from survscore.outcomes import as_outcomes
 from survscore.scores import score_all
@@ -24,6 +26,7 @@ class CurveScorer:
     metric: Metric
     weighting: str | Weighting
     times: NDArray[np.float64]
+    cause: Cause | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the mean score over the times, or the score at the only one; minus it, where lower is better.
@@ -34,20 +37,23 @@ class CurveScorer:
         curves = curves_of(estimator, X)
         check_length("the predictions", len(curves), "y", len(outcomes))
         (score,) = score_all(
-            outcomes, curves, metric=self.metric, weighting=self.weighting, times=self.times, errors=False
-        )
+            outcomes, curves, metric=self.metric, weighting=self.weighting, times=self.times, errors=False,
+            cause=self.cause,
+        )  # fmt: skip
         value = score.integrated().value if self.times.size > 1 else float(score.scores[0])
         if np.isnan(value):
             raise InputError(f"there is no score at {self.times[0]:g}: {'; '.join(score.undefined)}")
         return -value if self.metric.direction == "lower" else value
 
 
-def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, times: ArrayLike) -> CurveScorer:
+def make_scorer(
+    metric: str | Metric = "brier", *, weighting: str | Weighting, times: ArrayLike, cause: Cause | None = None
+) -> CurveScorer:
     """Make a scorer for scikit-learn's ``cross_val_score`` and ``GridSearchCV``.
 
     It takes `Outcomes` as ``y``, or structured arrays as scikit-survival's, with the censoring times in a third field
     if the weighting needs them (`Outcomes.to_structured`). Estimators need a method ``predict_curves(X)`` that returns
-    `SurvivalCurves`, as the models and the adapters of this library have it, or scikit-survival's
+    `SurvivalCurves` or `IncidenceCurves`, as the models and the adapters of this library have it, or scikit-survival's
     ``predict_survival_function(X)``. They may be the last step of a ``Pipeline``, or what a search has found.
 
     Parameters
@@ -59,6 +65,8 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
         not fit, since each fold has other individuals.
     times : array_like
         One horizon, or several: then the score is the mean over the range they span. The same for all folds.
+    cause : str or int, optional
+        As for `brier_score`; required under competing risks, unless the outcomes say it (`Outcomes.for_cause`).
 
     Returns
     -------
@@ -75,7 +83,7 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
     --------
     >>> import survscore as ss
     >>> ss.make_scorer("brier", weighting="administrative", times=[10, 20, 30])
-    CurveScorer(metric=Brier(), weighting='administrative', times=array([10., 20., 30.]))
+    CurveScorer(metric=Brier(), weighting='administrative', times=array([10., 20., 30.]), cause=None)
     """
     chosen = as_metric(metric)
     if chosen.direction not in ("lower", "higher"):
@@ -84,10 +92,10 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
         )
     if not isinstance(weighting, Weighting):
         check_choice("weighting", weighting, tuple(WEIGHTINGS))  # refuse an unknown name now, not in the first fold
-    return CurveScorer(chosen, weighting, as_times(times))
+    return CurveScorer(chosen, weighting, as_times(times), cause)
 
 
-def curves_of(estimator: Any, X: Any) -> SurvivalCurves:
+def curves_of(estimator: Any, X: Any) -> SurvivalCurves | IncidenceCurves:
     """Return a fitted estimator's predictions as curves, those of whatever predicts inside pipelines and searches.
 
     scikit-survival's step functions say nothing after their last time, which is the last of the training data.
@@ -95,8 +103,10 @@ def curves_of(estimator: Any, X: Any) -> SurvivalCurves:
     inner, X = innermost(estimator, X)
     if hasattr(inner, "predict_curves"):
         curves = inner.predict_curves(X)
-        if not isinstance(curves, SurvivalCurves):
-            raise InputError(f"predict_curves must return SurvivalCurves, not {type(curves).__name__}")
+        if not isinstance(curves, (SurvivalCurves, IncidenceCurves)):
+            raise InputError(
+                f"predict_curves must return SurvivalCurves or IncidenceCurves, not {type(curves).__name__}"
+            )
         return curves
     if hasattr(inner, "predict_survival_function"):
         return SurvivalCurves.from_step_functions(inner.predict_survival_function(X))
@@ -130,7 +140,7 @@ def innermost(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class EventKFold:
-    """K folds with about the same share of events each, and with groups kept whole.
+    """K folds with about the same share of events each, cause by cause, and with groups kept whole.
 
     A splitter as scikit-learn's, for its searches and for `cross_validate`. It reads the event out of `Outcomes` or a
     structured array, which ``StratifiedKFold`` can't. With groups it is ``StratifiedGroupKFold``.
@@ -167,7 +177,8 @@ class EventKFold:
         """Yield the positions of those to train on, and of those to test; groups are kept whole, X is not looked at."""
         from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-        event = as_outcomes(y).numpy().event
+        outcomes = as_outcomes(y).numpy()
+        event = outcomes.event if outcomes.cause is None else outcomes.cause
         if groups is not None:
             groups = np.asarray(groups)
             check_length("groups", len(groups), "y", event.size)

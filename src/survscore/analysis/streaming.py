@@ -8,12 +8,14 @@ from typing import Self, cast
 from numpy.typing import ArrayLike
 
 from survscore._validation import InputError, as_times
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Arrivals, Block, PushedCurves, check_batch
 from survscore.engine.evaluation import Evaluation
-from survscore.engine.inputs import check_outcomes, one_or_more
+from survscore.engine.inputs import check_outcomes, of_cause, one_or_more
 from survscore.engine.prepared import PreparedWeights
 from survscore.engine.sums import Sums
+from survscore.incidence import IncidenceCurves
 from survscore.metrics import Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.printing import warn_about
@@ -44,6 +46,8 @@ class StreamingScore:
     times : array_like, optional
         The evaluation times, strictly increasing. By default those of `brier_score`, chosen when the first batch comes,
         whose grid says how far predictions reach.
+    cause
+        As for `brier_score`.
 
     Examples
     --------
@@ -63,8 +67,11 @@ class StreamingScore:
         metric: str | Loss | Sequence[str | Loss] = "brier",
         weighting: str | Weighting | Sequence[str | Weighting] | None = None,
         times: ArrayLike | None = None,
+        cause: Cause | None = None,
     ) -> None:
         check_outcomes(y)
+        y = y if cause is None else y.for_cause(cause)
+        _ = y.event_of_interest  # raises, if there are several causes and none was chosen
         metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
         for chosen in metrics:
             if not isinstance(chosen, Loss):
@@ -90,8 +97,9 @@ class StreamingScore:
         """How many of them have come."""
         return self._arrivals.n_arrived
 
-    def update(self, curves: SurvivalCurves) -> Self:
+    def update(self, curves: SurvivalCurves | IncidenceCurves) -> Self:
         """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""
+        curves = of_cause(self._y, {"curves": curves})[1]["curves"]
         check_batch(curves, self._first)
         if self._evaluation is None:  # only now is it known how far predictions reach
             pushed = PushedCurves(curves[[0]], self.n)

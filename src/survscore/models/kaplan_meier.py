@@ -59,7 +59,7 @@ class KaplanMeier(SurvivalModel):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to outcomes; `X` is not looked at, and may be None."""
         check_whole("n_times", self.n_times, 1)
-        outcomes = as_outcomes(y) if X is None else as_training_data(y, n_rows_of(X))
+        outcomes = as_training_data(y, len(as_outcomes(y)) if X is None else n_rows_of(X))
         if not outcomes.event.any():
             raise InputError("y has no events: there is nothing to learn")
         curve = ProductLimit.of_events(outcomes)
