@@ -99,20 +99,21 @@ class StreamingScore:
 
     def update(self, curves: SurvivalCurves | IncidenceCurves) -> Self:
         """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""
-        curves = of_cause(self._y, {"curves": curves})[1]["curves"]
-        check_batch(curves, self._first)
+        _, models = of_cause(self._y, {"curves": curves})
+        batch: SurvivalCurves = models["curves"]
+        check_batch(batch, self._first)
         if self._evaluation is None:  # only now is it known how far predictions reach
-            pushed = PushedCurves(curves[[0]], self.n)
+            pushed = PushedCurves(batch[[0]], self.n)
             self._first = pushed.first
             self._evaluation = Evaluation.of(
                 self._y, {"curves": pushed}, metric=self._metrics, weighting=self._weightings, times=self._times,
                 errors=False,
             )  # fmt: skip
             self._weights = self._evaluation.prepare() if self._evaluation.index.times.size else None
-        rows = self._arrivals.rows_of(len(curves))
+        rows = self._arrivals.rows_of(len(batch))
         if self._weights is not None:
             device = self._evaluation.index.outcomes.device
-            sums = self._weights.update(Block(rows, [curves if device is None else curves.to(device)]))
+            sums = self._weights.update(Block(rows, [batch if device is None else batch.to(device)]))
             self._sums = sums if self._sums is None else self._sums + sums
         return self
 

@@ -115,7 +115,7 @@ def hazard_labels(
     return labels
 
 
-def survival_labels(time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64]) -> NDArray[np.int8]:
+def survival_labels(time: NDArray[np.float64], event: Status, grid: NDArray[np.float64]) -> NDArray[np.int8]:
     r"""Return whether an individual is event-free at each time: the BCE method's labels (eq:bce_loss_t).
 
     1 where :math:`T_i > \tau_j`; -1 where :math:`T_i \le \tau_j` and :math:`D_i = 1`; 0 where the individual was

@@ -211,17 +211,17 @@ def _last_step(estimator: Any) -> tuple[Any, str]:
 
 def _status(y: Outcomes, t: float) -> Status:
     """Return who is event-free at t, or who has had an event of which cause by then, of those whose status is known."""
-    event_free = y.time > t
-    return event_free if y.cause is None else y.cause * ~event_free
+    happened = y.event & (y.time <= t)
+    return ~happened if y.cause is None else y.cause * happened
 
 
 def _fit_one(estimator: Any, X: Any, known: _Known) -> _Fitted:
     """Return the fitted classifier, or None where there is nothing to tell apart."""
     rows, status, weight = known
-    statuses, label = np.unique(status, return_inverse=True)
+    statuses: Status = np.unique(status)
     if statuses.size == 1:
         return _Fitted(None, statuses)
     weighted = {} if weight is None else {f"{_last_step(estimator)[1]}sample_weight": weight}
-    # numbers without gaps, which some classifiers insist on, if no event of a cause happened so early
-    label = status if status.dtype == np.bool_ else label
+    # numbers without gaps, which some classifiers insist on, where no event of a cause happened so early
+    label = status if status.dtype == np.bool_ else np.searchsorted(statuses, status)
     return _Fitted(clone(estimator).fit(take_rows(X, rows), label, **weighted), statuses)

@@ -21,7 +21,7 @@ from survscore.adapters.survival_model import Curves, SurvivalModel, as_training
 from survscore.analysis.streaming import StreamingScore
 from survscore.causes import Cause
 from survscore.curves import INTERPOLATIONS, InterpolationKind, Monotone, SurvivalCurves
-from survscore.incidence import IncidenceCurves
+from survscore.incidence import IncidenceCurves, IncidenceInterpolation
 from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
 from survscore.models.features import MISSING, Features, as_table
@@ -178,6 +178,8 @@ class NetworkModel(SurvivalModel):
         X = as_table(X)
         outcomes = as_training_data(y, n_rows_of(X), causes=self._learns_causes)
         causes = outcomes.causes if target == EVENT and self._learns_causes else ()
+        if causes:
+            _ = self._interpolation_of_causes  # refused now, not after the fit
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max))
         time, event, status = outcomes.time, happened(outcomes, target), status_of(outcomes, target)
@@ -214,6 +216,15 @@ class NetworkModel(SurvivalModel):
         # nothing is kept before this, so that a fit that fails leaves the model as it was
         self._store(features, grid, target, causes, net, history)
         return self
+
+    @property
+    def _interpolation_of_causes(self) -> IncidenceInterpolation:
+        """How incidences are read between grid times."""
+        if self.interpolation == "constant-hazard":
+            raise InputError(
+                "interpolation='constant-hazard' is for events of one kind: incidences are read as 'linear' or 'step'"
+            )
+        return self.interpolation
 
     def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
         """Return what the net learns from, or is judged by."""
@@ -320,8 +331,8 @@ class NetworkModel(SurvivalModel):
         if self.causes_:
             incidence = np.empty((len(encoded[0]), len(self.causes_), grid.size), dtype=np.float32)
             for rows, logits in self._outputs(encoded):
-                incidence[rows] = self._curves(self.times_, self.causes_, logits).to(None).at(grid)
-            return IncidenceCurves(incidence, grid, causes=self.causes_, interpolation=self.interpolation)
+                incidence[rows] = self._curves(self.times_, self.causes_, logits).numpy().at(grid)
+            return IncidenceCurves(incidence, grid, causes=self.causes_, interpolation=self._interpolation_of_causes)
         curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
         reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.interpolation).interpolate(grid)
         for rows, logits in self._outputs(encoded):
@@ -356,7 +367,7 @@ class NetworkModel(SurvivalModel):
         """Return the curves that outputs of the net stand for, where they are."""
         if causes:
             incidence = self._incidence(logits, grid.size)
-            return IncidenceCurves(incidence, grid, causes=causes, interpolation=self.interpolation)
+            return IncidenceCurves(incidence, grid, causes=causes, interpolation=self._interpolation_of_causes)
         return SurvivalCurves(self._survival(logits), grid, self.interpolation, monotone=self._monotone)
 
     # Files
@@ -410,7 +421,7 @@ class NetworkModel(SurvivalModel):
             grid = as_times(stored.learnt["times"])
             target = stored.learnt["target"]
             check_choice("target", target, (EVENT, CENSORING))
-            causes = as_causes(stored.learnt.get("causes", []))
+            causes = saving.as_causes(stored.learnt.get("causes", []))
             features = Features.from_dict(stored.learnt["features"])
             history = TrainingHistory.from_dict(stored.learnt["history"])
             if grid[0] <= 0:
@@ -446,13 +457,6 @@ def status_of(outcomes: Outcomes, target: str) -> Status:
 def named(outcomes: Outcomes) -> str:
     """Return the names of the causes in words."""
     return several([repr(name) for name in outcomes.causes]) if outcomes.causes else "none"
-
-
-def as_causes(stored: Any) -> tuple[str, ...]:
-    """Return names of causes that a file holds."""
-    if not isinstance(stored, list) or not all(isinstance(name, str) for name in stored):
-        raise ValueError("causes are a list of names")
-    return tuple(stored)
 
 
 def _as_device(name: Any) -> torch.device:
