@@ -350,7 +350,7 @@ MODELS = {
         HorizonClassifiers(LogisticRegression(), TIMES, keep="administrative"),
         {"estimator__C": [0.01, 1.0]},
     ),
-    "Aalen-Johansen": (AalenJohansen(times=TIMES), {"n_times": [5, 50]}),
+    "same for all": (AalenJohansen(times=TIMES), {"n_times": [5, 50]}),
 }
 FOLDS = ss.EventKFold(3, shuffle=True, random_state=1)
 
@@ -361,9 +361,8 @@ def by_hand(model, cause, transform=None):
     for train, test in FOLDS.split(X, Y):
         rows_train, rows_test = X.iloc[train], X.iloc[test]
         if transform is not None:
-            rows_train, rows_test = (
-                clone(transform).fit(X.iloc[train]).transform(X.iloc[rows]) for rows in (train, test)
-            )
+            fitted = clone(transform).fit(rows_train)
+            rows_train, rows_test = fitted.transform(rows_train), fitted.transform(rows_test)
         incidence = clone(model).fit(rows_train, Y[train]).predict_cumulative_incidence(rows_test, TIMES)
         incidence = incidence[:, number].astype(np.float64)
         briers = []
@@ -409,13 +408,29 @@ def test_cross_validate_compares_models_of_a_cause():
     assert found.settings["cause"] == "churn"
     for name, curves in found.curves.items():
         expected = ss.brier_score(Y, curves, cause="churn", weighting="administrative", times=TIMES)
-        got = found.comparison.scores.query("model == @name and weighting == 'administrative'")["score"]
+        table = found.comparison.scores
+        got = table[(table["model"] == name) & (table["weighting"] == "administrative")]["score"]
         np.testing.assert_allclose(got, expected.scores, rtol=1e-12)
     assert found.folds["score"].notna().all()
     counts = found.folds.drop_duplicates(["estimator", "fold"]).groupby("estimator")["n_events"].sum()
     assert (counts == Y.n_by_cause["churn"]).all()
     with pytest.raises(ss.InputError, match="say which one scores are of"):
         ss.cross_validate(estimators, X, Y, cv=3, times=TIMES)
+
+
+def test_multi_class_scores_of_models():
+    estimators = {name: model for name, (model, _) in MODELS.items()}
+    settings = {"times": TIMES, "weighting": "administrative", "cause": "all"}
+    found = ss.cross_validate(estimators, X, Y, cv=3, progress=False, **settings)
+    for name, curves in found.curves.items():
+        expected = ss.brier_score(Y, curves, **settings).scores
+        table = found.comparison.scores
+        np.testing.assert_allclose(table[table["model"] == name]["score"], expected, rtol=1e-12)
+        model = clone(estimators[name]).fit(X, Y)
+        whole = ss.brier_score(Y, model.predict_curves(X), weighting="administrative", cause="all")
+        assert model.score(X, Y, cause="all") == pytest.approx(-whole.integrated(nan="stop").value, rel=1e-12)
+    with pytest.raises(ss.InputError, match="cause='all' asks for multi-class scores"):
+        LogisticHazard(**QUICK).fit(X, Y, scores=ValidationScore("administrative", cause="all"))
 
 
 # What is refused
@@ -515,9 +530,8 @@ def test_the_incidences_of_a_net_come_closer_to_the_truth_with_more_data():
         train = STUDY.sample(n, seed=3)
         model = LogisticHazard(times=grid, random_state=0, device="cpu", progress=False)
         curves = model.fit(train.covariates[columns], train.outcomes).predict_curves(test.covariates[columns])
-        errors.append([
-            ss.simulate.mean_squared_error(truth, curves, grid, cause=cause).mean() for cause in STUDY.causes
-        ])  # fmt: skip
-    assert (np.array(errors[1]) < 0.7 * np.array(errors[0])).all()
-    assert (np.array(errors[2]) < np.array(errors[1])).all()
-    assert max(errors[2]) < 0.0015
+        each = [ss.simulate.mean_squared_error(truth, curves, grid, cause=cause) for cause in STUDY.causes]
+        errors.append(np.mean(each))
+    assert errors[1] < 0.7 * errors[0]
+    assert errors[2] < 0.8 * errors[1]
+    assert errors[2] < 0.001

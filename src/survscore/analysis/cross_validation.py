@@ -26,7 +26,7 @@ from survscore._validation import (
 from survscore._version import __version__
 from survscore.analysis.compare import Request, compare
 from survscore.analysis.selection import EventKFold, curves_of, innermost
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.inputs import Null, one_or_more
@@ -51,6 +51,7 @@ Curves = SurvivalCurves | IncidenceCurves
 Fit = tuple[Curves, float, float]
 
 
+@takes_cause
 def cross_validate(
     estimators: Mapping[str, Any],
     X: Any,
@@ -201,7 +202,12 @@ class OutOfFold:
     def curves(self) -> dict[str, Curves]:
         """Return the curves of all individuals, in the order of the data."""
         order = np.argsort(np.concatenate([test for _, test in self.splits]), kind="stable")
-        return {name: type(fits[0][0]).concatenate(fit[0] for fit in fits)[order] for name, fits in self.fits.items()}
+        return {name: _joined([fit[0] for fit in fits])[order] for name, fits in self.fits.items()}
+
+
+def _joined(parts: Sequence[Any]) -> Curves:
+    joined: Curves = type(parts[0]).concatenate(parts)
+    return joined
 
 
 def out_of_fold(

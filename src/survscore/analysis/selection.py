@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, check_choice, check_length, check_whole
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves
 from survscore.metrics import Metric, as_metric
@@ -46,6 +46,7 @@ class CurveScorer:
         return -value if self.metric.direction == "lower" else value
 
 
+@takes_cause
 def make_scorer(
     metric: str | Metric = "brier", *, weighting: str | Weighting, times: ArrayLike, cause: Cause | None = None
 ) -> CurveScorer:

@@ -8,11 +8,11 @@ from typing import Self, cast
 from numpy.typing import ArrayLike
 
 from survscore._validation import InputError, as_times
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Arrivals, Block, PushedCurves, check_batch
 from survscore.engine.evaluation import Evaluation
-from survscore.engine.inputs import check_outcomes, of_cause, one_or_more
+from survscore.engine.inputs import of_cause, one_or_more
 from survscore.engine.prepared import PreparedWeights
 from survscore.engine.sums import Sums
 from survscore.incidence import IncidenceCurves
@@ -47,7 +47,7 @@ class StreamingScore:
         The evaluation times, strictly increasing. By default those of `brier_score`, chosen when the first batch comes,
         whose grid says how far predictions reach.
     cause
-        As for `brier_score`.
+        As for `brier_score`, but one at a time.
 
     Examples
     --------
@@ -60,6 +60,7 @@ class StreamingScore:
     array([0.1, 0.2])
     """
 
+    @takes_cause
     def __init__(
         self,
         y: Outcomes,
@@ -69,9 +70,7 @@ class StreamingScore:
         times: ArrayLike | None = None,
         cause: Cause | None = None,
     ) -> None:
-        check_outcomes(y)
-        y = y if cause is None else y.for_cause(cause)
-        _ = y.event_of_interest  # raises, if there are several causes and none was chosen
+        y, _ = of_cause(y, {"curves": None}, cause)  # predictions come later
         metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
         for chosen in metrics:
             if not isinstance(chosen, Loss):
@@ -99,21 +98,20 @@ class StreamingScore:
 
     def update(self, curves: SurvivalCurves | IncidenceCurves) -> Self:
         """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""
-        _, models = of_cause(self._y, {"curves": curves})
-        batch: SurvivalCurves = models["curves"]
-        check_batch(batch, self._first)
+        of_one: SurvivalCurves = of_cause(self._y, {"curves": curves})[1]["curves"]
+        check_batch(of_one, self._first)
         if self._evaluation is None:  # only now is it known how far predictions reach
-            pushed = PushedCurves(batch[[0]], self.n)
+            pushed = PushedCurves(of_one[[0]], self.n)
             self._first = pushed.first
             self._evaluation = Evaluation.of(
                 self._y, {"curves": pushed}, metric=self._metrics, weighting=self._weightings, times=self._times,
                 errors=False,
             )  # fmt: skip
             self._weights = self._evaluation.prepare() if self._evaluation.index.times.size else None
-        rows = self._arrivals.rows_of(len(batch))
+        rows = self._arrivals.rows_of(len(of_one))
         if self._weights is not None:
             device = self._evaluation.index.outcomes.device
-            sums = self._weights.update(Block(rows, [batch if device is None else batch.to(device)]))
+            sums = self._weights.update(Block(rows, [of_one if device is None else of_one.to(device)]))
             self._sums = sums if self._sums is None else self._sums + sums
         return self
 

@@ -19,7 +19,7 @@ from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole, several
 from survscore.adapters.survival_model import Curves, SurvivalModel, as_training_data, check_within, weighting_for
 from survscore.analysis.streaming import StreamingScore
-from survscore.causes import Cause
+from survscore.causes import ALL_STATUSES, Cause
 from survscore.curves import INTERPOLATIONS, InterpolationKind, Monotone, SurvivalCurves
 from survscore.incidence import IncidenceCurves, IncidenceInterpolation
 from survscore.models import architectures, saving
@@ -342,14 +342,17 @@ class NetworkModel(SurvivalModel):
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None, cause: Cause | None = None) -> float:
         """Return minus the integrated Brier score; see `SurvivalModel.score`.
 
-        Predictions are scored batch by batch, so that there is no matrix of all of them.
+        Predictions are scored batch by batch, so that there is no matrix of all of them, but for multi-class scores.
         """
         check_is_fitted(self)
         if self.target_ == CENSORING:
             raise InputError("this model was fitted to the censoring distribution; scores are for event times")
         encoded = self.features_.encode(X, model=type(self).__name__)
         outcomes = as_training_data(y, len(encoded[0]), causes=True)
-        stream = StreamingScore(outcomes, weighting=weighting_for(outcomes, weighting), cause=cause)
+        outcomes = outcomes if cause is None else outcomes.for_cause(cause)
+        if outcomes.interest == ALL_STATUSES:
+            return super().score(X, outcomes, weighting=weighting)
+        stream = StreamingScore(outcomes, weighting=weighting_for(outcomes, weighting))
         for _, logits in self._outputs(encoded):
             stream.update(self._curves(self.times_, self.causes_, logits))
         return -stream.result().integrated(nan="stop").value
