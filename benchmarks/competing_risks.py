@@ -24,6 +24,8 @@ from survscore.simulate import CompetingRisksStudy, Sample, mean_squared_error
 STUDY = CompetingRisksStudy()
 #: Individuals for training, and as many for testing.
 N = 2_000
+#: What scores are of; the last are multi-class.
+CAUSES = (*STUDY.causes, "all")
 HORIZONS = np.array([20.0, 40.0, 60.0])
 DROPPING, KEEPING = "dropping the censored", "keeping C* >= t"
 WEIGHTINGS = {"IPCW": "ipcw", "administrative": "administrative", "projected": "projected"}
@@ -67,19 +69,21 @@ def differences(classifier: object, replicate: int, causes: tuple[str, ...]) -> 
 
 
 def preferences(replicates: int, causes: tuple[str, ...]) -> list[Row]:
-    """Return, for each classifier, cause and score, in how many data sets the dropping classifiers are preferred."""
+    """Return, for each classifier and score, in how many data sets the dropping classifiers are preferred, by cause."""
     rows = []
     for name, classifier in classifiers().items():
-        found = [differences(classifier, replicate, causes) for replicate in range(replicates)]
-        for several in zip(*found, strict=True):
-            difference = np.array([one["difference"] for one in several])
-            verdict = np.array([one["verdict"] for one in several])
-            rows.append(
-                {"classifier": name, "cause": several[0]["cause"], "score": several[0]["score"],
-                 "lower": float(np.mean(difference < 0)), "better": float(np.mean(verdict == "better")),
-                 "worse": float(np.mean(verdict == "worse")), "difference": 1e4 * float(difference.mean())}
-            )  # fmt: skip
-            print(rows[-1], flush=True)
+        found = [one for k in range(replicates) for one in differences(classifier, k, causes)]
+        for score in ("truth", *WEIGHTINGS):
+            row: Row = {"what": f"{name}: {score}"}
+            for cause in causes:
+                several = [one for one in found if (one["cause"], one["score"]) == (cause, score)]
+                difference = np.array([one["difference"] for one in several])
+                row[f"{cause} lower"] = float(np.mean(difference < 0))
+                row[f"{cause} difference"] = 1e4 * float(difference.mean())
+                for verdict in ("better", "worse"):
+                    row[f"{cause} {verdict}"] = float(np.mean([one["verdict"] == verdict for one in several]))
+            rows.append(row)
+            print(row, flush=True)
     return rows
 
 
@@ -135,7 +139,7 @@ def errors(replicates: int) -> list[Row]:
                 curves = predicted(train, replicate)
                 found[way].append([mean_squared_error(truth, curves, GRID, cause=c).mean() for c in STUDY.causes])
         for k, cause in enumerate(STUDY.causes):
-            row: Row = {"n": n, "cause": cause}
+            row: Row = {"what": f"{n} individuals, {cause}"}
             for way, several in found.items():
                 each = 1e4 * np.array(several)[:, k]
                 row |= {way: float(each.mean()), f"{way} se": float(each.std(ddof=1) / replicates**0.5)}
@@ -159,22 +163,19 @@ def main() -> None:
     run.add(
         "preferences",
         {
-            "classifier": "{classifier}",
-            "cause": "{cause}",
-            "score": "{score}",
-            "dropping the censored is preferred": "{lower:%.0f} %",
-            "significantly better": "{better:%.0f} %",
-            "significantly worse": "{worse:%.0f} %",
-            "mean difference, 1e-4": "{difference:+.0f}",
+            "classifier, score": "{what}",
+            **{f"preferred: {cause}": f"{{{cause} lower:%.0f}} %" for cause in CAUSES},
+            **{f"significantly: {cause}": f"{{{cause} better:%.0f}} %" for cause in CAUSES},
+            **{f"significantly worse: {cause}": f"{{{cause} worse:%.0f}} %" for cause in CAUSES},
+            **{f"difference, 1e-4: {cause}": f"{{{cause} difference:+.0f}}" for cause in CAUSES},
         },
-        preferences(options.data_sets, (*STUDY.causes, "all")),
+        preferences(options.data_sets, CAUSES),
         "Classifiers per horizon that drop the censored, against those that keep C* >= t",
     )
     run.add(
         "errors",
         {
-            "individuals": "{n}",
-            "cause": "{cause}",
+            "individuals, cause": "{what}",
             "one network": "{one:.1f} ({one se:.1f})",
             "one network per cause": "{two:.1f} ({two se:.1f})",
             "difference": "{gain:+.1f} ({gain se:.1f})",
