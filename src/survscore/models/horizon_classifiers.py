@@ -218,7 +218,7 @@ def _status(y: Outcomes, t: float) -> Status:
 def _fit_one(estimator: Any, X: Any, known: _Known) -> _Fitted:
     """Return the fitted classifier, or None where there is nothing to tell apart."""
     rows, status, weight = known
-    statuses: Status = np.unique(status)
+    statuses: Any = np.unique(status)
     if statuses.size == 1:
         return _Fitted(None, statuses)
     weighted = {} if weight is None else {f"{_last_step(estimator)[1]}sample_weight": weight}

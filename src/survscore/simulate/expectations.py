@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, as_times, as_vector, check_length, several
+from survscore._validation import FloatArray, InputError, as_times, as_vector, check_length, several
 from survscore.causes import Cause
 from survscore.censoring.distributions import CensoringDistribution, KnownCensoring
 from survscore.curves import SurvivalCurves
@@ -174,7 +174,7 @@ def _expected_weights(
         at_times = inverse(censoring.at(times), cap)
     last = np.minimum(np.searchsorted(grid, times, side="right"), np.searchsorted(grid, end, side="right")[:, None])
 
-    def seen(survival: Array) -> Array:
+    def seen(survival: FloatArray) -> Array:
         """Return the expected weights of events that end this curve, up to the times and to C*."""
         happens = -np.diff(survival.astype(np.float64), axis=1, prepend=1.0)
         weighted = np.multiply(happens, at_events, out=np.zeros_like(happens), where=happens > 0)
