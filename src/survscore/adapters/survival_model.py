@@ -12,6 +12,7 @@ from sklearn.utils.metaestimators import available_if
 
 from survscore._validation import FloatArray, InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.scores import brier_score
 from survscore.weighting import Weighting, weightings_that_fit
@@ -42,11 +43,11 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         """Fit to covariates and outcomes."""
 
     @abstractmethod
-    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
-        """Return predicted survival."""
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves | IncidenceCurves:
+        """Return predicted survival, or under competing risks incidences."""
 
     def predict_survival_function(self, X: Any, times: ArrayLike) -> FloatArray:
-        """Return predicted survival at `times` as an array.
+        """Return predicted survival at `times` as an array; under competing risks that without an event of any cause.
 
         Parameters
         ----------
@@ -59,7 +60,8 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n, len(times))
         """
-        return self.predict_curves(X, as_times(times)).probabilities
+        curves = self.predict_curves(X, as_times(times))
+        return (curves.event_free() if isinstance(curves, IncidenceCurves) else curves).probabilities
 
     @available_if(_has_fixed_times)  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> FloatArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, check_choice, check_rule, check_whole
 from survscore.censoring.product_limit import ProductLimit
@@ -77,6 +77,15 @@ def equal_steps(survival: NDArray[np.float64], n: int) -> NDArray[np.intp]:
     levels = np.linspace(1.0, survival[-1], n + 1)[1:]
     reached = np.searchsorted(-survival, -levels - 1e-12)  # the first jump at or below each level
     return np.unique(np.minimum(reached, survival.size - 1))
+
+
+def jumps_or_times(
+    times: ArrayLike | None, jumps: NDArray[np.float64], survival: NDArray[np.float64], n_times: int
+) -> NDArray[np.float64]:
+    """Return the grid of a step function: `times`, or at most `n_times` of its jumps, by `equal_steps` of a curve."""
+    if times is not None:
+        return as_times(times)
+    return jumps if jumps.size <= n_times else jumps[equal_steps(survival, n_times)]
 
 
 def hazard_labels(

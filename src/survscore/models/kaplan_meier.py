@@ -15,7 +15,7 @@ from survscore.adapters.survival_model import SurvivalModel, as_training_data
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.models import saving
-from survscore.models.grid import equal_steps
+from survscore.models.grid import jumps_or_times
 from survscore.outcomes import as_outcomes
 
 
@@ -83,12 +83,7 @@ class KaplanMeier(SurvivalModel):
         """
         check_is_fitted(self)
         times = self.times if times is None else times
-        if times is not None:
-            grid = as_times(times)
-        elif self.times_.size <= self.n_times:
-            grid = self.times_
-        else:
-            grid = self.times_[equal_steps(self.survival_, self.n_times)]
+        grid = jumps_or_times(times, self.times_, self.survival_, self.n_times)
         values = np.concatenate(([1.0], self.survival_))[np.searchsorted(self.times_, grid, side="right")]
         return SurvivalCurves(np.tile(values, (n_rows_of(X), 1)), grid, "step", extrapolation="hold")
 
