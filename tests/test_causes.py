@@ -95,6 +95,7 @@ def test_a_cause_may_not_occur(y):
         ([1, 2, 2], None, r"several codes and no 0.*If 1 means censored and 2 the event, pass event == 2; .*causes="),
         ([0, 1, 101], None, "event must be the number of a cause, at most 100, and one is 101"),
         ([0, 1, 2], ["a", "a"], "causes must have different names: 'a' and 'a'"),
+        ([0, 1, 2], ["all", "b"], "no cause may be called 'all'"),
         ([0, 1, 2], [], "causes must name 1 to 100 causes, not 0"),
         ([0, 1, 2], "ab", "causes must be a sequence of names, or map names to codes, not 'ab'"),
         ([0, 1, 2], {"a": 1, "b": 0}, "causes must map names to different whole numbers other than 0"),
@@ -315,6 +316,7 @@ def test_representations_name_causes(y):
     assert "of interest repayment, time" in repr(y.for_cause(2))
     assert "(75.0 %: 2 of cause 1, 1 of cause 2)" in repr(Outcomes(TIME, CODES, END))
     assert "of interest of cause" not in repr(Outcomes(TIME, CODES, END).for_cause(1))
+    assert "of interest all, time" in repr(y.for_cause("all"))
     assert "0 default, 0 repayment" in repr(y[:0])
     html = y._repr_html_()
     assert "of cause default" in html

@@ -17,6 +17,10 @@ CauseNames = Sequence[str] | Mapping[str, int]
 Cause = str | int
 Function = TypeVar("Function", bound=Callable[..., Any])
 MOST_CAUSES = 100
+#: The number of all statuses together, in place of a cause of interest.
+ALL_STATUSES = -1
+#: Stands for all causes: scores are then multi-class, over event-free and all of them.
+ALL_CAUSES = "all"
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Causes:
     def number(self, cause: Any, name: str = "cause") -> int:
         """Return the number of a cause, which is given by its name or its number."""
         known = f"the causes are {several([repr(one) for one in self.names])}"
+        if isinstance(cause, str) and cause == ALL_CAUSES:
+            return ALL_STATUSES
         if isinstance(cause, str) and cause in self.names:
             return self.names.index(cause) + 1
         whole = isinstance(cause, (int, np.integer)) and not isinstance(cause, (bool, np.bool_))
@@ -182,6 +188,8 @@ def check_names(names: Sequence[str]) -> None:
         raise InputError(f"causes must have different names: {several([repr(name) for name in names])}")
     if not names or len(names) > MOST_CAUSES:
         raise InputError(f"causes must name 1 to {MOST_CAUSES} causes, not {len(names)}")
+    if ALL_CAUSES in names:
+        raise InputError(f"no cause may be called {ALL_CAUSES!r}, which stands for all causes together")
 
 
 def _rule(known: Mapping[str, int]) -> str:

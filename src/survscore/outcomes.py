@@ -22,7 +22,7 @@ from survscore._validation import (
     check_length,
     warn,
 )
-from survscore.causes import Cause, CauseNames, Causes, in_words
+from survscore.causes import ALL_CAUSES, ALL_STATUSES, Cause, CauseNames, Causes, in_words
 
 if TYPE_CHECKING:
     from survscore._utils.dates import Dates, FollowUp
@@ -376,7 +376,8 @@ class Outcomes:
         Parameters
         ----------
         cause : str or int
-            The name of the cause, or its number from 1 on.
+            The name of the cause, or its number from 1 on; ``"all"`` for multi-class scores, over event-free and all
+            causes.
 
         Returns
         -------
@@ -395,10 +396,14 @@ class Outcomes:
         number = Causes(self.causes or ("1",)).number(cause)
         return self._with(*self._vectors, dates=self.dates, interest=number if self.causes else 0)
 
+    def any_event(self) -> Self:
+        """Return the same with events of one kind: whatever the cause."""
+        return self._with(*self._vectors[:3], None, dates=self.dates, causes=(), interest=0)
+
     @cached_property
     def event_of_interest(self) -> NDArray[np.bool_]:
         """Who had the event that scores are of: any event, unless there are several causes."""
-        if self.cause is None:
+        if self.cause is None or self.interest == ALL_STATUSES:
             return self.event
         if not self.interest:
             listed = ", ".join(map(repr, self.causes))
@@ -608,7 +613,7 @@ class Outcomes:
             f"({100 * events / max(n, 1):.1f} %{f': {by_cause}' if by_cause else ''})",
         ]
         if self.interest:
-            parts.append(f"of interest {in_words(self.causes[self.interest - 1]).removeprefix('of ')}")
+            parts.append(f"of interest {in_words(self.chosen_cause).removeprefix('of ')}")
         if n:
             parts.append(f"time {self.time.min():g} to {self.time.max():g}")
         if self.censoring_time is None:
@@ -620,6 +625,18 @@ class Outcomes:
         return f"Outcomes({', '.join(parts)})"
 
     @property
+    def cause_numbers(self) -> range:
+        """The numbers of all causes."""
+        return range(1, len(self.causes) + 1)
+
+    @property
+    def chosen_cause(self) -> str:
+        """The name of the cause that scores are of, ``"all"`` for all together; empty where none was chosen."""
+        if self.interest == ALL_STATUSES:
+            return ALL_CAUSES
+        return self.causes[self.interest - 1] if self.interest else ""
+
+    @property
     def n_by_cause(self) -> dict[str, int]:
         """How many events there are of each cause; empty without competing risks."""
         if self.cause is None:
@@ -627,7 +644,7 @@ class Outcomes:
         return {name: _arrays.count_true(self.cause == code) for code, name in enumerate(self.causes, start=1)}
 
     def _named_causes(self) -> str:
-        of_interest = f" (of interest {self.causes[self.interest - 1]!r})" if self.interest else ""
+        of_interest = f" (of interest {self.chosen_cause!r})" if self.interest else ""
         return f"{', '.join(map(repr, self.causes)) or 'none'}{of_interest}"
 
     @property

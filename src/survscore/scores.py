@@ -70,7 +70,9 @@ def brier_score(
     cause : str or int, optional
         Under competing risks the cause of events that the score is of, by its name or its number; see `Outcomes`. The
         status of an individual is then whether it has had an event of this cause. Predictions are `IncidenceCurves`,
-        or survival curves of one minus the incidence of this cause. ``event_of_interest=`` is the same argument.
+        or survival curves of one minus the incidence of this cause. ``"all"``: the multi-class score over event-free
+        and all causes (see the notes), of `IncidenceCurves`.
+        ``event_of_interest=`` is the same argument.
 
     Returns
     -------
@@ -90,6 +92,14 @@ def brier_score(
     expectation of the uncensored score is smallest for the true survival; that of the administrative score, too, if C*
     is independent of the event time given the covariates (and with drop-outs, see `Administrative`); that of an IPCW
     score only if the censoring distribution is right, given all that the predictions use, and positive.
+
+    The multi-class score sums over the statuses k, event-free and each cause, with predicted probabilities
+    :math:`p_{ik}(t)`:
+
+    .. math:: \frac{1}{\sum_i w_i(t)} \sum_i w_i(t) \sum_k \left[1\{\text{status } k\} - p_{ik}(t)\right]^2
+
+    It is at most 2; of one cause alone it is twice the ordinary score. Under ``"projected"`` each status has strata of
+    its own, by the ranks of its predicted probabilities. Tipping points are of one cause.
 
     References
     ----------
@@ -138,6 +148,9 @@ def log_loss(
 
     .. math:: \mathrm{LL}(t) = -\frac{1}{\sum_i w_i(t)} \sum_i w_i(t)
         \left(1\{T^*_i > t\} \log \pi_i(t) + 1\{T^*_i \le t\} \log[1 - \pi_i(t)]\right)
+
+    The multi-class loss (``cause="all"``) is minus the logarithm of what was predicted for the status, event-free or
+    one of the causes.
 
     Parameters
     ----------
@@ -277,7 +290,7 @@ def _scored(
     y: Outcomes, models: Mapping[str, GivenPredictions], *, times: Any, cause: Any = None, **settings: Any
 ) -> list[ScoreCurve]:
     """Score the first of some models."""
-    y, models = of_cause(y, models, cause)
+    y, models = of_cause(y, models, cause, multiclass=True)
     evaluation = Evaluation.of(y, models, times=times, **settings)
     results = evaluation.run()
     warn_about(results)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
+from survscore.causes import ALL_STATUSES
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import InBatches, Predictions
 from survscore.engine.null import KaplanMeierNull
@@ -72,19 +73,53 @@ def as_models(models: Any) -> dict[str, Any]:
     return dict(zip(names, (curves for _, curves in pairs), strict=True))
 
 
-def of_cause(y: Outcomes, models: Any, cause: Any = None) -> tuple[Outcomes, dict[str, Any]]:
+def of_cause(
+    y: Outcomes, models: Any, cause: Any = None, *, multiclass: bool = False
+) -> tuple[Outcomes, dict[str, Any]]:
     """Return outcomes and models of one cause of events, the one that was chosen before by default.
 
-    Incidence curves become the probabilities of not having had an event of that cause.
+    Incidence curves become the probabilities of not having had an event of that cause. Where `multiclass` scores are
+    possible, and asked for by ``cause="all"``, they stay as they are.
     """
     check_outcomes(y)
     if cause is not None:
         y = y.for_cause(cause)
     _ = y.event_of_interest  # raises, if there are several and none was chosen
+    if y.interest == ALL_STATUSES:
+        if not multiclass:
+            raise UnfitError(
+                "cause='all' asks for multi-class scores, which there are of the Brier score and the logarithmic loss; "
+                f"all else is of one cause at a time ({several([repr(name) for name in y.causes])})"
+            )
+        return y, {name: _of_all_causes(curves, y, name) for name, curves in as_models(models).items()}
     return y, {
         name: curves.for_cause(_cause_in(curves.causes, y, name)) if _is_of_causes(curves) else curves
         for name, curves in as_models(models).items()
     }
+
+
+def any_event(y: Outcomes, models: Mapping[str, Any]) -> tuple[Outcomes, dict[str, Any]]:
+    """Return outcomes and models of any event, where those of all causes together were asked for."""
+    if y.interest != ALL_STATUSES:
+        return y, dict(models)
+    return y.any_event(), {name: curves.event_free() for name, curves in models.items()}
+
+
+def _of_all_causes(curves: Any, y: Outcomes, name: str) -> IncidenceCurves:
+    """Return curves after checking that they predict just the causes of y."""
+    whose = "the curves" if name == "curves" else f"the curves of {name!r}"
+    if not isinstance(curves, IncidenceCurves):
+        raise InputError(
+            f"{whose} must be IncidenceCurves, of all causes, for cause='all', not {type(curves).__name__}"
+        )
+    for number in y.cause_numbers:
+        _cause_in(curves.causes, y.for_cause(number), name)
+    if len(curves.causes) != len(y.causes):
+        raise InputError(
+            f"{whose} must be of just the causes of y for cause='all', {_quoted(y.causes)}, not of "
+            f"{_quoted(curves.causes)}"
+        )
+    return curves
 
 
 def _is_of_causes(curves: Any) -> bool:
