@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from lifelines import AalenJohansenFitter, KaplanMeierFitter
+from lifelines import AalenJohansenFitter, CoxPHFitter, KaplanMeierFitter
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -114,6 +114,16 @@ def test_aalen_johansen_is_the_null_model():
         (null,) = compared.to_frame()["model"].unique()
         assert null == "Aalen-Johansen"
         np.testing.assert_allclose(compared.to_frame()["difference"], 0.0, atol=1e-14)
+
+
+def test_one_kind_of_event_is_asked_for_where_causes_have_no_form():
+    X, y = of_causes(200)
+    for model in (KaplanMeier(), ss.adapters.Lifelines(CoxPHFitter())):
+        with pytest.raises(
+            ss.InputError, match=r"learns events of one kind, .* \('a', 'b', 'c'\): fit it to y.any_event"
+        ):
+            model.fit(X, y.for_cause("a"))
+        model.fit(X, y.any_event())
 
 
 def test_aalen_johansen_score_and_errors():

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from survscore._utils.frames import as_frame, collected, n_rows_of, take_rows
 from survscore._validation import as_times
-from survscore.adapters.survival_model import SurvivalModel, as_training_data, check_within
+from survscore.adapters.survival_model import SurvivalModel, as_training_data, check_within, of_one_kind
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 
@@ -45,7 +45,7 @@ class Adapter(MetaEstimatorMixin, SurvivalModel):  # type: ignore[misc]
         The adapter.
         """
         X = collected(X)
-        outcomes = as_training_data(y, n_rows_of(X)).numpy()
+        outcomes = of_one_kind(as_training_data(y, n_rows_of(X)), self).numpy()
         if self.times is not None:
             as_times(self.times)  # refused now, not after a long fit
         self.estimator_ = self._fitted(X, outcomes)

@@ -25,6 +25,20 @@ def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X") -> Out
     return outcomes
 
 
+def of_one_kind(y: Outcomes, model: Any) -> Outcomes:
+    """Return training outcomes for a model that has no form for competing causes; raise if these have several.
+
+    Fitted to events of any cause, its curves would be scored as those of one.
+    """
+    if len(y.causes) > 1:
+        listed = ", ".join(map(repr, y.causes))
+        raise InputError(
+            f"{type(model).__name__} learns events of one kind, and y has competing causes ({listed}): fit it to "
+            "y.any_event() for events of any cause"
+        )
+    return y
+
+
 def weighting_for(y: Outcomes, weighting: str | Weighting | None) -> str | Weighting | None:
     """Return the weighting asked for, or the one that can't mislead for these data; None where there is none."""
     choices = weightings_that_fit(y)

@@ -80,7 +80,7 @@ class AalenJohansen(SurvivalModel):
         cause = (outcomes.event if outcomes.cause is None else outcomes.cause)[order]
         self.causes_ = outcomes.causes or ("1",)
         numbers = range(1, len(self.causes_) + 1)
-        values = [Incidence.in_order(curve, passed, cause == number).values for number in numbers]
+        values = [Incidence.in_order(curve, passed, cause == number).table(curve.times)[0] for number in numbers]
         self.times_, self.incidences_ = curve.times, np.minimum(values, 1.0)  # a sum may be above by rounding
         return self
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_whole
-from survscore.adapters.survival_model import SurvivalModel, as_training_data
+from survscore.adapters.survival_model import SurvivalModel, as_training_data, of_one_kind
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.models import saving
@@ -39,6 +39,10 @@ class KaplanMeier(SurvivalModel):
     times_, survival_ : ndarray
         The jumps, and the curve from each on. It stays after the last.
 
+    See Also
+    --------
+    AalenJohansen : Under competing risks.
+
     Examples
     --------
     >>> import survscore as ss
@@ -60,6 +64,7 @@ class KaplanMeier(SurvivalModel):
         """Fit to outcomes; `X` is not looked at, and may be None."""
         check_whole("n_times", self.n_times, 1)
         outcomes = as_outcomes(y) if X is None else as_training_data(y, n_rows_of(X))
+        of_one_kind(outcomes, self)
         if not outcomes.event.any():
             raise InputError("y has no events: there is nothing to learn")
         curve = ProductLimit.of_events(outcomes)
