@@ -131,7 +131,11 @@ class OrderedExits:
 
     def step(self) -> Array:
         """Return the Greenwood weight of a jump at the last of those who exit together, 0 of others."""
-        return self._at_jumps(self.steps, self.last)
+        return self._at_jumps(self.steps if self.estimate is None else self.estimate.slopes, self.last)
+
+    def incidence_step(self) -> Array:
+        """Return, where an incidence is inside the metric, its `steps` there in the same way."""
+        return self._at_jumps(self.risk[:0] if self.estimate is None else self.estimate.steps, self.last)
 
     def _at_jumps(self, values: Array, flags: Array) -> Array:
         """Return the values of jumps at those who are flagged, 0 of others, who may have passed all jumps."""
