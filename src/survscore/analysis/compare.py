@@ -29,15 +29,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
 from survscore.engine.blocks import GivenPredictions
 from survscore.engine.evaluation import Evaluation, ScoreArrays
-from survscore.engine.inputs import (
-    Null,
-    any_event,
-    as_models,
-    check_outcomes,
-    null_name,
-    of_cause,
-    one_or_more,
-)
+from survscore.engine.inputs import Null, any_event, as_models, check_outcomes, null_name, of_cause, one_or_more
 from survscore.engine.plan import Variances
 from survscore.engine.pooled import OnSample
 from survscore.inference.late_starters import LateStarters

@@ -85,9 +85,9 @@ class Visits(NamedTuple):
     """The individuals in the order of their visit, (individuals,), and the jumps among them, (weightings, individuals).
 
     `inverse_risk` is 0 for those who do not exit; `moves` says whose own weight moves with the curve. Where a status is
-    that of one of several causes, the influence on its incidence is `own` and `own_slope` times U of those who exit,
-    and `incidence_step` and `step` times U of those who stay (`censoring.aalen_johansen`). `null` is each individual's
-    part in the null model, (parts, individuals).
+    that of one of several causes, `own`, `own_slope` and `incidence_step` are those of the influence on its incidence
+    (`censoring.aalen_johansen`), and `step` is what it moves by with U, which is the reference. `null` is each
+    individual's part in the null model, (parts, individuals).
     """
 
     row: Array
@@ -318,10 +318,10 @@ def _project(row, event, end, y, centre, scale, base, share, reference, gradient
 
 
 @called
-def _exit_by_cause(running, later, risk, own, slope, step, incidence_step, drift, out):
+def _exit_by_cause(running, later, risk, own, own_slope, step, incidence_step, drift, out):
     """Take off what one who exits adds to an incidence, and add to the running sums what those who stay add."""
     for j in range(out.size):
-        out[j] -= risk * (own + slope * later[j]) * running[j]
+        out[j] -= risk * (own + own_slope * later[j]) * running[j]
         drift[j] += (incidence_step + step * later[j]) * running[j]
 
 
