@@ -417,3 +417,15 @@ def test_the_leak_detector_looks_at_the_cause():
         assert verdicts["leaking"] == "encodes C*"
     assert found["a"]["of b alone"] == "no sign"
     assert found["b"]["of b alone"] != "no sign"
+
+
+def test_what_has_no_form_for_a_cause_says_so():
+    y, models, _ = draw(100, 2)
+    for reference in ("one", models["one"]):
+        with pytest.raises(ss.InputError, match="reference: curves of one of several causes do not tell who is event-"):
+            ss.compare(y, models, weighting=ss.Projected(reference=reference), times=[3.0])
+    for metric in ("crps", "log_score"):
+        with pytest.raises(ss.InputError, match="needs a status that is known without weights"):
+            ss.score_all(y, models["one"], metric=metric, weighting="ipcw", times=[3.0])
+    with pytest.raises(ss.InputError, match="has no projected form"):
+        ss.score_all(y, models["one"], metric="concordance", weighting="projected", times=[3.0])
