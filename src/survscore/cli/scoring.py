@@ -19,6 +19,7 @@ from survscore._utils.jobs import Progress
 from survscore._validation import InputError, InterpolationWarning
 from survscore._version import __version__
 from survscore.cli import options, study_files
+from survscore.cli.causes import cause_of, with_cause, with_each_cause
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 from survscore.cli.sources import Source, shared_form, sources
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # Options whose parameter has another name; files and where results go are told elsewhere.
 OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}
 OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
-REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons", "competing")
+REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons")
 WORDS = {"strata": (*RANKS, options.NONE), "dropout_strata": ("own-ranks", options.NONE)}
 STRATA = tuple(WORDS)
 PASSED_ON = ("caps", "divide_by", "dropout", "population", "theta", "reference_curves")
@@ -316,7 +317,27 @@ def simulate(
 def read(
     arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
 ) -> tuple[Study, list[Weighting]]:
-    """Read all files that a command was given, and say which weightings it was asked for."""
+    """Read all files that a command was given, and say which weightings it was asked for; of one cause of events."""
+    study, weightings = _read_files(arguments, show, usual=usual, metrics=metrics)
+    study = with_cause(study, arguments["cause"])
+    _warn_if_reversed(study, weightings, arguments)
+    return study, weightings
+
+
+def read_each(
+    arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
+) -> tuple[list[Study], list[Weighting]]:
+    """Do what `read` does, and return a study for each cause of events that is to be shown."""
+    study, weightings = _read_files(arguments, show, usual=usual, metrics=metrics)
+    studies = with_each_cause(study, arguments["cause"])
+    for one in studies:
+        _warn_if_reversed(one, weightings, arguments)
+    return studies, weightings
+
+
+def _read_files(
+    arguments: Arguments, show: Progress, *, usual: options.Usual, metrics: Sequence[str]
+) -> tuple[Study, list[Weighting]]:
     from survscore.io import Form, read_outcomes, read_study
 
     form = shared_form(arguments)
@@ -354,7 +375,6 @@ def read(
         study, arguments["names"], train=train, usual=usual, metrics=metrics, **strata,
         **{name: arguments[name] for name in PASSED_ON},
     )  # fmt: skip
-    _warn_if_reversed(study, weightings, arguments)
     return study, weightings
 
 
@@ -386,7 +406,7 @@ def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Argu
 
 def outcome_arguments(arguments: Arguments) -> dict[str, Any]:
     """Return the arguments of `read_outcomes` that options stand for."""
-    named = ("time", "event", "censoring_time", "cutoff", *DATES, *REASONS, "unit")
+    named = ("time", "event", "causes", "censoring_time", "cutoff", *DATES, *REASONS, "unit")
     late = "drop" if arguments["drop_late_starts"] else "raise"
     return {name: arguments[name] for name in named} | {"late_starts": late}
 
@@ -513,6 +533,8 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
         "level": arguments["level"],
         "individuals": len(y),
         "events": int(y.event.sum()),
+        **({"causes": y.n_by_cause} if y.causes else {}),
+        **({"cause": cause_of(y)} if y.interest else {}),
         "dropped_out": y.n_dropped_out,
         "files": study.files,
         "curves": curves_read(study.models, np.zeros(0)),

@@ -36,11 +36,6 @@ IN_OPTIONS = {
     "what reasons mean needs reason=,": "what reasons mean needs --reason,",
     "in event_reasons, censored_reasons (": "in --event-reasons, --censored-reasons (",
     "or competing_reasons (it": "or --competing-reasons (it",
-    "competing='event-free' needs competing_reasons": "--competing event-free needs --competing-reasons",
-    "competing='event-free'": "--competing event-free",
-    "(time = censoring_time, event = 0)": (
-        "(time = C*, event = 0; for a file of outcomes, --reason with --competing-reasons and --competing event-free)"
-    ),
     "date_format and origin both": "--date-format and --origin both",
     "for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')": (
         "--date-format %Y%m%d takes yyyymmdd, --date-format decimal-year takes 2017.5, --origin takes numbers of days"

@@ -284,7 +284,7 @@ def _meant(status: Profile, event: Sequence[str], competing: Sequence[str] = ())
     for name, some in zip(REASON_OPTIONS, (event, competing, censored), strict=True):
         if some:
             options[name] = joined_words(list(dict.fromkeys(word.strip() for word in some)))
-    return options | ({"competing": "event-free"} if competing else {})
+    return options
 
 
 # Dates

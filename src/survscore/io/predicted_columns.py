@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from survscore._utils.units import Unit, word
 from survscore._validation import InputError
-from survscore.io.layouts import METADATA, SURVIVAL, TIMES, columns_by_time, list_columns, looks_transposed
+from survscore.io.column_names import columns_by_time
+from survscore.io.layouts import METADATA, SURVIVAL, TIMES, list_columns, looks_transposed
 from survscore.io.profiles import Profile
 from survscore.io.tables import TableFile, labels, readable
 from survscore.io.vocabulary import (

@@ -361,8 +361,8 @@ def _longest(one: FileGuess) -> float | None:
 
 def _read_outcomes(one: FileGuess, options: dict[str, Any]) -> ObservedFile:
     known = (
-        "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "reason", "competing",
-        "date-format", "origin", "unit",
+        "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "reason", "date-format",
+        "origin", "unit",
     )  # fmt: skip
     said = {name.replace("-", "_"): options[name] for name in known if name in options}
     said |= {name.replace("-", "_"): split_words(options[name]) for name in REASON_OPTIONS if name in options}

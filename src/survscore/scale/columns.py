@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from survscore._utils.units import as_unit, converted
 from survscore._validation import InputError, as_times, check_choice
 from survscore.curves import EXTRAPOLATIONS, INTERPOLATIONS, MONOTONE, PREDICTS
+from survscore.io.column_names import columns_by_time
 from survscore.io.forms import Form
-from survscore.io.layouts import columns_by_time, list_columns, said_in
+from survscore.io.layouts import list_columns, said_in
 from survscore.io.tables import listed
 
 if TYPE_CHECKING:

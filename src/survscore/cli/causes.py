@@ -1,0 +1,59 @@
+"""Which cause of events a command is about, where several compete."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from survscore._validation import InputError, several
+from survscore.causes import Causes
+
+if TYPE_CHECKING:
+    from survscore.io import Study
+    from survscore.outcomes import Outcomes
+
+
+def with_cause(study: Study, cause: str | None) -> Study:
+    """Return a study with one cause as the event of interest: the one that was named, or the event of reasons.
+
+    Its predictions are then of this cause alone. Raise where there are several and none is known.
+    """
+    from survscore.engine.inputs import of_cause
+
+    y = study.outcomes
+    if cause is not None and not y.causes:
+        raise InputError(f"--cause {cause} is for competing causes: these outcomes have events of one kind")
+    if cause is None and y.causes and not y.interest:
+        raise InputError(f"{listed_causes(y)}: --cause says which one scores are of")
+    y, models = of_cause(y, study.models, None if cause is None else _number(y, cause))
+    return replace(study, outcomes=y, models=models)
+
+
+def with_each_cause(study: Study, cause: str | None) -> list[Study]:
+    """Return a study for each cause that is to be shown: the one that was named, or all that are predicted."""
+    from survscore.incidence import IncidenceCurves
+
+    several_predicted = [
+        len(curves.causes) > 1 for curves in study.models.values() if isinstance(curves, IncidenceCurves)
+    ]
+    all_predict = len(several_predicted) == len(study.models) and all(several_predicted)
+    if cause is not None or not study.outcomes.causes or not all_predict:
+        return [with_cause(study, cause)]
+    return [with_cause(study, name) for name in study.outcomes.causes]
+
+
+def cause_of(y: Outcomes) -> str | None:
+    """Return the name of the cause of interest; None without competing risks."""
+    return y.causes[y.interest - 1] if y.interest else None
+
+
+def listed_causes(y: Outcomes) -> str:
+    """Return in words which causes there are, and how many events of each."""
+    counts = several([f"{name!r} ({count:,})" for name, count in y.n_by_cause.items()])
+    return f"events have {len(y.causes)} causes, {counts}"
+
+
+def _number(y: Outcomes, cause: str) -> int:
+    """Return the number of a cause, which is given by its name or its number."""
+    by_number = cause not in y.causes and cause.isdigit()
+    return Causes(y.causes).number(int(cause) if by_number else cause, "--cause")
