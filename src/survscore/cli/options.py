@@ -302,8 +302,9 @@ matching = several(
     reading,
     option("--by-order", is_flag=True, help="Match rows by their order, whatever ids files have."),
     option("--allow-extra", is_flag=True, help="Leave out predictions for ids without outcome, instead of refusing."),
-    option("--cause", metavar="NAME", help="Under competing risks, the cause of events that scores are of, by its name or "
-           "its number.", usual="the event of --event-reasons; tables and reports show all causes"),
+    option("--cause", metavar="NAME",
+           help="Under competing risks, the cause of events that scores are of, by its name or its number.",
+           usual="the event of --event-reasons; tables and reports show all causes"),
 )  # fmt: skip
 
 files = several(
