@@ -30,16 +30,13 @@ def with_cause(study: Study, cause: str | None) -> Study:
 
 
 def with_each_cause(study: Study, cause: str | None) -> list[Study]:
-    """Return a study for each cause that is to be shown: the one that was named, or all that are predicted."""
-    from survscore.incidence import IncidenceCurves
+    """Return a study for each cause that is to be shown: the one that was named, or all, if models predict all."""
+    from survscore.reports.causes import causes_shown
 
-    several_predicted = [
-        len(curves.causes) > 1 for curves in study.models.values() if isinstance(curves, IncidenceCurves)
-    ]
-    all_predict = len(several_predicted) == len(study.models) and all(several_predicted)
-    if cause is not None or not study.outcomes.causes or not all_predict:
+    if cause is not None:
         return [with_cause(study, cause)]
-    return [with_cause(study, name) for name in study.outcomes.causes]
+    causes = causes_shown(study.outcomes, study.models, None)
+    return [with_cause(study, name) for name in causes] or [with_cause(study, None)]
 
 
 def cause_of(y: Outcomes) -> str | None:

@@ -304,7 +304,7 @@ matching = several(
     option("--allow-extra", is_flag=True, help="Leave out predictions for ids without outcome, instead of refusing."),
     option("--cause", metavar="NAME",
            help="Under competing risks, the cause of events that scores are of, by its name or its number.",
-           usual="the event of --event-reasons; tables and reports show all causes"),
+           usual="the event of --event-reasons; otherwise tables and reports show all causes"),
 )  # fmt: skip
 
 files = several(

@@ -19,7 +19,7 @@ from survscore._utils.jobs import Progress
 from survscore._validation import InputError, InterpolationWarning
 from survscore._version import __version__
 from survscore.cli import options, study_files
-from survscore.cli.causes import cause_of, with_cause, with_each_cause
+from survscore.cli.causes import cause_of, listed_causes, with_cause, with_each_cause
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 from survscore.cli.sources import Source, shared_form, sources
@@ -228,7 +228,6 @@ def report(
     """  # noqa: D301
     from survscore.analysis.backtest import backtest
     from survscore.reports import report as make_report
-    from survscore.reports.verdicts import share
 
     check_target(out, (".html", ".htm"), inputs(arguments))
     if history is not None and not history.exists():
@@ -241,11 +240,16 @@ def report(
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise InputError(f"--{name.replace('_', '-')} is for --as-of, an earlier data cut-off")
     with noted(), progress(total=1) as show:
-        study, weightings = read(arguments, show, usual="all")
+        study, weightings = read_files(arguments, show, usual="all", metrics=())
+        studies = with_each_cause(study, arguments["cause"])
+        cause = studies[0].outcomes.interest or None
+        _warn_if_reversed(studies[0], weightings, arguments)
         tested = None
+        if as_of and len(studies) > 1:
+            raise InputError(f"--as-of is for one cause of events: {listed_causes(study.outcomes)}; --cause names one")
         if as_of:
             tested = backtest(
-                study.outcomes, study.models, as_of=list(as_of), horizons=horizons, weighting=weightings,
+                studies[0].outcomes, studies[0].models, as_of=list(as_of), horizons=horizons, weighting=weightings,
                 metric=arguments["metrics"][0], predicted_on=predicted_on, groups=study.groups, n_draws=draws,
                 level=arguments["level"], seed=seed, progress=show,
             )  # fmt: skip
@@ -256,10 +260,20 @@ def report(
             n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
             settings={"files": study.files, "options": _asked({**arguments, "as_of": as_of})}, history=history,
-            backtest=tested, unit=study.unit, progress=show,
+            backtest=tested, unit=study.unit, cause=cause if len(studies) == 1 else None, progress=show,
         )  # fmt: skip
         made.save(out)
-    summary = made.summary
+    for summary in made.summary.get("causes", [made.summary]):
+        _say_found(summary)
+    if tested is not None:
+        say(one_line(tested.sentence))
+    say(f"Written: {out}")
+
+
+def _say_found(summary: dict[str, Any]) -> None:
+    """Say what a report found, of one cause of events."""
+    from survscore.reports.verdicts import share
+
     if summary["caution"]:
         say(f"Careful. {one_line(summary['caution'])}")
     if summary["data"]["dropped_out"]:
@@ -270,9 +284,6 @@ def report(
             say(sentence)
     if summary["around_censoring"]["ipcw"] in ("misleading", "suspect"):
         say(one_line(summary["around_censoring"]["sentences"][0]))
-    if tested is not None:
-        say(one_line(tested.sentence))
-    say(f"Written: {out}")
 
 
 @click.command(short_help="Write files to play with.")
@@ -318,7 +329,7 @@ def read(
     arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
 ) -> tuple[Study, list[Weighting]]:
     """Read all files that a command was given, and say which weightings it was asked for; of one cause of events."""
-    study, weightings = _read_files(arguments, show, usual=usual, metrics=metrics)
+    study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
     study = with_cause(study, arguments["cause"])
     _warn_if_reversed(study, weightings, arguments)
     return study, weightings
@@ -328,16 +339,17 @@ def read_each(
     arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
 ) -> tuple[list[Study], list[Weighting]]:
     """Do what `read` does, and return a study for each cause of events that is to be shown."""
-    study, weightings = _read_files(arguments, show, usual=usual, metrics=metrics)
+    study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
     studies = with_each_cause(study, arguments["cause"])
     for one in studies:
         _warn_if_reversed(one, weightings, arguments)
     return studies, weightings
 
 
-def _read_files(
+def read_files(
     arguments: Arguments, show: Progress, *, usual: options.Usual, metrics: Sequence[str]
 ) -> tuple[Study, list[Weighting]]:
+    """Read all files that a command was given, whatever causes of events they have, and say which weightings."""
     from survscore.io import Form, read_outcomes, read_study
 
     form = shared_form(arguments)

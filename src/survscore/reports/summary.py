@@ -25,9 +25,10 @@ from survscore._validation import (
 from survscore._version import __version__
 from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.compare import compare
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Range
-from survscore.engine.inputs import Null, check_predictions, of_cause, one_or_more
+from survscore.engine.inputs import Null, as_models, check_predictions, of_cause, one_or_more
 from survscore.engine.placing import check_on_processor
 from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
@@ -37,6 +38,7 @@ from survscore.reports import verdicts
 from survscore.reports.answers import Answers, recommendation
 from survscore.reports.backtests import backtested
 from survscore.reports.calibrated import at_horizons, calibrated, for_the_same, horizons_of
+from survscore.reports.causes import causes_shown, incidences_of, joined, single_incidences
 from survscore.reports.comparing import WHOLE, Findings, as_table, plain
 from survscore.reports.follow_up import follow_up, for_whom
 from survscore.reports.leakage import around_censoring, leak_sentences
@@ -74,6 +76,7 @@ def summarise(
     history: Path | str | None = None,
     backtest: Backtest | None = None,
     unit: Unit | str | None = None,
+    cause: Cause | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Compute everything that a report shows.
@@ -82,7 +85,7 @@ def summarise(
     ----------
     y : Outcomes
         What was observed.
-    models : SurvivalCurves, mapping of str to SurvivalCurves, or pairs
+    models : SurvivalCurves, IncidenceCurves, mapping of str to these, or pairs
         What was predicted, for the same individuals in the same order.
     metric : {"brier", "log", "auc"} or Metric, or several
         What to compute; the headline of the page begins with the first.
@@ -113,13 +116,16 @@ def summarise(
         Made by `backtest`: which score would have chosen the best model on earlier days.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for labels.
+    cause : str or int, optional
+        Under competing risks the cause of events to report on; by default all causes, one after the other.
     progress : callable
         Called with (done, total, what is being done).
 
     Returns
     -------
     dict
-        Of plain data, with tables as dictionaries of equally long lists; missing numbers are None.
+        Of plain data, with tables as dictionaries of equally long lists; missing numbers are None. Of several causes,
+        ``"causes"`` has such a summary for each.
 
     Examples
     --------
@@ -133,14 +139,25 @@ def summarise(
     'Kaplan-Meier is not significantly different from truth for individuals with C* ≥ t only: its mean Brier score
     differs by 0.0000 (95 % interval −0.0014 to 0.0014, p = 0.999).'
     """
-    y, named = of_cause(y, {"model": models} if isinstance(models, (SurvivalCurves, IncidenceCurves)) else models)
+    given = as_models({"model": models} if isinstance(models, (SurvivalCurves, IncidenceCurves)) else models)
+    several = causes_shown(y, given, cause)
+    if several:
+        if history is not None or backtest is not None:
+            raise InputError("history and backtest are of one cause of events: say which one (cause=)")
+        asked: dict[str, Any] = {
+            "metric": metric, "weighting": weighting, "times": times, "time_range": time_range, "reference": reference,
+            "null": null, "horizons": horizons, "groups": groups, "by": by, "correction": correction, "level": level,
+            "title": title, "settings": settings, "unit": unit, "progress": progress,
+        }  # fmt: skip
+        # curves of individuals show all causes at once, and are not repeated for each
+        parts = [summarise(y, given, cause=one, n_curves=0, **asked) for one in several]
+        return joined(parts, single_incidences(y, given, parts[0], n_curves, _labels(ids, y)))
+    y, named = of_cause(y, given, cause)
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
     check_on_processor("a report", y, named)
     check_whole("n_curves", n_curves, 0)
-    labels = None if ids is None else list(ids)
-    if labels is not None:
-        check_length("ids", len(labels), "y", len(y))
+    labels = _labels(ids, y)
     if not str(title).strip():
         raise InputError("title must not be empty")
     choices = weightings_that_fit(y)
@@ -186,15 +203,19 @@ def summarise(
     progress(2, 3, "looking at single curves")
     around = around_censoring(y, named, weightings, comparison.times, groups, level)
     leaks = leak_sentences(around)
-    preferred = any(isinstance(one, IPCW) for one in weightings)
-    leaking = [leak["model"] for leak in leaks if leak["verdict"] == "encodes C*" and preferred]
     summary = {
         "survscore": __version__,
         "title": str(title),
+        "cause": y.causes[y.interest - 1] if y.interest else None,
         "models": list(comparison.models),
         "reference": comparison.reference,
         "metrics": {
-            name: {"label": metric_label(name), "direction": direction, "bounded": name in findings.bounded}
+            name: {
+                "name": metric_label(name),
+                "label": answers.scored[name].label,
+                "direction": direction,
+                "bounded": name in findings.bounded,
+            }
             for name, direction in findings.directions.items()
         },
         "ratios": [
@@ -221,7 +242,7 @@ def summarise(
                     with_short_names(disagreements["contradictions"][metric], comparison.weightings),
                     with_short_names(disagreements["unclear"][metric], comparison.weightings),
                     certain=recommended.certain,
-                    leaking=leaking,
+                    leaking=_preferred_by_ipcw(leaks, weightings),
                     concluded=findings.recommendations.get(metric),
                 ),
             }
@@ -240,7 +261,7 @@ def summarise(
         "calibration": calibration,
         "horizons": table,
         "around_censoring": around,
-        "curves": single_curves(y, named, comparison.times, n_curves, labels),
+        "curves": single_curves(y, named, comparison.times, n_curves, labels, incidences_of(given)),
         "history": earlier,
         "backtest": tested,
         "notes": findings.notes(time_range) + for_whom(y, named, comparison.times, chosen),
@@ -257,6 +278,19 @@ def summarise(
     summary["methods"] = methods(summary, weightings, headline, null, comparison.times.size)
     progress(3, 3, "summarised")
     return summary
+
+
+def _preferred_by_ipcw(leaks: Sequence[Mapping[str, Any]], weightings: Sequence[Weighting]) -> list[str]:
+    """Return the models that encode C*, where some of the weightings are known to prefer these."""
+    preferred = any(isinstance(one, IPCW) for one in weightings)
+    return [leak["model"] for leak in leaks if leak["verdict"] == "encodes C*" and preferred]
+
+
+def _labels(ids: Sequence[Any] | None, y: Outcomes) -> list[Any] | None:
+    labels = None if ids is None else list(ids)
+    if labels is not None:
+        check_length("ids", len(labels), "y", len(y))
+    return labels
 
 
 def _caution(y: Outcomes, headline: Weighting, sentence: str) -> str | None:
