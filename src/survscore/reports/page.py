@@ -26,7 +26,7 @@ from survscore.engine.inputs import Null
 from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
 from survscore.io.files import written_whole
-from survscore.metrics import Metric
+from survscore.metrics import Metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, verdicts
 from survscore.reports.comparing import WHOLE, Table
@@ -234,7 +234,7 @@ def render(summary: dict[str, Any]) -> str:
         several=several,
         pages=pages,
         curves="" if common is None else common.body,
-        metrics=metrics,
+        metrics={name: metric_label(name) for name in metrics},
         data=_json({"tables": _coded(tables), "panels": panels, "metrics": list(metrics)}),
         style=style,
         script=script,

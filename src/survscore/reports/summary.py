@@ -32,7 +32,7 @@ from survscore.engine.inputs import Null, as_models, check_predictions, of_cause
 from survscore.engine.placing import check_on_processor
 from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
-from survscore.metrics import Metric, as_metric, metric_label
+from survscore.metrics import Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.answers import Answers, recommendation
@@ -210,12 +210,7 @@ def summarise(
         "models": list(comparison.models),
         "reference": comparison.reference,
         "metrics": {
-            name: {
-                "name": metric_label(name),
-                "label": answers.scored[name].label,
-                "direction": direction,
-                "bounded": name in findings.bounded,
-            }
+            name: {"label": answers.scored[name].label, "direction": direction, "bounded": name in findings.bounded}
             for name, direction in findings.directions.items()
         },
         "ratios": [
