@@ -121,10 +121,10 @@ class Histories:
                 if not of_others:
                     influence = influence.copy() if influence is deviations else influence
                     before = arrays.count_below(predictions[-1].times, history.time, inclusive=False)
-                    influence[-1, :, 0] += of_null.mean(np.ones(of_null.slope.size), before, slice(None))
+                    influence[-1, :, 0] += of_null.mean(np.ones(of_null.slopes.shape[1]), before, slice(None))
                 else:
                     by_model = np.zeros((len(predictions), null.curve.times.size, 1))
-                    by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slope)
+                    by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slopes[0])
                     gradients = np.concatenate((gradients, by_model), axis=1)
             label = np.where(history.event, history.label, EVENT_FREE)
             joint.add(j, deviations, influence, gradients, label, metric.eligible(history))

@@ -131,6 +131,10 @@ class OrderedExits:
         """Return the Greenwood weight of a jump at the last of those who exit together, 0 of others."""
         return self._at_jumps(self.steps, self.last)
 
+    def incidence_step(self) -> Array:
+        """Return, where an incidence is inside the metric, its `steps` there in the same way."""
+        return self._at_jumps(self.incidence_steps, self.last)
+
     def _at_jumps(self, values: Array, flags: Array) -> Array:
         """Return the values of jumps at those who are flagged, 0 of others, who may have passed all jumps."""
         padded = arrays.concatenate([values, arrays.zeros((1,), self.risk)])

@@ -47,7 +47,7 @@ class LossRunner:
         if weighted.weighting.theta is not None and plan.by_theta:
             result = replace(result, by_theta=theta_scores(plan, scored, weighted.weighting))
         if weighted.first.observed_index is not None:
-            return replace(result, parts=self._parts(k, weighted, scored))
+            return replace(result, parts=self.parts(k, weighted, scored))
         return replace(result, bounds=self._bounds(k, weighted, scored, averages))
 
     def _bounds(self, k: int, weighted: WeightedSums, scored: ScoredLoss, averages: Values) -> AllBounds | None:
@@ -66,7 +66,7 @@ class LossRunner:
         others = _variances(lost.others(), plan, weighted.units, averages, any_range=False)
         return with_smallest_z(bounds, lost, weighted.units, others)
 
-    def _parts(self, k: int, weighted: WeightedSums, scored: ScoredLoss) -> PartArrays:
+    def parts(self, k: int, weighted: WeightedSums, scored: ScoredLoss) -> PartArrays:
         """Return scores of those who could be followed to t, and of the others; their sums are the two buckets."""
         index, sums = self.plan.index, weighted.losses[:, :, k].sum(axis=0)  # (models, 2, times)
         weights_of, m = weighted.weights.each[-1], index.times.size
@@ -124,7 +124,7 @@ def _variances(scored: ScoredLoss, plan: Plan, units: Units, averages: Values, *
         from survscore.engine import compiled
 
         return compiled.second_moments(scored, matrices, plan.groups, units, averages)
-    return second_moments(scored, models, plan.groups, units, averages, any_range=any_range)
+    return second_moments([(scored, models)], plan.groups, units, averages, any_range=any_range)
 
 
 def _with_constants(
