@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from survscore._validation import InputError, several
-from survscore.causes import Causes
+from survscore.causes import ALL_CAUSES, ALL_STATUSES, Causes
 
 if TYPE_CHECKING:
     from survscore.io import Study
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def with_cause(study: Study, cause: str | None) -> Study:
     """Return a study with one cause as the event of interest: the one that was named, or the event of reasons.
 
-    Its predictions are then of this cause alone. Raise where there are several and none is known.
+    Its predictions are then of this cause alone; of all, for multi-class scores, if all causes were asked for. Raise where there are several and none is known.
     """
     from survscore.engine.inputs import of_cause
 
@@ -25,23 +25,28 @@ def with_cause(study: Study, cause: str | None) -> Study:
         raise InputError(f"--cause {cause} is for competing causes: these outcomes have events of one kind")
     if cause is None and y.causes and not y.interest:
         raise InputError(f"{listed_causes(y)}: --cause says which one scores are of")
-    y, models = of_cause(y, study.models, None if cause is None else _number(y, cause))
+    y, models = of_cause(y, study.models, None if cause is None else _named(y, cause), multiclass=True)
     return replace(study, outcomes=y, models=models)
 
 
 def with_each_cause(study: Study, cause: str | None) -> list[Study]:
-    """Return a study for each cause that is to be shown: the one that was named, or all, if models predict all."""
+    """Return a study for each cause that is to be shown: the one that was named, or all, if models predict all.
+
+    The last is then of all causes together, for multi-class scores.
+    """
     from survscore.reports.causes import causes_shown
 
     if cause is not None:
         return [with_cause(study, cause)]
     causes = causes_shown(study.outcomes, study.models, None)
-    return [with_cause(study, name) for name in causes] or [with_cause(study, None)]
+    return [with_cause(study, name) for name in (*causes, *([ALL_CAUSES] if causes else []))] or [
+        with_cause(study, None)
+    ]
 
 
 def cause_of(y: Outcomes) -> str | None:
-    """Return the name of the cause of interest; None without competing risks."""
-    return y.causes[y.interest - 1] if y.interest else None
+    """Return the name of the cause of interest, "all" for all together; None without competing risks."""
+    return y.chosen_cause or None
 
 
 def listed_causes(y: Outcomes) -> str:
@@ -50,7 +55,8 @@ def listed_causes(y: Outcomes) -> str:
     return f"events have {len(y.causes)} causes, {counts}"
 
 
-def _number(y: Outcomes, cause: str) -> int:
-    """Return the number of a cause, which is given by its name or its number."""
+def _named(y: Outcomes, cause: str) -> str | int:
+    """Return a cause that is given by its name or its number, or "all", as the library takes it."""
     by_number = cause not in y.causes and cause.isdigit()
-    return Causes(y.causes).number(int(cause) if by_number else cause, "--cause")
+    number = Causes(y.causes).number(int(cause) if by_number else cause, "--cause")
+    return ALL_CAUSES if number == ALL_STATUSES else number

@@ -303,7 +303,7 @@ matching = several(
     option("--by-order", is_flag=True, help="Match rows by their order, whatever ids files have."),
     option("--allow-extra", is_flag=True, help="Leave out predictions for ids without outcome, instead of refusing."),
     option("--cause", metavar="NAME",
-           help="Under competing risks, the cause of events that scores are of, by its name or its number.",
+           help="Under competing risks, the cause of events that scores are of, by its name or its number; all for multi-class scores.",
            usual="the event of --event-reasons; otherwise tables and reports show all causes"),
 )  # fmt: skip
 

@@ -19,7 +19,7 @@ from survscore._utils.jobs import Progress
 from survscore._validation import InputError, InterpolationWarning
 from survscore._version import __version__
 from survscore.cli import options, study_files
-from survscore.cli.causes import cause_of, listed_causes, with_cause, with_each_cause
+from survscore.cli.causes import listed_causes, with_cause, with_each_cause
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 from survscore.cli.sources import Source, shared_form, sources
@@ -242,7 +242,7 @@ def report(
     with noted(), progress(total=1) as show:
         study, weightings = read_files(arguments, show, usual="all", metrics=())
         studies = with_each_cause(study, arguments["cause"])
-        cause = studies[0].outcomes.interest or None
+        cause = studies[0].outcomes.chosen_cause or None
         _warn_if_reversed(studies[0], weightings, arguments)
         tested = None
         if as_of and len(studies) > 1:
@@ -393,10 +393,11 @@ def read_files(
 def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
     """Return what to say after all tables: which of several weightings to use, and which models encode C*."""
     from survscore.analysis.diagnose import leak_warnings
+    from survscore.engine.inputs import any_event
     from survscore.reports.recommendation import recommended_weighting
 
-    y = study.outcomes
-    sentences = leak_warnings(y, study.models, weightings, groups=study.groups, level=arguments["level"])
+    y, models = any_event(study.outcomes, study.models)
+    sentences = leak_warnings(y, models, weightings, groups=study.groups, level=arguments["level"])
     if len(weightings) > 1:
         recommended = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
         return [*sentences, recommended.sentence]
@@ -546,7 +547,7 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
         "individuals": len(y),
         "events": int(y.event.sum()),
         **({"causes": y.n_by_cause} if y.causes else {}),
-        **({"cause": cause_of(y)} if y.interest else {}),
+        **({"cause": y.chosen_cause} if y.interest else {}),
         "dropped_out": y.n_dropped_out,
         "files": study.files,
         "curves": curves_read(study.models, np.zeros(0)),

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from survscore.analysis.score_tables import OF_ALL_CAUSES
+from survscore.causes import ALL_STATUSES
 from survscore.cli import options, study_files
 from survscore.cli.causes import cause_of
 from survscore.cli.options import FILE
@@ -75,6 +77,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
     from survscore.analysis.score_tables import score_table
     from survscore.cli.horizons import about_dropout
     from survscore.cli.tables import console
+    from survscore.engine.inputs import any_event
 
     write = results_writer(arguments)
     if out is not None:
@@ -83,11 +86,16 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
     with noted(), progress(total=1) as show:
         studies, weightings = read_each(arguments, show, usual="shown")
         tables = []
+        if len(studies) > 1 and metrics not in ((), ("all",)) and not _of_all_causes(metrics):
+            studies = studies[:-1]
         for done, study in enumerate(studies):
             show(done, len(studies), "judging")
+            own, thresholds = metrics, arguments["thresholds"]
+            if len(studies) > 1 and study.outcomes.interest == ALL_STATUSES:
+                own, thresholds = _of_all_causes(metrics), ()
             tables.append(score_table(
-                study.outcomes, study.models, horizons=horizons, thresholds=arguments["thresholds"],
-                metric="all" if metrics == ("all",) else metrics or None, weighting=weightings, reference=reference,
+                study.outcomes, study.models, horizons=horizons, thresholds=thresholds,
+                metric="all" if own == ("all",) else own or None, weighting=weightings, reference=reference,
                 null=null, groups=study.groups, by=study.by, level=arguments["level"], unit=study.unit,
             ))  # fmt: skip
     frame = _frame(studies, tables)
@@ -98,8 +106,13 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
         horizons = np.asarray(tables[0].settings["horizons"], dtype=np.float64)
         for study, found in zip(studies, tables, strict=True):
             click.echo(found.to_text(shutil.get_terminal_size().columns))
-            test = dropout_test(study.outcomes, study.models, horizons)
+            test = dropout_test(*any_event(study.outcomes, study.models), horizons)
             console().print(*about_dropout(test, arguments["level"]))
+
+
+def _of_all_causes(metrics: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the metrics that have a multi-class form; the usual ones, if all were asked for."""
+    return tuple(name for name in metrics if name in OF_ALL_CAUSES)
 
 
 def _frame(studies: Sequence[Study], tables: Sequence[ScoreTable]) -> pd.DataFrame:

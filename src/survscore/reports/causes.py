@@ -33,7 +33,7 @@ def single_incidences(
     y: Outcomes, models: Mapping[str, Any], part: dict[str, Any], n_curves: int, ids: Sequence[Any] | None
 ) -> dict[str, Any]:
     """Return the incidences of some individuals, up to the last time of the report on a cause."""
-    y, named = of_cause(y, models, part["cause"])
+    y, named = of_cause(y, models, y.causes[0])
     times = np.array(part["data"]["remaining"]["time"])
     return single_curves(y, named, times, n_curves, ids, incidences_of(models))
 

@@ -27,7 +27,7 @@ def follow_up(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None)
         quantiles[name] = [plain(value) for value in np.quantile(values, QUANTILES, method="inverted_cdf")]
     remaining: Table = {"time": times.tolist(), "under_observation": _at_least(y.time, times)}
     remaining["events"] = _by(y.time[y.event_of_interest], times)
-    if y.interest:
+    if y.interest > 0:
         remaining["other_events"] = _by(y.time[y.event & ~y.event_of_interest], times)
     if end is not None:
         remaining["censoring_time_at_least"] = _at_least(end, times)

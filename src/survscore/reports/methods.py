@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from survscore._validation import plural, several
-from survscore.engine.inputs import Null
+from survscore.engine.inputs import NULL_INCIDENCE, Null
 from survscore.outcomes import Outcomes
 from survscore.reports.verdicts import share, short
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
@@ -89,7 +89,7 @@ def _in_unit(summary: dict[str, Any]) -> str:
 def _data(summary: dict[str, Any]) -> str:
     data, models = summary["data"], [name for name in summary["models"] if name != summary["null_model"]]
     events = {"the event": data["events"]}
-    if summary["cause"] is not None:
+    if data["causes"]["cause"]:
         events = dict(zip(data["causes"]["cause"], data["causes"]["events"], strict=True))
     had = several([f"{count:,} ({100 * count / data['n']:.1f} %) had {name}" for name, count in events.items()])
     told = [
@@ -135,7 +135,7 @@ def _scores(
         source = {True: "of the same outcomes", "counted": "of those counted"}.get(
             null if not isinstance(null, Outcomes) else "", "of other outcomes"
         )
-        estimate = "kaplan-meier" if summary["cause"] is None else "aalen-johansen"
+        estimate = "aalen-johansen" if summary["null_model"] == NULL_INCIDENCE else "kaplan-meier"
         what = "event-free proportion" if null == "counted" else f"{estimate.title()} estimate"
         cited = "" if null == "counted" else cite(estimate)
         told.append(

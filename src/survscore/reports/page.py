@@ -284,7 +284,7 @@ class _Page(_Part):
 
     @property
     def name(self) -> str:
-        return str(self.summary["cause"])
+        return "all causes" if self.summary["all_causes"] else str(self.summary["cause"])
 
     @property
     def nav(self) -> Any:

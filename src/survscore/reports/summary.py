@@ -25,14 +25,14 @@ from survscore._validation import (
 from survscore._version import __version__
 from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.compare import compare
-from survscore.causes import Cause
+from survscore.causes import ALL_CAUSES, ALL_STATUSES, Cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Range
-from survscore.engine.inputs import Null, as_models, check_predictions, of_cause, one_or_more
+from survscore.engine.inputs import Null, any_event, as_models, check_predictions, of_cause, one_or_more
 from survscore.engine.placing import check_on_processor
 from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
-from survscore.metrics import Metric, as_metric
+from survscore.metrics import Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.answers import Answers, recommendation
@@ -145,20 +145,19 @@ def summarise(
     given = as_models({"model": models} if isinstance(models, (SurvivalCurves, IncidenceCurves)) else models)
     several = causes_shown(y, given, cause)
     if several:
-        if history is not None or backtest is not None:
-            raise InputError("history and backtest are of one cause of events: say which one (cause=)")
         asked: dict[str, Any] = {
             "metric": metric, "weighting": weighting, "times": times, "time_range": time_range, "reference": reference,
             "null": null, "horizons": horizons, "groups": groups, "by": by, "correction": correction, "level": level,
-            "title": title, "settings": settings, "unit": unit, "progress": progress,
+            "title": title, "settings": settings, "unit": unit, "history": history, "backtest": backtest,
+            "progress": progress,
         }  # fmt: skip
-        # curves of individuals show all causes at once, and are not repeated for each
-        parts = [summarise(y, given, cause=one, n_curves=0, **asked) for one in several]
-        return joined(parts, single_incidences(y, given, parts[0], n_curves, _labels(ids, y)))
-    y, named = of_cause(y, given, cause)
-    for name, curves in named.items():
-        check_predictions(y, curves, f"the curves of {name!r}")
-    check_on_processor("a report", y, named)
+        return _of_several(y, given, several, asked, n_curves, ids)
+    y, named = of_cause(y, given, cause, multiclass=True)
+    # of all causes together, what is no multi-class score is of events of any cause
+    any_kind, of_any_event = any_event(y, named)
+    for name, curves in of_any_event.items():
+        check_predictions(any_kind, curves, f"the curves of {name!r}")
+    check_on_processor("a report", any_kind, of_any_event)
     check_whole("n_curves", n_curves, 0)
     labels = _labels(ids, y)
     if not str(title).strip():
@@ -196,20 +195,21 @@ def summarise(
     disagreements = findings.disagreements()
     caution = _caution(y, chosen, choices.sentence)
     progress(1, 3, "checking calibration")
-    horizons_shown = horizons_of(y, named, comparison.times, horizons)
+    horizons_shown = horizons_of(any_kind, of_any_event, comparison.times, horizons)
     for_these = for_the_same(chosen, comparison.times)
-    asked = horizons is not None
+    asked = horizons is not None and y.interest != ALL_STATUSES
     calibration = calibrated(y, named, for_these, horizons_shown, groups, level, asked=asked)
     table = at_horizons(
         y, named, for_these, horizons_shown, reference=comparison.reference, null=null, groups=groups, level=level
     )
     progress(2, 3, "looking at single curves")
-    around = around_censoring(y, named, weightings, comparison.times, groups, level)
+    around = around_censoring(any_kind, of_any_event, weightings, comparison.times, groups, level)
     leaks = leak_sentences(around)
     summary = {
         "survscore": __version__,
         "title": str(title),
-        "cause": y.causes[y.interest - 1] if y.interest else None,
+        "cause": y.chosen_cause if y.interest > 0 else None,
+        "all_causes": y.interest == ALL_STATUSES,
         "models": list(comparison.models),
         "reference": comparison.reference,
         "metrics": {
@@ -262,7 +262,7 @@ def summarise(
         "curves": single_curves(y, named, comparison.times, n_curves, labels, incidences_of(given)),
         "history": earlier,
         "backtest": tested,
-        "notes": findings.notes(time_range) + for_whom(y, named, comparison.times, chosen),
+        "notes": findings.notes(time_range) + for_whom(any_kind, of_any_event, comparison.times, chosen),
         "settings": {
             **(settings or {}),
             "survscore": __version__,
@@ -276,6 +276,22 @@ def summarise(
     summary["methods"] = methods(summary, weightings, headline, null, comparison.times.size)
     progress(3, 3, "summarised")
     return summary
+
+
+def _of_several(
+    y: Outcomes, models: Mapping[str, Any], causes: Sequence[str], asked: dict[str, Any], n_curves: int, ids: Any
+) -> dict[str, Any]:
+    """Return a summary for each cause, and of the metrics that have a multi-class form one for all together."""
+    if asked["history"] is not None or asked["backtest"] is not None:
+        raise InputError("history and backtest are of one cause of events: say which one (cause=)")
+    # curves of individuals show all causes at once, and are not repeated for each
+    parts = [summarise(y, models, cause=one, n_curves=0, **asked) for one in causes]
+    metrics = map(as_metric, one_or_more(asked["metric"], Metric, "metric"))
+    losses = [one for one in metrics if isinstance(one, Loss)]
+    if losses:
+        every = {**asked, "metric": losses, "horizons": None}
+        parts.append(summarise(y, models, cause=ALL_CAUSES, n_curves=0, **every))
+    return joined(parts, single_incidences(y, models, parts[0], n_curves, _labels(ids, y)))
 
 
 def _preferred_by_ipcw(leaks: Sequence[Mapping[str, Any]], weightings: Sequence[Weighting]) -> list[str]:
