@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def with_cause(study: Study, cause: str | None) -> Study:
     """Return a study with one cause as the event of interest: the one that was named, or the event of reasons.
 
-    Its predictions are then of this cause alone; of all, for multi-class scores, if all causes were asked for. Raise where there are several and none is known.
+    Its predictions are then of this cause alone, or of all, for multi-class scores. Raise where there are several
+    causes and none is known.
     """
     from survscore.engine.inputs import of_cause
 
@@ -39,9 +40,8 @@ def with_each_cause(study: Study, cause: str | None) -> list[Study]:
     if cause is not None:
         return [with_cause(study, cause)]
     causes = causes_shown(study.outcomes, study.models, None)
-    return [with_cause(study, name) for name in (*causes, *([ALL_CAUSES] if causes else []))] or [
-        with_cause(study, None)
-    ]
+    shown = [*causes, ALL_CAUSES] if causes else [None]
+    return [with_cause(study, name) for name in shown]
 
 
 def cause_of(y: Outcomes) -> str | None:

@@ -302,9 +302,9 @@ matching = several(
     reading,
     option("--by-order", is_flag=True, help="Match rows by their order, whatever ids files have."),
     option("--allow-extra", is_flag=True, help="Leave out predictions for ids without outcome, instead of refusing."),
-    option("--cause", metavar="NAME",
-           help="Under competing risks, the cause of events that scores are of, by its name or its number; all for multi-class scores.",
-           usual="the event of --event-reasons; otherwise tables and reports show all causes"),
+    option("--cause", metavar="NAME|all", usual="the event of --event-reasons; else tables and reports show all causes",
+           help="Under competing risks, the cause of events that scores are of, by its name or its number; all for "
+           "multi-class scores, over event-free and all causes."),
 )  # fmt: skip
 
 files = several(
