@@ -1,5 +1,6 @@
 """Multi-class scores under competing risks: a sum over statuses, event-free and each cause."""
 
+import itertools
 import math
 
 import numpy as np
@@ -288,3 +289,25 @@ def test_compiled_scores_of_one_cause_agree_with_array_code(metric, threads):
             np.testing.assert_allclose(one.scores, other.scores, rtol=1e-11)
             np.testing.assert_allclose(one.moments.pointwise, other.moments.pointwise, rtol=1e-9)
             np.testing.assert_allclose(one.moments.of_averages, other.moments.of_averages, rtol=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["brier", "log"])
+def test_bounds_hold_over_everything_that_can_have_happened_to_the_lost(metric):
+    y, models = study(14, seed=14, dropouts=True)
+    lost = np.flatnonzero(y.dropped_out)
+    assert 2 <= lost.size <= 5
+    (score,) = ss.score_all(y, models["a"], metric=metric, weighting="administrative", times=[2, 4], cause="all")
+    found = []
+    for causes in itertools.product([0, 1, 2], repeat=lost.size):
+        time, cause = y.time.copy(), y.cause.copy()
+        # an event right after leaving, or none until C*
+        time[lost] = np.where(np.array(causes) > 0, y.time[lost] + 1e-9, y.censoring_time[lost])
+        cause[lost] = causes
+        known = ss.Outcomes(time, cause, y.censoring_time, causes=CAUSES)
+        (full,) = ss.score_all(known, models["a"], metric=metric, weighting="administrative", times=[2, 4], cause="all")
+        found.append(full.scores)
+    np.testing.assert_allclose(score.bounds.lower, np.min(found, axis=0), rtol=1e-10)
+    np.testing.assert_allclose(score.bounds.upper, np.max(found, axis=0), rtol=1e-10)
+    # each has one event time for all times: the mean's bounds are no wider than the mean of the bounds
+    low, high = score.integrated().bounds
+    assert score.bounds.lower.mean() - 1e-12 <= low <= high <= score.bounds.upper.mean() + 1e-12

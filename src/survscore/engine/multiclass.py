@@ -21,9 +21,11 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 
+from survscore.engine.bounds import bounds_of, n_in_population
 from survscore.engine.loss_scores import LossRunner, score_loss
-from survscore.engine.plan import Plan
+from survscore.engine.plan import Plan, Values
 from survscore.engine.prepared import MetricResult, PartArrays, PreparedWeights, Undefined, WeightedSums, averages_of
 from survscore.engine.second_moments import second_moments
 from survscore.engine.sums import ModelWeights
@@ -63,31 +65,53 @@ class MulticlassRunner:
         plan, weighted = self.plan, [weightings[q] for weightings in self.terms]
         scored = [score_loss(term, k, of_term) for term, of_term in zip(plan.terms, weighted, strict=True)]
         first, undefined = weighted[0], weighted[0].undefined[plan.losses[k].name]
-        moments = None
+        moments, averages = None, averages_of(plan, plan.losses[k], q, self.weightings)
         if plan.errors:
-            averages = averages_of(plan, plan.losses[k], q, self.weightings)
             terms = [(of_term, term.read_models) for of_term, term in zip(scored, plan.terms, strict=True)]
             moments = second_moments(terms, plan.groups, first.units, averages, any_range=plan.any_range)
         scores = np.sum([of_term.scores for of_term in scored], axis=0)
         support = first.support(undefined.where)
         result = MetricResult(scores, moments, None, support, undefined.where, dict(undefined.reasons))
-        if first.first.observed_index is None:
+        runners = [LossRunner(term, weightings) for term, weightings in zip(plan.terms, self.terms, strict=True)]
+        several = list(zip(runners, weighted, scored, strict=True))
+        if first.first.observed_index is not None:
+            parts = [runner.parts(k, of_term, of_loss) for runner, of_term, of_loss in several]
+            return replace(result, parts=reduce(_sum_of_parts, parts))
+        if first.known is None:
             return result
-        parts = [
-            LossRunner(term, weightings).parts(k, of_term, of_loss)
-            for term, weightings, of_term, of_loss in zip(plan.terms, self.terms, weighted, scored, strict=True)
-        ]
-        return replace(result, parts=reduce(_sum_of_parts, parts))
+        # of those of known status, and what the others would cost
+        losses = np.sum([runner.known_losses(k, of_term, of_loss) for runner, of_term, of_loss in several], axis=0)
+        divisor = n_in_population(first.first, plan.index.times, first.known.weights.sum(axis=0))
+
+        def by_status(rows: NDArray[np.intp]) -> Values:
+            each = [runner.losses_of(of_loss, rows) for runner, _, of_loss in several]
+            return np.stack([_of_status(each, status) for status in range(len(each))], axis=1)
+
+        return replace(result, bounds=bounds_of(plan.index, by_status, first.first, losses, divisor, averages))
 
 
 def _of_cause(term: Plan, first: PreparedWeights) -> PreparedWeights:
     """Return the weights of a cause: those of event-free, except for the status, and for what is projected."""
     weights = PreparedWeights.of(term).weights if any(_projects(part) for part in first.weights) else first.weights
     shared = [
-        own if _projects(own) else ModelWeights(tuple(replace(one, label=term.index.label) for one in of_first.each))
+        own if _projects(own) else _relabelled(of_first, term)
         for own, of_first in zip(weights, first.weights, strict=True)
     ]
-    return PreparedWeights(term, shared, shared, {})
+    known = [_relabelled(first.every[place], term) for place in first.known.values()]
+    return PreparedWeights(term, shared, [*shared, *known], first.known)
+
+
+def _relabelled(weights: ModelWeights, term: Plan) -> ModelWeights:
+    """Return the same weights for the statuses of a term."""
+    return ModelWeights(tuple(replace(one, label=term.index.label) for one in weights.each))
+
+
+def _of_status(losses: Sequence[Values], status: int) -> Values:
+    """Return the sum over terms of what one status costs, from what each costs event-free and with event."""
+    # event-free costs that term as event-free; any event costs it as event. An event of a cause costs this cause's term
+    # as event, and all else as event-free
+    events = [status != 0, *(status == cause for cause in range(1, len(losses)))]
+    return np.asarray(sum(of_term[:, int(event)] for of_term, event in zip(losses, events, strict=True)))
 
 
 def _projects(weights: ModelWeights) -> bool:
