@@ -197,11 +197,7 @@ def summarise(
     progress(1, 3, "checking calibration")
     horizons_shown = horizons_of(any_kind, of_any_event, comparison.times, horizons)
     for_these = for_the_same(chosen, comparison.times)
-    if y.interest == ALL_STATUSES:
-        horizons_shown = []
     calibration = calibrated(y, named, for_these, horizons_shown, groups, level, asked=horizons is not None)
-    if y.interest == ALL_STATUSES:
-        calibration["missing"] = "calibration is of one cause at a time"
     table = at_horizons(
         y, named, for_these, horizons_shown, reference=comparison.reference, null=null, groups=groups, level=level
     )
