@@ -41,8 +41,10 @@ class NamedColumns:
         by_time, by_cause = columns_by_time(names, columns), columns_by_cause(names, columns)
         found = lists if columns is None else []
         if by_time and by_cause:
-            first, other = (next(iter(next(iter(one.values())).values())) for one in (by_time, by_cause))
-            told = f"{first!r} and {next(iter(other.values())) if isinstance(other, dict) else other!r}"
+            without = next(column for by in by_time.values() for column in by.values())
+            of_cause = next(one for several in by_cause.values() for one in several.values())
+            column = of_cause if isinstance(of_cause, str) else next(iter(of_cause.values()))
+            told = f"{without!r} and {column!r}"
             raise InputError(f"has columns of predictions with a cause and without, {told}; keep one kind")
         if (by_time or by_cause) and found:
             raise InputError(f"has columns named by time and list columns ({found[0]!r}); keep one kind")

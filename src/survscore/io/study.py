@@ -14,6 +14,7 @@ from survscore._utils.jobs import Progress, silent
 from survscore._utils.units import Unit, as_unit, plural_word
 from survscore._validation import InputError, plural
 from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Predicts, SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.io.fitting import warn_if_times_do_not_fit
 from survscore.io.forms import Form
 from survscore.io.outcomes import ObservedFile, labels_in, read_outcomes
@@ -35,7 +36,7 @@ class Study:
     ----------
     outcomes : Outcomes
         In the order of their file.
-    models : dict of str to SurvivalCurves
+    models : dict of str to SurvivalCurves, or IncidenceCurves for predictions by cause
         For the same individuals in the same order.
     ids : pyarrow.Array or None
         Who they are.
@@ -54,7 +55,7 @@ class Study:
     """
 
     outcomes: Outcomes
-    models: dict[str, SurvivalCurves]
+    models: dict[str, SurvivalCurves | IncidenceCurves]
     ids: pa.Array | None
     groups: NDArray[Any] | None
     censoring: SurvivalCurves | None
@@ -155,7 +156,7 @@ def read_study(
     file = open_table(outcomes, text=labels_in(identified, outcome_columns.get("groups"), outcome_columns.get("by")))
     observed = read_outcomes(file, id=identified, **outcome_columns)
     to = _unit_of_outcomes(outcome_columns)
-    models: dict[str, SurvivalCurves] = {}
+    models: dict[str, SurvivalCurves | IncidenceCurves] = {}
     read_from: dict[str, str] = {}
     forms: dict[str, dict[str, Any]] = {}
     took_grid = grid is None
@@ -196,6 +197,8 @@ def read_study(
         rows = matching_rows(observed, predicted, allow_extra=allow_extra)
         took_grid |= predicted.took_grid
         (curves,) = predicted.models.values()
+        if isinstance(curves, IncidenceCurves):
+            raise InputError(f"{path}: must hold one {what} model, not predictions by cause")
         others[what], files[what] = curves if rows is None else curves[rows], str(path)
     if not took_grid:
         raise InputError("a grid is for list columns, and no file has one")

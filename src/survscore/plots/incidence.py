@@ -96,7 +96,10 @@ class IncidenceDisplay(Display):
                 ax.set_ylim(0.0, 1.0)
                 name = f"individual {row}" if self.labels is None else printable(self.labels[row], 60)
                 style.say(ax, x=style.time_label(unit), y="predicted probability", title=name)
-            last = [float(self.curves.times[-1]), *(float(line.get_xdata()[0]) for ax in axes for line in ax.lines)]
+            last = [
+                float(self.curves.times[-1]),
+                *(float(np.asarray(line.get_xdata())[0]) for ax in axes for line in ax.lines),
+            ]
             axes[0].set_xlim(0.0, 1.02 * max(last))  # shared by all
             style.label_outer(axes, n_columns)
             outside_legend(figure, bands, [printable(cause, 60) for cause in self.curves.causes])

@@ -100,7 +100,8 @@ class Batch:
 
     def _from_dates(self) -> Outcomes:
         """Return outcomes of dates that are written in a form of their own, or that end for other reasons, too."""
-        from survscore.io.dates import read_dates  # which loads pandas
+        from survscore._utils.dates import follow_up as follow_up_of  # which loads pandas, as the next does
+        from survscore.io.dates import read_dates
 
         columns = self.specification.outcomes
 
@@ -131,11 +132,17 @@ class Batch:
                     f"{int(had_event.sum())} have none, the first in row {int(np.argmax(missing))}"
                 )
             event_date, last_seen = np.where(had_event, ended, nothing), np.where(had_event, nothing, ended)
-        named = {} if codes is None else {"cause": codes, "causes": dict(zip(self._causes, (1, 2), strict=True))}
-        made = Outcomes.from_dates(
-            dates(columns.start), event_date, cutoff, unit=columns.unit, last_seen=last_seen, **named
-        )  # type: ignore[arg-type]
-        return made if codes is None else made.for_cause(1)
+        follow_up = follow_up_of(
+            dates(columns.start),
+            event_date,
+            cutoff,
+            columns.unit,
+            last_seen,
+            drop_late_starts=False,  # type: ignore[arg-type]
+        )
+        if codes is None:
+            return Outcomes.of_follow_up(follow_up)
+        return Outcomes.of_follow_up(follow_up, codes, dict(zip(self._causes, (1, 2), strict=True))).for_cause(1)
 
     def segments(self) -> tuple[NDArray[np.int32], list[Labels]]:
         """Return each individual's segment as a number, and the labels of each."""

@@ -62,8 +62,9 @@ class OutcomeColumns:
     cause: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.causes, str):
-            raise InputError(f"causes must be a sequence of names, not {self.causes!r}")
+        given: Any = self.causes
+        if isinstance(given, str):
+            raise InputError(f"causes must be a sequence of names, not {given!r}")
         object.__setattr__(self, "causes", tuple(map(str, self.causes)))
 
     def of_cause(self, cause: str | int) -> OutcomeColumns:
@@ -247,7 +248,7 @@ def _columns_of_cause(schema: pa.Schema, models: Any, outcomes: OutcomeColumns) 
     """Return where the predictions of the cause of interest are; nothing, where no names of columns have a cause."""
     names, lists = [field.name for field in schema], list_columns(schema)
     given = [one for one in models.values() if isinstance(one, str)] if isinstance(models, Mapping) else []
-    patterns = given or [models if isinstance(models, str) else None]
+    patterns: list[str | None] = [*given] or [models if isinstance(models, str) else None]
     if isinstance(models, Mapping) and len(given) < len(models):
         return ()
     found_by: dict[str, ByCause] = {}
