@@ -192,13 +192,9 @@ def read_study(
             its_form = replace(its_form, interpolation=censoring_interpolation or its_form.interpolation)
         progress(1 + len(sources) + len(others), total, f"reading {Path(path).name}")
         predicted = predictions_in(path, None, its_form, _converted_to(to, its_form), identified)
-        if len(predicted.models) != 1:
-            raise InputError(f"{path}: must hold one {what} model, not {len(predicted.models)}")
+        curves = _only_model(predicted, what)
         rows = matching_rows(observed, predicted, allow_extra=allow_extra)
         took_grid |= predicted.took_grid
-        (curves,) = predicted.models.values()
-        if isinstance(curves, IncidenceCurves):
-            raise InputError(f"{path}: must hold one {what} model, not predictions by cause")
         others[what], files[what] = curves if rows is None else curves[rows], str(path)
     if not took_grid:
         raise InputError("a grid is for list columns, and no file has one")
@@ -207,6 +203,16 @@ def read_study(
         observed.outcomes, models, observed.ids, observed.groups, others.get("censoring"), files, observed.by, to,
         others.get("reference"),
     )  # fmt: skip
+
+
+def _only_model(predicted: PredictedFile, what: str) -> SurvivalCurves:
+    """Return the one model of a file, which is what it was named for."""
+    curves = next(iter(predicted.models.values()))
+    if len(predicted.models) != 1:
+        raise InputError(f"{predicted.path}: must hold one {what} model, not {len(predicted.models)}")
+    if isinstance(curves, IncidenceCurves):
+        raise InputError(f"{predicted.path}: must hold one {what} model, not predictions by cause")
+    return curves
 
 
 def _as_source(given: Source, form: Form) -> tuple[str | None, Path | str, Form]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.arrays import read_only
+from survscore._utils.units import as_unit
 from survscore._validation import InputError, as_event, plural
 from survscore.causes import MOST_CAUSES, Causes
 from survscore.curves import SurvivalCurves
@@ -132,14 +133,8 @@ class Batch:
                     f"{int(had_event.sum())} have none, the first in row {int(np.argmax(missing))}"
                 )
             event_date, last_seen = np.where(had_event, ended, nothing), np.where(had_event, nothing, ended)
-        follow_up = follow_up_of(
-            dates(columns.start),
-            event_date,
-            cutoff,
-            columns.unit,
-            last_seen,
-            drop_late_starts=False,  # type: ignore[arg-type]
-        )
+        unit = as_unit("unit", columns.unit)
+        follow_up = follow_up_of(dates(columns.start), event_date, cutoff, unit, last_seen, drop_late_starts=False)
         if codes is None:
             return Outcomes.of_follow_up(follow_up)
         return Outcomes.of_follow_up(follow_up, codes, dict(zip(self._causes, (1, 2), strict=True))).for_cause(1)
