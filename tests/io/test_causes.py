@@ -220,6 +220,27 @@ def test_bad_patterns(folder, columns):
         io.read_predictions(folder / "p.csv", columns=columns)
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_what_is_written_is_read(folder, ending):
+    y = io.read_outcomes(folder / "y.csv", causes=CAUSES).outcomes
+    curves = ss.IncidenceCurves(INCIDENCES, TIMES, causes=CAUSES, interpolation="step", extrapolation="hold")
+    io.write_outcomes(folder / f"o.{ending}", y)
+    io.write_predictions(folder / f"one.{ending}", {"net": curves})
+    io.write_predictions(folder / f"two.{ending}", {"net": curves, "cox": curves[::-1]})
+    found = io.read_study(folder / f"o.{ending}", [folder / f"one.{ending}"], causes=CAUSES)
+    np.testing.assert_array_equal(found.outcomes.cause, y.cause)
+    np.testing.assert_array_equal(found.models["one"].probabilities, INCIDENCES)
+    two = io.read_predictions(folder / f"two.{ending}").models
+    np.testing.assert_array_equal(two["cox"].probabilities, INCIDENCES[::-1])
+    if ending == "parquet":  # which says how curves are read
+        assert (two["net"].interpolation, two["net"].extrapolation) == ("step", "hold")
+    with pytest.raises(ss.InputError, match="all be SurvivalCurves, or all IncidenceCurves"):
+        io.write_predictions(folder / f"a.{ending}", {"net": curves, "one": curves.for_cause(1)})
+    other = ss.IncidenceCurves(INCIDENCES, TIMES, causes=CAUSES)
+    with pytest.raises(ss.InputError, match="need files of their own"):
+        io.write_predictions(folder / f"a.{ending}", {"net": curves, "cox": other})
+
+
 # Proposals
 
 
