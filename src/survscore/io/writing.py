@@ -120,7 +120,7 @@ def _read_alike(models: Mapping[str, IncidenceCurves]) -> dict[str, str] | None:
     """Return how all models are read between and beyond their times, which a file can say once."""
     if not models:
         return None
-    said = [
+    said: list[dict[str, str]] = [
         {
             **({} if one.default_interpolation else {"interpolation": one.interpolation}),
             "extrapolation": one.extrapolation,
