@@ -13,7 +13,7 @@ from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
 from survscore.causes import ALL_STATUSES
 from survscore.curves import SurvivalCurves
-from survscore.engine.blocks import InBatches, Predictions
+from survscore.engine.blocks import GivenPredictions, InBatches, Predictions
 from survscore.engine.null import KaplanMeierNull
 from survscore.incidence import IncidenceCurves
 from survscore.metrics import FollowUpMetric
@@ -257,7 +257,7 @@ def reads_whole_curves(metrics: Iterable[Any]) -> bool:
 
 
 def curves_read(
-    models: Mapping[str, Predictions], times: NDArray[np.float64], *, whole: bool = False
+    models: Mapping[str, GivenPredictions], times: NDArray[np.float64], *, whole: bool = False
 ) -> dict[str, dict[str, Any]]:
     """Return how each model was read, as plain data for the settings of a result.
 
@@ -324,7 +324,7 @@ def about_interpolation(read: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def null_name(null: Any, y: Outcomes) -> str:
     """Return what a null model is called."""
-    return COUNTED_MODEL if isinstance(null, str) else NULL_INCIDENCE if y.interest else NULL_MODEL
+    return COUNTED_MODEL if isinstance(null, str) else NULL_INCIDENCE if y.competing else NULL_MODEL
 
 
 def null_model(null: Any, y: Outcomes) -> KaplanMeierNull | Literal["counted"] | None:
