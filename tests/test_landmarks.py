@@ -96,6 +96,18 @@ def test_curves_without_a_conditional_form_are_refused(make, message):
         make(ss.SurvivalCurves([[0.5, 0.0, 0.0], [0.9, 0.8, 0.6]], [1, 2, 3]))
 
 
+@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
+def test_conditional_curves_of_tensors_are_the_same(interpolation):
+    torch = pytest.importorskip("torch")
+    values, grid = np.array([[0.9, 0.7, 0.2], [0.8, 0.8, 0.5]]), [1, 2, 4]
+    curves = ss.SurvivalCurves(values, grid, interpolation)
+    tensors = ss.SurvivalCurves(torch.tensor(values), grid, interpolation)
+    for s, times in ((1.5, None), ([0.5, 1.0], [1.0, 2.5])):
+        expected, found = (one.conditional_on(s, times=times).numpy() for one in (curves, tensors))
+        assert found.times.tolist() == expected.times.tolist()
+        assert found.probabilities == pytest.approx(expected.probabilities, rel=1e-12)
+
+
 def test_curves_that_rise_have_no_conditional_form():
     rising = ss.SurvivalCurves([[0.5, 0.9]], [1, 2], monotone="keep")
     with pytest.raises(ss.InputError, match="no larger after the landmark"):
