@@ -254,7 +254,7 @@ class _SecondMoments:
             before, drifted = found[-1]
             # the jumps' weights up to each time: of each model, or of all
             passed, of_incidence = np.cumsum(steps, axis=3)[:, :, :, :-1]
-            if self.visits.own.shape[1]:  # minus the incidence, by stratum
+            if self.visits.own.shape[1]:  # U, by stratum
                 passed = of_incidence + passed * self.weights.reference
             found.append((before + running, drifted + drift + before * passed))
         return found
@@ -266,15 +266,17 @@ class _SecondMoments:
         scored, order, n = self.scored, self.order, self.n
         several, none = scored.weights.each, np.zeros((len(scored.weights.each), 0))
         time_index = scored.index.before_time
-        inverse_risk = step = own_part = incidence_step = none
+        inverse_risk = step = own = own_slope = incidence_step = none
         moves = np.zeros(none.shape, dtype=np.bool_)
         if scored.fitted:
             exits = [one for one in scored.exits if one is not None]
             time_index = exits[0].first_column
             inverse_risk = _stacked([one.inverse_risk() for one in exits], None, np.float64)
             step = _stacked([one.step() for one in exits], None, np.float64)
-            if any(one.incidence is not None for one in exits):
-                own_part = _stacked([one.own for one in exits], None, np.float64)
+            if any(one.estimate is not None for one in exits):
+                own, own_slope = (
+                    _stacked([getattr(one, name) for one in exits], None, np.float64) for name in ("own", "own_slope")
+                )
                 incidence_step = _stacked([one.incidence_step() for one in exits], None, np.float64)
             if all(one.hidden_share is None for one in several):  # where statuses are projected, weights do not move
                 moves = _stacked([one.weight_at_event < one.max_weight for one in several], order, np.bool_)
@@ -286,7 +288,8 @@ class _SecondMoments:
             population=_fixed(_taken(several[0].population_index, order) if scored.by_n else np.zeros(0), np.int32),
             inverse_risk=_fixed(inverse_risk, np.float64),
             step=_fixed(step, np.float64),
-            own=_fixed(own_part, np.float64),
+            own=_fixed(own, np.float64),
+            own_slope=_fixed(own_slope, np.float64),
             incidence_step=_fixed(incidence_step, np.float64),
             moves=_fixed(moves, np.bool_),
             null=_stacked(null, order, np.float64) if null else np.zeros((0, 0)),

@@ -52,7 +52,8 @@ class Histories:
                 f"metric {metric.name!r} has no projected form, since it is of the whole follow-up and not of statuses "
                 "at one time: use Administrative() or IPCW()"
             )
-        if index.outcomes.interest and estimation.weights.censoring_model is not None:
+        fitted = estimation.weights.censoring_model is not None
+        if index.outcomes.competing and fitted and not metric.weighs_other_events:
             raise UnfitError(
                 f"metric {metric.name!r} of one of several causes needs a status that is known without weights: "
                 "Administrative() without drop-outs, or Uncensored()"
@@ -71,20 +72,30 @@ class Histories:
         """Return what happened up to a time."""
         model = self.estimation.weights.censoring_model
         lost = None if model is None else model.curve
-        return History(horizon, self.time, self.index.label, self.until, self.order, lost)
+        return History(horizon, self.time, self.index.label, self.until, self.order, lost, self.other_event_time)
+
+    @property
+    def other_event_time(self) -> NDArray[np.float64] | None:
+        """When those with an event of another cause had it, infinity for all others."""
+        outcomes = self.index.outcomes
+        if not outcomes.competing:
+            return None
+        return np.where(outcomes.event & (self.index.label == EVENT_FREE), outcomes.time, np.inf)
 
     @cached_property
     def time(self) -> NDArray[np.float64]:
         """When each individual left. Who had an event of another cause stays, without the event of interest."""
-        outcomes = self.index.outcomes
-        if not outcomes.interest:
-            return outcomes.time
-        return np.where(outcomes.event & (self.index.label == EVENT_FREE), self.until, outcomes.time)
+        others = self.other_event_time
+        return (
+            self.index.outcomes.time
+            if others is None
+            else np.where(others < np.inf, self.until, self.index.outcomes.time)
+        )
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
         """The individuals' positions by time."""
-        return np.argsort(self.time, kind="stable") if self.index.outcomes.interest else self.index.order
+        return np.argsort(self.time, kind="stable") if self.index.outcomes.competing else self.index.order
 
     def evaluate(self, metric: FollowUpMetric, plan: Plan) -> tuple[PooledValues, Support]:
         """Return values with their moments, and on how many they rest, horizon by horizon; the null model's last."""

@@ -85,8 +85,9 @@ class Visits(NamedTuple):
     """The individuals in the order of their visit, (individuals,), and the jumps among them, (weightings, individuals).
 
     `inverse_risk` is 0 for those who do not exit; `moves` says whose own weight moves with the curve. Where a status is
-    that of one of several causes, `own` and `incidence_step` are what the influence on its incidence has beside the
-    incidence (`censoring.aalen_johansen`). `null` is each individual's part in the null model, (parts, individuals).
+    that of one of several causes, `own`, `own_slope` and `incidence_step` are those of the influence on its incidence
+    (`censoring.aalen_johansen`), and `step` is what it moves by with U, which is the reference. `null` is each
+    individual's part in the null model, (parts, individuals).
     """
 
     row: Array
@@ -96,6 +97,7 @@ class Visits(NamedTuple):
     inverse_risk: Array
     step: Array
     own: Array
+    own_slope: Array
     incidence_step: Array
     moves: Array
     null: Array
@@ -316,11 +318,11 @@ def _project(row, event, end, y, centre, scale, base, share, reference, gradient
 
 
 @called
-def _exit_by_cause(running, minus_incidence, risk, own, step, incidence_step, drift, out):
+def _exit_by_cause(running, later, risk, own, own_slope, step, incidence_step, drift, out):
     """Take off what one who exits adds to an incidence, and add to the running sums what those who stay add."""
     for j in range(out.size):
-        out[j] -= risk * (own + minus_incidence[j]) * running[j]
-        drift[j] += (incidence_step + step * minus_incidence[j]) * running[j]
+        out[j] -= risk * (own + own_slope * later[j]) * running[j]
+        drift[j] += (incidence_step + step * later[j]) * running[j]
 
 
 @inlined
@@ -516,7 +518,7 @@ def second_moments(
                     _add(d, h, 1.0)
                 _exit_by_cause(
                     r[reach:], weights.reference[w, k, reach:], visits.inverse_risk[w, i], visits.own[w, i],
-                    visits.step[w, i], visits.incidence_step[w, i], h[reach:], d[reach:],
+                    visits.own_slope[w, i], visits.step[w, i], visits.incidence_step[w, i], h[reach:], d[reach:],
                 )  # fmt: skip
             elif fitted and not done:
                 if not (projects or exits) and visits.moves[w, i]:

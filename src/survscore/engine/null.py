@@ -15,7 +15,7 @@ orthogonal to it: for each jump of G those at risk share what :math:`\psi` was u
 zero over them. So of other influences only their deviations (see `moments`) matter.
 
 Under competing risks the null model is the Aalen-Johansen estimate F of the cause of interest. Its influences are
-:math:`F(t) \psi_i(t) + a_i(t)`, with a that is a sum over jumps as :math:`\psi` is (see `censoring.aalen_johansen`).
+:math:`a_i(t) - U(t) \psi_i(t)`, with a that is a sum over jumps as :math:`\psi` is (see `censoring.aalen_johansen`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class KaplanMeierNull:
     @classmethod
     def of(cls, outcomes: Outcomes, *, scored: bool) -> KaplanMeierNull:
         """Take outcomes, of the individuals that are scored or of others."""
-        if not outcomes.interest:
+        if not outcomes.competing:
             return cls(ProductLimit.of_events(outcomes), outcomes if scored else None)
         if not scored:
             raise UnfitError(
@@ -70,7 +70,11 @@ class KaplanMeierNull:
         """Return the left limits of that probability at some times."""
         if self.incidence is None:
             return self.curve.before(times)
-        return np.asarray(1.0 - self.incidence.after(self.curve.jumps_before(times)))
+        first, before = (
+            self.incidence.later(jumps)
+            for jumps in (arrays.zeros((1,), times).astype(int), self.curve.jumps_before(times))
+        )
+        return np.asarray(1.0 - first + before)
 
     def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:
         """Return the curve at some times as a prediction: one row, which stands for all individuals."""
@@ -130,7 +134,7 @@ class NullInfluence:
     #: The estimate.
     null: KaplanMeierNull
     #: The derivative of the null model's score by the logarithm of the curve; 0 where there is no score. Under
-    #: competing risks, by the incidence, times the incidence, and as a second part by the incidence. Shape (parts,
+    #: competing risks, by the incidence, times -U, and as a second part by the incidence. Shape (parts,
     #: times).
     slopes: NDArray[np.float64]
     #: What these multiply for all who are still event-free: the influence on the logarithm, and what else that on the
@@ -173,7 +177,9 @@ class NullInfluence:
         common = arrays.to_host(null.incidence_sums(incidence, passed))
         own.append(null.incidence_at_own_time(incidence))
         # survival is one minus the incidence
-        return cls(null, np.array([-slope * (1.0 - survival), -slope]), np.array([greenwood, common]), own)
+        return cls(
+            null, np.array([slope * incidence.later_table(times)[0], -slope]), np.array([greenwood, common]), own
+        )
 
     @property
     def of_scored(self) -> bool:

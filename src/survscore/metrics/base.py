@@ -172,6 +172,9 @@ class SampleMetric(JointMetric):
     (array([0.25]), array([0.119]))
     """
 
+    #: Whether, under competing risks, those with an event of another cause have no place in it.
+    leaves_out_other_events: ClassVar[bool] = False
+
     @abstractmethod
     def evaluate(self, sample: MetricSample) -> MetricValue:
         """Return the value, and the influence on it of each individual in the sample, which holds at least one.
@@ -197,6 +200,9 @@ class History:
     #: The curve of being still under observation, by which weights make up for those who were lost before `until`; None
     #: where none were.
     lost: ProductLimit | None = None
+    #: Under competing risks when those with an event of another cause had it, infinity for all others. In `time` they
+    #: stay to the end of their potential follow-up, without the event of interest. Shape (n,).
+    other_event_time: NDArray[np.float64] | None = None
 
     @cached_property
     def event(self) -> NDArray[np.bool_]:
@@ -212,6 +218,8 @@ class FollowUpMetric(JointMetric):
 
     #: Whether only the order of predictions counts, so that one for all is as good as any other.
     of_order: ClassVar[bool] = False
+    #: Whether, under competing risks, its weights know when events of other causes happened.
+    weighs_other_events: ClassVar[bool] = False
 
     def slope(self, curves: SurvivalCurves, history: History) -> NDArray[np.float64]:
         """Return the derivatives of the value by what is predicted for all individuals at the times of the grid.
