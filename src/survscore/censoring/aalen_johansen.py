@@ -5,14 +5,15 @@ Kaplan-Meier curve of all events,
 
 .. math:: F_k(t) = \sum_{s \le t} S(s-) \frac{d_{ks}}{r_s} .
 
-With :math:`\theta` times the hazard of cause k, and that of other causes unchanged, one who is event-free just before s
-stays so with probability :math:`f_s`, and has the event of cause k with :math:`(1 - f_s) q_s`:
+With :math:`\theta` times the hazard of cause k, and :math:`\vartheta` times that of other causes (1 for scores of a
+cause), one who is event-free just before s stays so with probability :math:`f_s`, and has the event of cause k with
+:math:`(1 - f_s) q_s`:
 
 .. math::
 
     f_s = \left(1 - \frac{d_s}{r_s}\right)^{w_s}, \qquad
-    w_s = \frac{\theta d_{ks} + d_s - d_{ks}}{d_s}, \qquad
-    q_s = \frac{\theta d_{ks}}{\theta d_{ks} + d_s - d_{ks}} .
+    w_s = \frac{\theta d_{ks} + \vartheta (d_s - d_{ks})}{d_s}, \qquad
+    q_s = \frac{\theta d_{ks}}{\theta d_{ks} + \vartheta (d_s - d_{ks})} .
 
 Without other causes this is :math:`1 - S^\theta`. The estimate moves with each individual's data. Who exits at v, and
 who stays through it, have the influences on :math:`F_k(t)`, :math:`t \ge v`,
@@ -56,8 +57,8 @@ class Incidence:
         That of events of any cause.
     events : ndarray of shape (d,)
         How many events of the cause there are at each of its jumps.
-    theta : float
-        By what the hazard of the cause is multiplied.
+    theta, theta_of_others : float
+        By what the hazards of the cause, and of other causes, are multiplied.
 
     Examples
     --------
@@ -72,6 +73,7 @@ class Incidence:
     curve: ProductLimit
     events: Array
     theta: float = 1.0
+    theta_of_others: float = 1.0
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> Self:
@@ -96,8 +98,8 @@ class Incidence:
 
     @cached_property
     def _scaled(self) -> Array:
-        """The events, those of interest theta times."""
-        return self.theta * self.events + self._others
+        """The events, times what their hazards are multiplied by."""
+        return self.theta * self.events + self.theta_of_others * self._others
 
     @cached_property
     def _w(self) -> Array:
@@ -174,17 +176,23 @@ class Incidence:
 
     def own_slope(self, jump: Array, of_interest: Array) -> Array:
         """Of those who exit at some jumps, minus r times by how much the influence moves with F(t)."""
-        if self.theta == 1.0:
-            return arrays.zeros((len(jump),), self.events) + 1.0
+        if self.theta == self.theta_of_others:
+            return arrays.zeros((len(jump),), self.events) + self.theta
         d = arrays.as_float64(self.curve.exits)[jump]
-        derivative = (self.theta - 1.0) * arrays.where(of_interest, self._others[jump], -self.events[jump]) / d**2
+        derivative = (
+            (self.theta - self.theta_of_others)
+            * arrays.where(of_interest, self._others[jump], -self.events[jump])
+            / d**2
+        )
         return self._w[jump] - derivative * self._log[jump] * self.curve.at_risk[jump]
 
     def own(self, jump: Array, of_interest: Array) -> Array:
         """Of those who exit at some jumps, r times the part of the influence that does not depend on t."""
         slope = self.own_slope(jump, of_interest)
         other = arrays.where(of_interest, self._others[jump], -self.events[jump])
-        moved = arrays.ratio(self.theta * other * self.curve.at_risk[jump], self._scaled[jump] ** 2)
+        moved = arrays.ratio(
+            self.theta * self.theta_of_others * other * self.curve.at_risk[jump], self._scaled[jump] ** 2
+        )
         at_jump = self._f[jump] * self._q[jump] * slope + self._gone[jump] * moved
         return self._event_free_before[jump] * at_jump - slope * self._later[jump]
 
@@ -192,17 +200,25 @@ class Incidence:
 
     def event_free(self, jumps: Array, codes: Array | None = None) -> Array:
         """Return the probability of being event-free after so many jumps, as in `ProductLimit.jumps_before`."""
-        padded = arrays.concatenate([arrays.zeros((1,), self.events) + 1.0, self._event_free])
-        return arrays.where(self._at_start(jumps, codes), 1.0, arrays.take(padded, jumps))
+        return arrays.where(self._at_start(jumps, codes), 1.0, arrays.take(self._event_free_after, jumps))
 
     def later(self, jumps: Array, codes: Array | None = None) -> Array:
         """Return U after so many jumps, counted as in `ProductLimit.jumps_before`."""
-        padded = arrays.concatenate([self._from_start[:1], self._later])
         starts = arrays.take(self._from_start, jumps)
         if codes is not None and self.curve.n_strata > 1:  # of a stratum without jumps, that of the next one
-            empty = np.array([part.start == part.stop for part in self.curve.strata()])
+            empty = np.diff(self.curve.starts) == 0
             starts = arrays.where(arrays.beside(empty, codes)[codes], 0.0, starts)
-        return arrays.where(self._at_start(jumps, codes), starts, arrays.take(padded, jumps))
+        return arrays.where(self._at_start(jumps, codes), starts, arrays.take(self._later_after, jumps))
+
+    @cached_property
+    def _event_free_after(self) -> Array:
+        """The probability of being event-free after 0, 1, 2, ... jumps of all strata, the first for none."""
+        return arrays.concatenate([arrays.zeros((1,), self.events) + 1.0, self._event_free])
+
+    @cached_property
+    def _later_after(self) -> Array:
+        """U in the same way."""
+        return arrays.concatenate([self._from_start[:1], self._later])
 
     def _at_start(self, jumps: Array, codes: Array | None) -> Array:
         """Return for whom no jump of the own stratum has passed."""
@@ -215,11 +231,12 @@ class Incidence:
         return self._at_times(self.later, times)
 
     def _at_times(self, after: Callable[..., Array], times: NDArray[np.float64]) -> NDArray[np.float64]:
-        wanted, found = arrays.beside(times, self.curve.times), []
-        for k, part in enumerate(self.curve.strata()):
-            passed = part.start + arrays.count_below(self.curve.times[part], wanted, inclusive=True)
-            found.append(arrays.to_host(after(passed, passed * 0 + k)))
-        return np.array(found)
+        curve = self.curve
+        wanted = arrays.beside(times, curve.times)
+        passed = [part.start + arrays.count_below(curve.times[part], wanted, inclusive=True) for part in curve.strata()]
+        codes = arrays.beside(np.repeat(np.arange(curve.n_strata), times.size), passed[0])
+        found = arrays.to_host(after(arrays.concatenate(passed), codes))
+        return np.asarray(found.reshape(curve.n_strata, times.size))
 
     def event_free_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of being event-free at a few times, (strata, times), as `later_table`."""
