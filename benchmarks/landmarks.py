@@ -2,7 +2,7 @@
 
     python benchmarks/landmarks.py --json docs/benchmarks/landmarks.json
 
-Fixed seeds; some ten minutes on one core.
+Fixed seeds; some twenty minutes on one core.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def covers(landmarks: Values, truths: dict[str, Values], n: int, seed: int) -> d
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, and count."""
     made = parser(__doc__)
-    made.add_argument("--replicates", type=int, default=500, help="samples (%(default)s)")
+    made.add_argument("--replicates", type=int, default=1000, help="samples (%(default)s)")
     made.add_argument("--n", type=int, default=500, help="individuals in each (%(default)s)")
     options = made.parse_args(arguments)
     run = Run(made, options, horizon=HORIZON)
