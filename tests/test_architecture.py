@@ -16,9 +16,11 @@ PACKAGE = Path(survscore.__file__).parent
 # Data flows one way: a module imports only from those above it.
 LAYERS = [
     ["_version", "_utils", "_validation", "_config"],  # helpers, which may import each other
+    ["causes"],
     ["outcomes"],
     ["interpolation"],
     ["curves"],
+    ["incidence"],
     ["inference"],
     ["censoring"],
     ["metrics"],

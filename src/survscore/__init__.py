@@ -39,6 +39,7 @@ _NAMES = {
     ),
     "curves": "SurvivalCurves",
     "engine.blocks": "CurveBatches",
+    "incidence": "IncidenceCurves",
     "metrics": (
         "AUC CRPS E50 E90 ICI Brier CalibrationInTheLarge CalibrationSlope Concordance FollowUpMetric Log LogScore "
         "Loss Metric Miscalibration NetBenefit ObservedExpected SampleMetric"

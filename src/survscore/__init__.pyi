@@ -49,6 +49,7 @@ from survscore.censoring.distributions import (
 )
 from survscore.curves import SurvivalCurves as SurvivalCurves
 from survscore.engine.blocks import CurveBatches as CurveBatches
+from survscore.incidence import IncidenceCurves as IncidenceCurves
 from survscore.metrics import (
     AUC as AUC,
     CRPS as CRPS,

@@ -80,7 +80,7 @@ class Causes:
             known = {str(name): label for name, label in names.items()}
         else:
             known = {str(name): name for name in names}
-        _check_names(list(known))
+        check_names(list(known))
         found = np.zeros(given.size, dtype=np.int8)
         for number, label in enumerate(known.values(), start=1):
             # an array of objects compares element by element, whatever its types
@@ -119,14 +119,15 @@ def _codes(codes: NDArray[Any], names: CauseNames | None) -> dict[str, int]:
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise InputError(f"causes must be a sequence of names, or map names to codes, not {shown(repr(names))}")
         listed = [str(name) for name in names]
-        if len(set(listed)) < len(listed):
-            raise InputError(f"causes must have different names: {several([repr(name) for name in listed])}")
         known = {name: code for code, name in enumerate(listed, start=1)}
-    _check_names(list(known))
+    check_names(list(known))
     return known
 
 
-def _check_names(names: Sequence[str]) -> None:
+def check_names(names: Sequence[str]) -> None:
+    """Raise unless these can be the names of causes."""
+    if len(set(names)) < len(names):
+        raise InputError(f"causes must have different names: {several([repr(name) for name in names])}")
     if not names or len(names) > MOST_CAUSES:
         raise InputError(f"causes must be 1 to {MOST_CAUSES}, not {plural(len(names), 'cause')}")
 

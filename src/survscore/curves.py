@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
-from survscore._utils.probabilities import as_computed, as_matrix, check_probabilities, has_bad_probabilities
-from survscore._validation import FloatArray, InputError, as_index, as_times, check_choice, plural
-from survscore.interpolation import Interpolation, blend, common_grid, of_step_functions, stacked
+from survscore._utils.probabilities import as_matrix, check_probabilities, has_bad_probabilities
+from survscore._validation import FloatArray, InputError, as_times, check_choice, plural
+from survscore.interpolation import OnGrid, blend, common_grid, of_step_functions, stacked
 
 InterpolationKind = Literal["linear", "step", "constant-hazard"]
 ExtrapolationKind = Literal["nan", "hold"]
@@ -24,8 +24,27 @@ MONOTONE = ("check", "keep", "enforce")
 PREDICTS = ("survival", "event")
 
 
+def check_reading(interpolation: Any, extrapolation: Any, monotone: Any) -> InterpolationKind:
+    """Return the interpolation, linear if none was given, or raise if one of these is not a choice."""
+    read: InterpolationKind = "linear" if interpolation is None else interpolation
+    check_choice("interpolation", read, INTERPOLATIONS)
+    check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
+    check_choice("monotone", monotone, MONOTONE)
+    return read
+
+
+def check_columns(matrix: FloatArray, times: NDArray[np.float64], name: str = "probabilities") -> None:
+    """Raise unless a matrix has one column per time."""
+    if matrix.shape[1] != times.size:
+        hint = "; it looks transposed" if matrix.shape[0] == times.size else ""
+        raise InputError(
+            f"{name} has {matrix.shape[1]} columns, but times has length {times.size} "
+            f"(rows are individuals, columns are times{hint})"
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class SurvivalCurves:
+class SurvivalCurves(OnGrid):
     r"""Predicted survival probabilities :math:`\pi_i(t) = P(T^*_i > t)` on a grid of times.
 
     Parameters
@@ -226,7 +245,10 @@ class SurvivalCurves:
             grid.size,
         )
         unsaid = any(part.default_interpolation for part in several)
-        return object.__new__(cls)._set(matrix, grid, first.interpolation, "hold" if holds else "nan", unsaid)
+        return object.__new__(cls)._set(
+            matrix, times=grid, interpolation=first.interpolation, extrapolation="hold" if holds else "nan",
+            default_interpolation=unsaid,
+        )  # fmt: skip
 
     # Predictions and properties
 
@@ -241,12 +263,7 @@ class SurvivalCurves:
         >>> ss.SurvivalCurves([[0.64, 0.16]], times=[1, 2], interpolation="constant-hazard").at([0.5, 1.5, 2.5])
         array([[0.8 , 0.32,  nan]])
         """
-        wanted = as_times(times)
-        values = self.interpolate(wanted)(self.probabilities)
-        readable = self.reaches(wanted)
-        if not readable.all():
-            values = arrays.where(arrays.beside(readable, values), values, np.nan)
-        return values
+        return self._read(as_times(times), self.probabilities, 1.0)
 
     def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""
@@ -300,79 +317,13 @@ class SurvivalCurves:
         """Whether some curve increases with time by more than rounding."""
         return has_bad_probabilities(self.probabilities, 4.0 * arrays.rounding_unit(self.probabilities))
 
-    def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Whether the curves say anything at each of `times`."""
-        if self.extrapolation == "hold":
-            return np.ones(times.shape, dtype=np.bool_)
-        return np.asarray(times <= self.times[-1])
-
-    def interpolate(self, times: NDArray[np.float64]) -> Interpolation:
-        """Return how to read the grid at `times`; times after the grid hold the last value."""
-        grid, last = self.times, self.times.size - 1
-        lower = np.searchsorted(grid, times, side="right") - 1
-        if self.interpolation == "step":
-            weight = np.zeros(times.size)
-        else:
-            start = np.where(lower < 0, 0.0, grid[np.maximum(lower, 0)])
-            width = grid[np.minimum(lower + 1, last)] - start
-            weight = np.divide(times - start, width, out=np.zeros(times.size), where=lower < last)
-        return Interpolation(lower, weight, self.interpolation == "constant-hazard")
-
-    # Where it lives
-
-    @property
-    def device(self) -> Any:
-        """The torch device that holds the probabilities; None for a NumPy array in the processor's memory."""
-        return arrays.device_of(self.probabilities)
-
-    def to(self, device: Any) -> Self:
-        """Return the same curves with their probabilities as a torch tensor on a device, such as ``"cuda"``.
-
-        Without a copy where they are there already. Curves held as a tensor are scored by torch where they are.
-        """
-        return self._with(arrays.to_device(self.probabilities, device))
-
-    def numpy(self) -> Self:
-        """Return the same curves with their probabilities as a NumPy array in the processor's memory.
-
-        Half precision becomes float32.
-
-        Examples
-        --------
-        >>> import survscore as ss
-        >>> ss.SurvivalCurves([[0.8, 0.4]], times=[1, 3]).numpy().probabilities
-        array([[0.8, 0.4]])
-        """
-        if self.device is None:
-            return self
-        return self._with(as_computed(arrays.to_host(self.probabilities)))
-
-    def __len__(self) -> int:
-        return int(self.probabilities.shape[0])
-
     @property
     def shape(self) -> tuple[int, int]:
         """``(n, m)``."""
         return (self.probabilities.shape[0], self.probabilities.shape[1])
 
-    def __getitem__(self, key: Any) -> Self:
-        """Pick individuals by position, slice or boolean mask."""
-        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
-            key = key[0]
-        if isinstance(key, (int, np.integer)):
-            key = [range(len(self))[key]]
-        rows = self.probabilities[as_index(key, self.probabilities)]
-        if rows.ndim != 2:
-            raise IndexError("survival curves are picked by individual")
-        return self._with(rows)
-
     def __repr__(self) -> str:
-        n, m = self.shape
-        return (
-            f"SurvivalCurves({plural(n, 'individual')}, {plural(m, 'time')} from {self.times[0]:g} to "
-            f"{self.times[-1]:g}, interpolation={self.interpolation!r}, extrapolation={self.extrapolation!r}, "
-            f"{arrays.type_name(self.probabilities)})"
-        )
+        return f"SurvivalCurves({plural(len(self), 'individual')}, {self._described()})"
 
     def _take(
         self,
@@ -383,33 +334,15 @@ class SurvivalCurves:
         monotone: Monotone,
         predicts: Predicts,
     ) -> Self:
-        read = "linear" if interpolation is None else interpolation
-        check_choice("interpolation", read, INTERPOLATIONS)
-        check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
-        check_choice("monotone", monotone, MONOTONE)
+        read = check_reading(interpolation, extrapolation, monotone)
         grid = as_times(times)
         matrix = as_matrix(probabilities)
-        if matrix.shape[1] != grid.size:
-            hint = "; it looks transposed" if matrix.shape[0] == grid.size else ""
-            raise InputError(
-                f"probabilities has {matrix.shape[1]} columns, but times has length {grid.size} "
-                f"(rows are individuals, columns are times{hint})"
-            )
+        check_columns(matrix, grid)
         survival = matrix if predicts == "survival" else 1.0 - arrays.as_float64(matrix)
         check_probabilities(survival, matrix, grid, predicts, check_monotone=monotone == "check")
         if monotone == "enforce":
             survival = arrays.smallest_so_far(survival)
-        return self._set(survival, grid, read, extrapolation, interpolation is None)
-
-    def _with(self, probabilities: Any, times: NDArray[np.float64] | None = None) -> Self:
-        """Return curves of probabilities that need no check, on the same grid or another."""
-        grid = self.times if times is None else times
-        read = (self.interpolation, self.extrapolation, self.default_interpolation)
-        return object.__new__(type(self))._set(probabilities, grid, *read)
-
-    def _set(self, probabilities: FloatArray, times: NDArray[np.float64], *read: Any) -> Self:
-        # the user's own array stays writeable
-        shown = probabilities if arrays.is_tensor(probabilities) else arrays.read_only(probabilities)
-        for field, value in zip(fields(self), (shown, times, *read), strict=True):
-            object.__setattr__(self, field.name, value)
-        return self
+        return self._set(
+            survival, times=grid, interpolation=read, extrapolation=extrapolation,
+            default_interpolation=interpolation is None,
+        )  # fmt: skip

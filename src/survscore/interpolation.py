@@ -1,18 +1,19 @@
-"""How a grid of predictions is read at other times, and several grids are made one."""
+"""Predictions on a grid: how they are read at other times, where they live, and several grids made one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import chain
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._validation import FloatArray, InputError, as_times, check_length
+from survscore._utils.probabilities import as_computed
+from survscore._validation import FloatArray, InputError, as_index, as_times, check_length, plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,19 @@ class Interpolation:
     weight: NDArray[np.float64]
     geometric: bool
 
+    @classmethod
+    def of(cls, grid: NDArray[np.float64], times: NDArray[np.float64], kind: str) -> Self:
+        """Return how to read a grid at `times`; times after the grid hold the last value."""
+        last = grid.size - 1
+        lower = np.searchsorted(grid, times, side="right") - 1
+        if kind == "step":
+            weight = np.zeros(times.size)
+        else:
+            start = np.where(lower < 0, 0.0, grid[np.maximum(lower, 0)])
+            width = grid[np.minimum(lower + 1, last)] - start
+            weight = np.divide(times - start, width, out=np.zeros(times.size), where=lower < last)
+        return cls(lower, weight, kind == "constant-hazard")
+
     @cached_property
     def direct(self) -> bool:
         """Whether the values are a contiguous range of columns, so that nothing needs to be gathered."""
@@ -34,15 +48,105 @@ class Interpolation:
         contiguous = np.array_equal(self.lower, np.arange(first, first + self.lower.size))
         return bool(first >= 0 and contiguous and not self.weight.any())
 
-    def __call__(self, probabilities: FloatArray) -> FloatArray:
-        """Read whole rows: (individuals, grid) to (individuals, times)."""
+    def __call__(self, probabilities: FloatArray, start: float = 1.0) -> FloatArray:
+        """Read whole rows: (individuals, grid) to (individuals, times); `start` is the value at time 0."""
         if self.direct:
             return probabilities[:, self.lower[0] : self.lower[0] + self.lower.size]
         lower, last = arrays.beside(self.lower, probabilities), probabilities.shape[1] - 1
         left = arrays.as_float64(probabilities[:, lower.clip(0)])
-        left[:, lower < 0] = 1.0
+        left[:, lower < 0] = start
         right = arrays.as_float64(probabilities[:, (lower + 1).clip(0, last)])
         return blend(left, right, arrays.beside(self.weight, probabilities), self.geometric)
+
+
+class OnGrid:
+    """What all predictions on a grid of times have in common, whatever their rows hold: individuals come first."""
+
+    probabilities: FloatArray
+    times: NDArray[np.float64]
+    interpolation: Any
+    extrapolation: Any
+    default_interpolation: bool
+
+    def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Whether the curves say anything at each of `times`."""
+        if self.extrapolation == "hold":
+            return np.ones(times.shape, dtype=np.bool_)
+        return np.asarray(times <= self.times[-1])
+
+    def interpolate(self, times: NDArray[np.float64]) -> Interpolation:
+        """Return how to read the grid at `times`; times after the grid hold the last value."""
+        return Interpolation.of(self.times, times, self.interpolation)
+
+    @property
+    def device(self) -> Any:
+        """The torch device that holds the probabilities; None for a NumPy array in the processor's memory."""
+        return arrays.device_of(self.probabilities)
+
+    def to(self, device: Any) -> Self:
+        """Return the same curves with their probabilities as a torch tensor on a device, such as ``"cuda"``.
+
+        Without a copy where they are there already. Curves held as a tensor are scored by torch where they are.
+        """
+        return self._with(arrays.to_device(self.probabilities, device))
+
+    def numpy(self) -> Self:
+        """Return the same curves with their probabilities as a NumPy array in the processor's memory.
+
+        Half precision becomes float32.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> ss.SurvivalCurves([[0.8, 0.4]], times=[1, 3]).numpy().probabilities
+        array([[0.8, 0.4]])
+        """
+        if self.device is None:
+            return self
+        return self._with(as_computed(arrays.to_host(self.probabilities)))
+
+    def __len__(self) -> int:
+        return int(self.probabilities.shape[0])
+
+    def __getitem__(self, key: Any) -> Self:
+        """Pick individuals by position, slice or boolean mask."""
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is Ellipsis:
+            key = key[0]
+        if isinstance(key, (int, np.integer)):
+            key = [range(len(self))[key]]
+        rows = self.probabilities[as_index(key, self.probabilities)]
+        if rows.ndim != self.probabilities.ndim:
+            raise IndexError("curves are picked by individual")
+        return self._with(rows)
+
+    def _read(self, wanted: NDArray[np.float64], rows: FloatArray, start: float) -> FloatArray:
+        """Return rows at other times, and NaN after the grid where `extrapolation` says so; `start` holds at time 0."""
+        values = self.interpolate(wanted)(rows, start)
+        readable = self.reaches(wanted)
+        if not readable.all():
+            values = arrays.where(arrays.beside(readable, values), values, np.nan)
+        return values
+
+    def _with(self, probabilities: Any, times: NDArray[np.float64] | None = None) -> Self:
+        """Return curves of probabilities that need no check, on the same grid or another."""
+        read: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        read.update(probabilities=probabilities, times=self.times if times is None else times)
+        return object.__new__(type(self))._set(**read)
+
+    def _set(self, probabilities: Any, **read: Any) -> Self:
+        # the user's own array stays writeable
+        shown = probabilities if arrays.is_tensor(probabilities) else arrays.read_only(probabilities)
+        for name, value in {"probabilities": shown, **read}.items():
+            object.__setattr__(self, name, value)
+        return self
+
+    def _described(self) -> str:
+        """Return how the curves are read and held, for their representations."""
+        return (
+            f"{plural(self.times.size, 'time')} from {self.times[0]:g} to "
+            f"{self.times[-1]:g}, interpolation={self.interpolation!r}, extrapolation={self.extrapolation!r}, "
+            f"{arrays.type_name(self.probabilities)}"
+        )
 
 
 def blend(left: FloatArray, right: FloatArray, weight: FloatArray, geometric: bool) -> NDArray[np.float64]:

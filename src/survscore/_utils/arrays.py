@@ -292,6 +292,34 @@ def smallest_so_far(matrix: Any) -> Any:
     return matrix.cummin(1).values if is_tensor(matrix) else np.minimum.accumulate(matrix, axis=1)
 
 
+def largest_so_far(matrix: Any) -> Any:
+    """Return every row's values, each replaced by the largest up to it."""
+    return matrix.cummax(1).values if is_tensor(matrix) else np.maximum.accumulate(matrix, axis=1)
+
+
+def mirrored(matrix: Any) -> Any:
+    """Return every row from the last value to the first."""
+    return matrix.flip(1) if is_tensor(matrix) else matrix[:, ::-1]
+
+
+def transposed(array: Any, axes: tuple[int, ...]) -> Any:
+    """Return an array with its axes in another order."""
+    return array.permute(axes) if is_tensor(array) else array.transpose(axes)
+
+
+def contiguous(array: Any) -> Any:
+    """Return an array whose rows are contiguous, itself if they are."""
+    return array.contiguous() if is_tensor(array) else np.ascontiguousarray(array)
+
+
+def sum_of_causes(probabilities: Any) -> Any:
+    """Return the sums over the second of three axes, in double precision."""
+    total = as_float64(probabilities[:, 0])
+    for k in range(1, probabilities.shape[1]):  # twice as fast as a sum along an axis
+        total = total + probabilities[:, k]
+    return total
+
+
 def running_sum(values: Any) -> Any:
     """Return the sums of the first 0, 1, 2, ... values."""
     return concatenate([zeros((1,), values), values.cumsum(0)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -18,19 +18,21 @@ CHECKED_CELLS, MOST_CHECKED = 1 << 16, 1 << 19  # at a time, so that they stay i
 DEVICE_CELLS = 1 << 26
 
 
-def as_matrix(probabilities: ArrayLike) -> FloatArray:
-    """Return a row-contiguous float32 or float64 matrix, the user's own memory where it is one already."""
+def as_matrix(
+    probabilities: ArrayLike, axes: tuple[str, ...] = ("individuals", "times"), name: str = "probabilities"
+) -> FloatArray:
+    """Return a row-contiguous float32 or float64 array, the user's own memory where it is one already."""
     tensor = arrays.resident(probabilities)
     if tensor is None and config.backend == "torch" and arrays.is_tensor(probabilities):
         tensor = arrays.to_device(probabilities, "cpu")
-    matrix = as_array(probabilities, "probabilities") if tensor is None else tensor
-    if matrix.ndim != 2:
-        raise InputError(f"probabilities must have shape (individuals, times), not {tuple(matrix.shape)}")
-    if matrix.shape[0] == 0:
-        raise InputError("probabilities has no rows: curves need at least one individual")
+    matrix = as_array(probabilities, name) if tensor is None else tensor
+    if matrix.ndim != len(axes):
+        raise InputError(f"{name} must have shape ({', '.join(axes)}), not {tuple(matrix.shape)}")
+    if matrix.shape[axes.index("individuals")] == 0:
+        raise InputError(f"{name} has no rows: curves need at least one individual")
     holds_numbers = matrix.dtype.kind in "biuf" if tensor is None else not tensor.is_complex()
     if not holds_numbers:
-        raise InputError(f"probabilities must hold numbers, not {matrix.dtype}")
+        raise InputError(f"{name} must hold numbers, not {matrix.dtype}")
     if tensor is not None:
         floats: FloatArray = (tensor if tensor.is_floating_point() else tensor.double()).contiguous()
         return floats
@@ -54,40 +56,92 @@ def check_probabilities(
     check_monotone: bool,
 ) -> None:
     """Raise unless `survival` is right, in terms of what was `given`: that, or the probabilities of the event."""
-    tolerance = 4.0 * arrays.rounding_unit(given)
-    if not has_bad_probabilities(survival, tolerance if check_monotone else np.inf):
+    tolerance = 4.0 * arrays.rounding_unit(given) if check_monotone else np.inf
+    if has_bad_probabilities(survival, tolerance):
+        swapped = (
+            "they rise on average, as probabilities of the event do: from_event_probabilities takes these"
+            if predicts == "survival"
+            else "they fall on average, as survival does: SurvivalCurves takes these as they are"
+        )
+        names = ("probabilities", "survival" if predicts == "survival" else "the probability of the event")
+        _refuse_curves(given, times, names, tolerance, swapped, falls=predicts == "survival")
+
+
+def check_incidences(
+    given: FloatArray, times: NDArray[np.float64], causes: Sequence[str], *, check_monotone: bool
+) -> None:
+    """Raise unless (individuals, causes, times) are incidences: of each cause, and together at most 1."""
+    swapped = "they fall on average, as survival does, and incidences are probabilities that the event has happened"
+    tolerance = 4.0 * arrays.rounding_unit(given) if check_monotone else np.inf
+    n, n_causes, m = given.shape
+    if has_bad_probabilities(given.reshape(n * n_causes, m), tolerance, rising=True):
+        for k, cause in enumerate(causes):
+            names = (f"incidences of cause {cause!r}", f"the incidence of cause {cause!r}")
+            _refuse_curves(given[:, k], times, names, tolerance, swapped, falls=False)
+    if n_causes > 1:
+        _check_sums(given, times, causes)
+
+
+def _check_sums(given: FloatArray, times: NDArray[np.float64], causes: Sequence[str]) -> None:
+    """Raise if the incidences of all causes add up to more than 1."""
+    most = 1.0 + max(ROUNDING, 4.0 * len(causes) * arrays.rounding_unit(given))
+    size = max(1, (DEVICE_CELLS if arrays.on_device(given) else MOST_CHECKED) // (given.shape[1] * given.shape[2]))
+    blocks = [slice(start, start + size) for start in range(0, len(given), size)]
+
+    def over(rows: slice) -> Any:
+        return arrays.sum_of_causes(given[rows]) > most
+
+    if not any(each(lambda rows: bool(over(rows).any()), blocks, threads=len(blocks) > 8)):
         return
-    # Only a matrix that will be rejected is searched in detail, row block by row block.
-    _refuse(given, times, "probabilities", "must be without NaN", np.isnan, lambda *_: ")")
-    _refuse(
-        given, times, "probabilities", "must be between 0 and 1", lambda block: (block < 0) | (block > 1), _why_outside
+    found = [(rows.start, arrays.to_host(over(rows))) for rows in blocks]
+    count = sum(int(np.count_nonzero(broken)) for _, broken in found)
+    start, broken = next((start, broken) for start, broken in found if broken.any())
+    row, column = (int(place) for place in np.unravel_index(int(np.argmax(broken)), broken.shape))
+    parts = arrays.to_host(arrays.as_float64(given[start + row, :, column]))
+    listed = " + ".join(f"{part:.4g}" for part in parts[:5]) + (" + ..." if parts.size > 5 else "")
+    raise InputError(
+        f"incidences of all causes must sum to at most 1: {plural(count, 'sum')} {'is' if count == 1 else 'are'} "
+        f"larger, the first in row {start + row} at time {times[column]:g} ({parts.sum():.7g} = {listed})"
     )
-    if not check_monotone:
+
+
+def _refuse_curves(
+    given: FloatArray,
+    times: NDArray[np.float64],
+    names: tuple[str, str],
+    tolerance: float,
+    swapped: str,
+    *,
+    falls: bool,
+) -> None:
+    """Raise if some curve is wrong; only those that will be refused are searched in detail, row block by row block.
+
+    `names` are of the numbers and of what may not fall or rise, and `swapped` is what to do if they go the other way.
+    """
+    values, name = names
+    _refuse(given, times, values, "must be without NaN", np.isnan, lambda *_: ")")
+    _refuse(given, times, values, "must be between 0 and 1", lambda block: (block < 0) | (block > 1), _why_outside)
+    if tolerance == np.inf:
         return
-    of_survival = predicts == "survival"
-    if of_survival:
-        name, rule = "survival", "must not increase with time"
-        swapped = "they rise on average, as probabilities of the event do: from_event_probabilities takes these"
-    else:
-        name, rule = "the probability of the event", "must not decrease with time"
-        swapped = "they fall on average, as survival does: SurvivalCurves takes these as they are"
 
     def why(matrix: FloatArray, row: int, column: int) -> str:
         first, last = (arrays.to_host(matrix[:, k]).astype(np.float64).mean() for k in (0, -1))
         # noisy curves of survival still fall
-        wrong_way = (last - first if of_survival else first - last) > ROUNDING
+        wrong_way = (last - first if falls else first - last) > ROUNDING
         hint = swapped if wrong_way else "monotone='keep' or 'enforce' takes such curves"
         return f" after {_value(matrix, row, column - 1)}); {hint}"
 
     def steps(block: FloatArray) -> NDArray[np.bool_]:
-        lower, upper = (block[:, :-1], block[:, 1:]) if of_survival else (block[:, 1:], block[:, :-1])
+        lower, upper = (block[:, :-1], block[:, 1:]) if falls else (block[:, 1:], block[:, :-1])
         return np.pad(upper > lower + block.dtype.type(tolerance), ((0, 0), (1, 0)))
 
-    _refuse(given, times, name, rule, steps, why)
+    _refuse(given, times, name, f"must not {'increase' if falls else 'decrease'} with time", steps, why)
 
 
-def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
+def has_bad_probabilities(matrix: FloatArray, tolerance: float, *, rising: bool = False) -> bool:
     """Whether a value is outside [0, 1], or NaN, or larger than the one before it by more than a tolerance.
+
+    Or smaller, of curves that should be `rising`.
 
     Block by block, on all cores. Where no curve rises, which no NaN passes as, the first and the last column have the
     extremes; else these are found among all values, and are NaN where a value is.
@@ -96,6 +150,8 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float) -> bool:
 
     def bad(rows: slice) -> bool:
         block: Any = matrix[rows]
+        if rising:
+            block = arrays.mirrored(block)
         if checks_steps and _falls(block):
             return not (bool(block[:, -1].min() >= 0) and bool(block[:, 0].max() <= 1))
         if arrays.is_tensor(block) and block.element_size() < 4:
