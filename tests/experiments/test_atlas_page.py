@@ -173,7 +173,8 @@ def test_tables_and_plot_are_made_from_the_files(found, tmp_path):
     write_page(DOCS / "atlas", tmp_path)
     used = set(re.findall(r"atlas_page/([\w.-]+)", PAGE))
     pictures = {"forest.svg", "forest-narrow.svg"}
-    assert used == {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in (*TABLES, *CAUSE_TABLES)} | pictures
+    tables = {f"{name}.csv" for name in (*TABLES, *CAUSE_TABLES)}
+    assert used == {path.name for path in tmp_path.iterdir()} == tables | pictures
     families = pd.read_csv(tmp_path / "families.csv", keep_default_na=False)
     assert len(families) == len(models.FAMILIES) * len(found.settings["scores"])
     ours = found.of_summary("all", "administrative")
