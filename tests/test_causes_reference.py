@@ -47,9 +47,7 @@ def test_brier_score_and_auc_of_survival_eval(data, cause):
     found = ss.brier_score(y, curves, cause=cause, weighting="ipcw", times=times)
     np.testing.assert_allclose(found.scores, theirs["brier"][cause - 1], rtol=1e-12)
     for controls, values in theirs["auc"].items():
-        (found,) = ss.score_all(
-            y, curves, cause=cause, metric=ss.AUC(controls=controls), weighting="ipcw", times=times
-        )
+        (found,) = ss.score_all(y, curves, cause=cause, metric=ss.AUC(controls=controls), weighting="ipcw", times=times)
         np.testing.assert_allclose(found.scores, values[cause - 1], rtol=1e-12)
 
 

@@ -66,10 +66,7 @@ def of_survival_eval(time, event, incidence):
     curves = np.concatenate([incidence, incidence[:, :, -1:]], axis=2)
     evaluator = CompetingRisksEvaluator(curves, grid, time, event, train_event_times=time, train_event_indicators=event)
     auc = {
-        name: [
-            [float(evaluator.auc_per_event(k, t, "IPCW", controls)) for t in TIMES]
-            for k in (1, 2)
-        ]
+        name: [[float(evaluator.auc_per_event(k, t, "IPCW", controls)) for t in TIMES] for k in (1, 2)]
         for name, controls in CONTROLS.items()
     }
     return {
