@@ -71,9 +71,7 @@ print(incidences)
 
 alone = 1 - np.exp(-hazards)
 try:
-    ss.IncidenceCurves(
-        alone, grid, causes=y.causes, axes=("causes", "individuals", "times")
-    )
+    ss.IncidenceCurves(alone, grid, causes=y.causes, axes=("causes", "individuals", "times"))
 except ss.InputError as error:
     print(error)
 
