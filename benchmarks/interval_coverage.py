@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+import coverage_causes as causes
 import coverage_kinds as kinds
 from coverage_designs import PROJECTED, RATES, SLOPES, WEIGHTINGS, Setting
 
@@ -67,6 +68,12 @@ def leaving() -> Iterator[Setting]:
     return (Setting(n, weighting=weighting) for weighting in SLOPES for n in (1000, 4000))
 
 
+def competing() -> Iterator[Setting]:
+    """Yield the settings of scores of one of two causes."""
+    of_causes = (WEIGHTINGS[0], WEIGHTINGS[1], WEIGHTINGS[2], *PROJECTED)
+    return (Setting(n, weighting=weighting) for weighting in of_causes for n in (300, 1000))
+
+
 @dataclass(frozen=True)
 class Kind:
     """What is counted, where, and in how many data sets."""
@@ -84,6 +91,7 @@ KINDS = {
     "sizes": Kind(kinds.sizes, few_and_many, 1000),
     "projected": Kind(kinds.projected, projecting, 1000),
     "dropouts": Kind(kinds.dropouts, leaving, 300),
+    "causes": Kind(causes.of_a_cause, competing, 1000),
     "decisions": Kind(kinds.decisions, few_and_many, 1000),
     "distribution": Kind(kinds.distribution, censored_by_design, 2000),
 }

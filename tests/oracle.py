@@ -186,8 +186,11 @@ def event_free_share(time, event, t, mass=None):
     return share
 
 
-def weights_projected(time, event, t, share, theta=1.0, min_followed=1):
-    """Everybody; whoever is censored at c < t is event-free with probability (share(i, t) / share(i, c))**theta."""
+def weights_projected(time, event, t, share, theta=1.0, min_followed=1, stays=None):
+    """Everybody; whoever is censored at c < t is event-free with probability (share(i, t) / share(i, c))**theta.
+
+    Or with `stays(i, c, t)`, where that is given.
+    """
     followed = sum(1 for T, D in zip(time, event, strict=True) if t < T or (t == T and not D))
     if followed < min_followed and any(t > T and not D for T, D in zip(time, event, strict=True)):
         return None
@@ -197,6 +200,8 @@ def weights_projected(time, event, t, share, theta=1.0, min_followed=1):
             found.append((1.0, False))
         elif t <= T:
             found.append((1.0, True))
+        elif stays is not None:
+            found.append((1.0, stays(i, T, t)))
         else:
             found.append((1.0, (share(i, t) / share(i, T)) ** theta if share(i, T) != 0 else 0.0))
     return found, [True] * len(time)
@@ -214,6 +219,47 @@ def stratified_share(time, event, strata, mass=None):
         return known[strata[i], t]
 
     return share
+
+
+def stays_without(time, of_interest, others, strata, mass=None, theta=1.0):
+    """Return stays(i, c, t): of one event-free at c, the probabilities of no event of interest up to t, and of none.
+
+    Jump by jump, among those of the stratum; the hazard of the cause of interest counts theta times.
+    """
+    mass, known = [1.0] * len(time) if mass is None else mass, {}
+    jumps = sorted({T for T, D, E in zip(time, of_interest, others, strict=True) if D or E})
+
+    def numbers(label, s):
+        if (label, s) not in known:
+            inside = [j for j, other in enumerate(strata) if other == label]
+            a, b = (sum(mass[j] for j in inside if had[j] and time[j] == s) for had in (of_interest, others))
+            known[label, s] = a, b, sum(mass[j] for j in inside if time[j] >= s)
+        return known[label, s]
+
+    def stays(i, c, t):
+        free, had = 1.0, 0.0
+        for s in (s for s in jumps if c < s <= t):
+            a, b, at_risk = numbers(strata[i], s)
+            if theta * a + b == 0:
+                continue
+            left = at_risk - a - b
+            factor = (left / at_risk) ** ((theta * a + b) / (a + b)) if left != 0 else 0.0
+            had = had + free * (1 - factor) * theta * a / (theta * a + b)
+            free = free * factor
+        return 1 - had, free
+
+    return stays
+
+
+def of_cause(weighted, of_interest):
+    """Statuses of one cause: who had an event of another one is without that of interest from then on."""
+    if weighted is None:
+        return None
+    pairs = [
+        (weight, True if free is False and not own else free)
+        for (weight, free), own in zip(weighted[0], of_interest, strict=True)
+    ]
+    return pairs, weighted[1]
 
 
 def scored_times(time, event, times, min_followed=1):
@@ -334,6 +380,17 @@ def auc(weighted, pi, mass=None):
     for i, w, free, p in people:
         for j, v, other_free, r in people:
             if i != j and not free and other_free:
+                total = total + w * v * (1.0 if p < r else 0.5 if p == r else 0.0)
+                both = both + w * v
+    return math.nan if both == 0 else total / both
+
+
+def auc_of_parts(case, control, pi):
+    """All pairs of two individuals, each of them a case in part and a control in part."""
+    total = both = 0.0
+    for i, (w, p) in enumerate(zip(case, pi, strict=True)):
+        for j, (v, r) in enumerate(zip(control, pi, strict=True)):
+            if i != j:
                 total = total + w * v * (1.0 if p < r else 0.5 if p == r else 0.0)
                 both = both + w * v
     return math.nan if both == 0 else total / both

@@ -71,12 +71,12 @@ Weighted = Any  # what the oracle's weights are: pairs and who belongs, or None
 class Case:
     """A weighting: how to ask the library for it, and how it is defined.
 
-    `weights(problem, t, mass, training_mass)` is the literal definition; masses say how often each individual counts.
+    `definition(problem, t, mass, training_mass)` is literal; masses say how often each individual counts.
     """
 
     name: str
     weighting: Callable[[Problem], Any]
-    weights: Callable[..., Weighted]
+    definition: Callable[..., Weighted]
     data: str = "any"  # or "drop-outs", "administrative", "uncensored": what the weighting accepts
     by_n: bool = False
     #: Whether a score at one time does not depend on which other times are scored.
@@ -85,10 +85,21 @@ class Case:
     #: case and a control are of two individuals.
     twice: tuple[str, ...] = ("brier", "log", "auc")
 
+    #: Whether scores may be of one of several causes.
+    of_causes: bool = True
+
     @property
     def projects(self) -> bool:
         """Whether statuses may be fractions."""
         return self.name.startswith("projected")
+
+    def weights(self, problem: Problem, t: float, mass: Any = None, training_mass: Any = None) -> Weighted:
+        """The weights by definition; an event of another cause is a status without the event of interest."""
+        return oracle.of_cause(self.definition(problem, t, mass, training_mass), problem.y.event_of_interest)
+
+    def problems(self, **sizes: Any) -> st.SearchStrategy[Problem]:
+        """Problems that the weighting accepts, half of them of one of several causes."""
+        return problems(self.data, causes=self.of_causes, **sizes)
 
     def expected(self, metric: str, problem: Problem) -> Callable[[float], float]:
         return lambda t: oracle.metric(metric, self.weights(problem, t), problem.pi(t), by_n=self.by_n)
@@ -102,6 +113,10 @@ class Seen:
     weighting: Callable[[Problem], Any]
     seen: Callable[..., tuple[Any, Callable[[float], Any], Callable[[float], Any]]]
     data: str = "any"
+
+    def problems(self, **sizes: Any) -> st.SearchStrategy[Problem]:
+        """Problems that the weighting accepts."""
+        return problems(self.data, **sizes)
 
 
 def _seen(source=None, *, ends=True, start=None):
@@ -306,21 +321,34 @@ def _administrative(source=None, *, stratified=False, strata_by=None, followed_t
     return weights
 
 
+def _stays(y, codes, mass, theta):
+    own = y.event_of_interest
+    return oracle.stays_without(y.time, own, y.event & ~own, codes, mass, theta)
+
+
 def _projected(strata=None, theta=1.0):
     """Statuses by the curves of strata, or of each individual if these are "curves"."""
 
     def weights(p, t, mass=None, training_mass=None):
-        y, codes = p.y, [0] * len(p.y)
-        if strata == "ranks":
-            times = p.times[p.curves.reaches(p.times)]
-            if times.size:
-                codes = oracle.rank_strata(y.time, y.event, y.censoring_time, times, [p.pi])
-        elif strata == "given":
-            codes = strata_of(p)
+        y, codes = p.y, projected_strata(p, strata)
         share = p.G if strata == "curves" else oracle.stratified_share(y.time, y.event, codes, mass)
-        return oracle.weights_projected(y.time, y.event, t, share, theta)
+        stays = None
+        if len(y.causes) > 1:
+            both = _stays(y, codes, mass, theta)
+            stays = lambda i, c, t: both(i, c, t)[0]  # noqa: E731
+        return oracle.weights_projected(y.time, y.event, t, share, theta, stays=stays)
 
     return weights
+
+
+def projected_strata(p, strata):
+    """Return the strata that statuses are projected in."""
+    codes = [0] * len(p.y)
+    if strata == "ranks":
+        times = p.times[p.curves.reaches(p.times)]
+        if times.size:
+            codes = oracle.rank_strata(p.y.time, p.y.event, p.y.censoring_time, times, [p.pi])
+    return strata_of(p) if strata == "given" else codes
 
 
 def _half(p, i, t):
@@ -468,6 +496,7 @@ CASES = [
         lambda p: ss.Projected(reference=p.censoring, theta=0.5, min_followed=1),
         _unless_curves_end(_projected("curves", 0.5)),
         twice=("brier", "log"),
+        of_causes=False,
     ),
     Case("ipcw", lambda p: "ipcw", _ipcw("scored")),
     Case("ipcw / n", lambda p: ss.IPCW(normalize="n"), _ipcw("scored"), by_n=True),
@@ -551,7 +580,24 @@ def curves_of(draw, n, *, lowest=0.0, dtypes=DTYPES):
 
 
 @st.composite
-def outcomes_of(draw, n, data="any"):
+def outcomes_of(draw, n, data="any", causes=False):
+    """Outcomes of one kind of event; with `causes`, half of them of one of up to three causes."""
+    y = draw(_outcomes_of_one_kind(n, data))
+    names = draw(st.sampled_from([(), ("a", "b"), ("a", "b", "c")])) if causes else ()
+    if not names:
+        return y
+    kinds = draw(halves_of(n)).astype(int) % len(names) + 1
+    return with_causes(y, kinds, draw(st.sampled_from(names)), names)
+
+
+def with_causes(y, kinds, interest, names=("a", "b")):
+    """The same outcomes with a cause of each event, of which one is of interest."""
+    codes = {name: code for code, name in enumerate(names, 1)}
+    return ss.Outcomes(y.time, y.event * kinds, y.censoring_time, causes=codes).for_cause(interest)
+
+
+@st.composite
+def _outcomes_of_one_kind(draw, n, data="any"):
     star, end = draw(halves_of(n)), draw(halves_of(n))
     if data == "uncensored":  # without event only where followed to the end
         end = np.full(n, 6.5)
@@ -569,19 +615,19 @@ def outcomes_of(draw, n, data="any"):
 
 
 @st.composite
-def problems(draw, data="any", min_size=1, max_size=12):
+def problems(draw, data="any", min_size=1, max_size=12, causes=False):
     n = draw(st.integers(min_size, max_size))
     dtype = st.just(draw(DTYPES))  # of both, since loops are compiled for each pair of types
     return Problem(
-        y=draw(outcomes_of(n, data)),
+        y=draw(outcomes_of(n, data, causes)),
         curves=draw(curves_of(n, dtypes=dtype)),
         censoring=draw(curves_of(n, dtypes=dtype)),
-        training=draw(outcomes_of(draw(st.integers(1, 8)), "lost")),
+        training=draw(_outcomes_of_one_kind(draw(st.integers(1, 8)), "lost")),
         times=draw(GRIDS),
     )
 
 
-def fitted_problem(data, seed, n=40):
+def fitted_problem(data, seed, n=40, *, causes=False):
     """A problem with enough of each status for regressions, with tied times and predictions."""
     problem = random_problem(n, 5, seed, lost=data in ("drop-outs", "lost"))
     y = problem.y
@@ -589,17 +635,22 @@ def fitted_problem(data, seed, n=40):
         y = ss.Outcomes(np.random.default_rng(seed).exponential(60, n).round(1), np.ones(n))
     else:
         y = ss.Outcomes(np.ceil(y.time / 3) * 3, y.event, np.ceil(y.censoring_time / 3) * 3)
+    if causes:
+        y = with_causes(y, 1 + (np.random.default_rng(seed).random(n) < 0.4), "a")
     curves = ss.SurvivalCurves(problem.curves.probabilities.round(2), problem.curves.times, extrapolation="hold")
     return replace(problem, y=y, curves=curves, times=np.array([15.0, 30.0]))
 
 
-def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False):
+def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False, causes=False):
     """A larger problem, without hypothesis; administrative data, with drop-outs or without."""
     rng = np.random.default_rng(seed)
     star, end = rng.exponential(60, n).round(1), rng.uniform(1, 100, n).round(1)
     dropping = rng.exponential(150, n).round(1) if lost else np.full(n, np.inf)
     time = np.minimum(np.minimum(star, end), dropping)
     y = ss.Outcomes(time, (star <= end) & (star <= dropping), end)
+    training = y[: n // 2]
+    if causes:
+        y = with_causes(y, rng.integers(1, 3, n), "b")
     grid = np.linspace(1, 100, m)
 
     def curves(interpolation, lowest=0.0):
@@ -608,4 +659,4 @@ def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False):
         return ss.SurvivalCurves(values.astype(dtype), grid, interpolation, extrapolation="hold")
 
     times = grid if same_grid else np.linspace(0, 110, m // 2 + 3)
-    return Problem(y, curves("linear"), curves("step", 0.2), y[: n // 2], times)
+    return Problem(y, curves("linear"), curves("step", 0.2), training, times)

@@ -11,7 +11,7 @@ from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
 import survscore as ss
-from registry import CASES, Problem, one_curve
+from registry import CASES, Problem, one_curve, with_causes
 from survscore.inference.logistic import expit, logistic_fit, restricted_cubic_spline
 
 mpl.use("agg")
@@ -171,7 +171,7 @@ def test_where_nobody_is_lost_the_formulas_are_the_plain_ones():
 # Standard errors
 
 
-def complex_problem(seed, n=70, data="any"):
+def complex_problem(seed, n=70, data="any", *, causes=False):
     rng = np.random.default_rng(seed)
     rate = rng.gamma(3, 0.05, n)
     star, end = np.ceil(rng.exponential(1 / rate)), np.ceil(rng.uniform(2, 12, n))
@@ -179,12 +179,14 @@ def complex_problem(seed, n=70, data="any"):
         end = np.full(n, 99.0)
     dropping = np.full(n, np.inf) if data in ("administrative", "uncensored") else np.ceil(rng.exponential(14, n))
     time = np.minimum(np.minimum(star, end), dropping)
-    y = ss.Outcomes(time, (star <= end) & (star <= dropping), end)
+    y = whole = ss.Outcomes(time, (star <= end) & (star <= dropping), end)
+    if causes:
+        y = with_causes(y, 1 + (np.arange(n) % 5 > 2), "a")
     times = np.array([1.0, T, 12.0])
     curves = ss.SurvivalCurves(np.exp(-rate[:, None] * times), times)
     censoring = ss.SurvivalCurves(np.exp(-rng.uniform(0.02, 0.08, (n, 1)) * times), times)
     dropping, k = np.ceil(rng.exponential(14, 40)), slice(0, 40)
-    training = ss.Outcomes(np.minimum(y.time[k], dropping), y.event[k] & (y.time[k] <= dropping), end[k])
+    training = ss.Outcomes(np.minimum(y.time[k], dropping), whole.event[k] & (y.time[k] <= dropping), end[k])
     return Problem(y, curves, censoring, training, np.array([T]))
 
 
@@ -218,7 +220,7 @@ FITTING = [case for case in CASES if case.name != "ipcw known"]
 @pytest.mark.parametrize("grouped", [False, True])
 def test_standard_errors_are_those_of_the_derivative(case, grouped):
     """Under every weighting, with heavy ties and T = t = C*: to 1e-8."""
-    p = complex_problem(3, data=case.data)
+    p = complex_problem(3, data=case.data, causes=grouped and case.of_causes)
     n, n_training = len(p.y), len(p.training)
     groups = np.arange(n) // 4 if grouped else None
     weighting = case.weighting(p)

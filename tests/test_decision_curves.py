@@ -15,8 +15,8 @@ from survscore.plots.labels import EndLabels
 THRESHOLDS = [0.05, 0.2, 0.35, 0.8]
 
 
-def problem_and_models(data="drop-outs", n=150):
-    problem = fitted_problem(data, 2, n)
+def problem_and_models(data="drop-outs", n=150, *, causes=False):
+    problem = fitted_problem(data, 2, n, causes=causes)
     other = ss.SurvivalCurves(problem.curves.probabilities**2, problem.curves.times, extrapolation="hold")
     return problem, {"a": problem.curves, "b": other}
 
@@ -26,7 +26,7 @@ def problem_and_models(data="drop-outs", n=150):
 def test_it_is_net_benefit_at_every_threshold(case, grouped, monkeypatch):
     """Values, standard errors and intervals, of models and differences; also where individuals come in blocks."""
     monkeypatch.setattr(net_benefit, "NUMBERS_PER_BLOCK", 1000)
-    problem, models = problem_and_models(case.data)
+    problem, models = problem_and_models(case.data, causes=grouped and case.of_causes)
     weighting, groups = case.weighting(problem), np.arange(150) // 3 if grouped else None
     if case.name == "administrative fixed":
         weighting = ss.Administrative(population=30)

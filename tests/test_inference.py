@@ -12,7 +12,7 @@ from scipy import stats
 
 import survscore as ss
 from literal import variances
-from registry import ASKED, CASES, UNFITTED, Case, problems, random_problem, strata_of
+from registry import ASKED, CASES, UNFITTED, Case, random_problem, strata_of
 from survscore.inference.intervals import simultaneous_quantile, student_p
 
 DATASETS = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())["datasets"]
@@ -41,7 +41,7 @@ def small_problem(seed, n=40, *, ties=True):
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_standard_errors_are_those_of_the_derivative(case: Case, metric, data):
     """Every metric under every weighting, with heavy ties, caps and T = t = C*: to 1e-10."""
-    problem = data.draw(problems(case.data, min_size=3, max_size=6))
+    problem = data.draw(case.problems(min_size=3, max_size=6))
     problem = type(problem)(problem.y, problem.curves, problem.censoring, problem.training, problem.times[:2])
     assume(problem.curves.reaches(problem.times).all())
     other = ss.SurvivalCurves(
@@ -84,14 +84,16 @@ def numbers(result):
 
 
 @pytest.mark.parametrize("case", [*CASES, *MARTINGALE], ids=lambda case: case.name)
-@pytest.mark.parametrize("same_grid", [True, False])
+@pytest.mark.parametrize(("same_grid", "causes"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
-def test_all_ways_to_standard_errors_agree(case, same_grid, grouped):
+def test_all_ways_to_standard_errors_agree(case, same_grid, causes, grouped):
     """In array code, with and without covariances over time, and compiled: scores, differences, means over time."""
     if case.data == "uncensored":
         pytest.skip("the data are censored")
-    problem = random_problem(700, 20, same_grid=same_grid, lost=case.data in ("drop-outs", "lost"))
+    if causes and not case.of_causes:
+        pytest.skip("is of events of one kind")
+    problem = random_problem(700, 20, same_grid=same_grid, lost=case.data in ("drop-outs", "lost"), causes=causes)
     times = problem.times[problem.times < 95]
     models = {"a": problem.curves, "b": problem.censoring}
     groups = np.arange(700) // 3 if grouped else None

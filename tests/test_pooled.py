@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import literal
 import oracle
 import survscore as ss
-from registry import ASKED, CASES, CURVED, FITTED, METRICS, Case, fitted_problem, problems
+from registry import ASKED, CASES, CURVED, FITTED, METRICS, Case, fitted_problem
 from survscore.metrics import NetBenefit, as_metric, metric_label, sides
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -44,7 +44,7 @@ def compared(problem, case, metrics, **settings):
 @given(data=st.data())
 def test_agrees_with_the_literal_loop(case: Case, metric, data):
     """With one individual, one status, predictions of 0 and 1, and ties of all kinds."""
-    problem = data.draw(problems(case.data))
+    problem = data.draw(case.problems())
     got = METRICS[metric](problem.y, problem.curves, weighting=case.weighting(problem), times=problem.times)
     expected = [literal.value(metric, case, problem, t) for t in problem.times]
     np.testing.assert_allclose(got.scores, expected, rtol=1e-12, atol=1e-12)
@@ -56,11 +56,14 @@ def test_agrees_with_the_literal_loop(case: Case, metric, data):
 
 
 @every_case
+@pytest.mark.parametrize("causes", [False, True])
 @quiet
-def test_regressions_agree_with_scipy_and_their_errors_with_derivatives(case: Case):
+def test_regressions_agree_with_scipy_and_their_errors_with_derivatives(case: Case, causes):
     """Values, standard errors and those of differences: to 1e-8, with ties, drop-outs, caps and training data."""
+    if causes and not case.of_causes:
+        pytest.skip("is of events of one kind")
     defined = 0
-    problem = replace(fitted_problem(case.data, 3), times=np.array([30.0]))
+    problem = replace(fitted_problem(case.data, 3, causes=causes), times=np.array([30.0]))
     result, models = compared(problem, case, FITTED)
     for metric, scored in zip(FITTED, result.scored, strict=True):
         expected = [literal.value(metric, case, model, 30.0) for model in models]

@@ -1,7 +1,8 @@
 """Agreement with independent packages, each convention converted in the open.
 
 The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them. Those of
-SurvivalEVAL on the same data are in reference/survivaleval_reference.json, by make_survivaleval_reference.py beside it.
+SurvivalEVAL on the same data are in reference/survivaleval_reference.json, by make_survivaleval_reference.py beside it,
+those of hazardous and SurvivalEVAL for two causes in competing_reference.json, by make_competing_reference.py.
 """
 
 import json
@@ -13,6 +14,8 @@ from sksurv.metrics import brier_score as sksurv_brier_score
 from sksurv.util import Surv
 
 import survscore as ss
+from survscore.censoring.aalen_johansen import Incidence
+from survscore.censoring.product_limit import ProductLimit
 from survscore.inference.intervals import student_p
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())
@@ -161,3 +164,93 @@ def test_d_calibration_is_the_test_of_bins_where_nobody_is_censored(name):
     assert found.statistic == pytest.approx(theirs["statistic"], rel=1e-9)
     assert found.p_value == pytest.approx(theirs["p_value"], rel=1e-9)
     np.testing.assert_array_equal(found.bins.observed, theirs["histogram"])
+
+
+# Competing risks
+
+COMPETING = REFERENCE["competing"]
+every_cause = pytest.mark.parametrize(("name", "k"), [(name, k) for name in COMPETING for k in (1, 2)])
+
+
+def of_causes(name):
+    """Outcomes, and by model the predicted incidences of both causes."""
+    data = COMPETING[name]
+    y = ss.Outcomes(data["time"], data["event"], causes=["first", "second"])
+    models = {
+        model: ss.IncidenceCurves(
+            {cause: data[f"cause_{k}"][f"incidence_{model}"] for k, cause in enumerate(y.causes, 1)}, data["times"]
+        )
+        for model in "ab"
+    }
+    return y, models, data["times"], [data[f"cause_{k}"]["results"] for k in (1, 2)]
+
+
+@every_cause
+def test_scores_errors_and_contrasts_of_riskregression_for_competing_risks(name, k):
+    """Brier score and AUC with all others as controls, of each cause; the null model is the Aalen-Johansen estimate."""
+    y, models, times, results = of_causes(name)
+    theirs = results[k - 1]
+    asked = {"weighting": ss.IPCW(normalize="n", variance="martingale"), "times": times, "reference": "a", "cause": k}
+    result = ss.compare(y, models, metric=["brier", "auc"], **asked)
+    scores = result.scores.set_index(["metric", "model"]).sort_index()
+    pairs = [(metric, model, f"{metric}_{model}") for metric in ("brier", "auc") for model in "ab"]
+    for metric, model, key in [*pairs, ("brier", "Aalen-Johansen", "brier_null")]:
+        rows = scores.loc[(metric, model)]
+        np.testing.assert_allclose(rows["score"], theirs[key]["estimate"], rtol=1e-10)
+        np.testing.assert_allclose(rows["se"], theirs[key]["se"], rtol=1e-8)
+    contrasts = result.contrasts.set_index(["metric", "model"]).sort_index()
+    for metric, model, sign, key in (
+        ("brier", "b", 1, "brier_b_minus_a"),
+        ("brier", "Aalen-Johansen", -1, "brier_a_minus_null"),
+        ("auc", "b", 1, "auc_b_minus_a"),
+    ):
+        rows = contrasts.loc[(metric, model)]
+        np.testing.assert_allclose(sign * rows["difference"], theirs[key]["delta"], rtol=1e-8, atol=1e-12)
+        np.testing.assert_allclose(rows["se"], theirs[key]["se"], rtol=1e-8)
+        normal = student_p(rows["difference"] / rows["se"], np.inf)
+        np.testing.assert_allclose(normal, theirs[key]["p"], rtol=1e-7)
+
+
+@every_cause
+def test_conservative_errors_of_riskregression_for_competing_risks(name, k):
+    """Those with weights taken as known."""
+    y, models, times, results = of_causes(name)
+    curve = ss.KaplanMeierCensoring(y).curve
+    known = ss.IPCW(ss.CensoringFunction(curve.at, curve.before), normalize="n")
+    score = ss.brier_score(y, models["a"], weighting=known, times=times, cause=k)
+    np.testing.assert_allclose(score.se, results[k - 1]["brier_a"]["se_conservative"], rtol=1e-8)
+
+
+@every_cause
+def test_null_incidence_of_prodlim(name, k):
+    y, _, times, results = of_causes(name)
+    found = Incidence.of(y.for_cause(k)).table(np.array(times))[0]
+    np.testing.assert_allclose(found, results[k - 1]["null_incidence"], rtol=1e-12)
+
+
+OTHER_PACKAGES = json.loads((Path(__file__).parent / "reference" / "competing_reference.json").read_text())["datasets"]
+
+
+@every_cause
+def test_brier_of_hazardous_for_competing_risks(name, k):
+    """It weights events by 1/G(T), not 1/G(T-), and at ties those with events can still be censored."""
+    y, models, times, _ = of_causes(name)
+    flipped = ProductLimit.of(y.time, ~y.event, others_first=False)
+    right = ss.CensoringFunction(flipped.at)
+    ours = ss.brier_score(y, models["a"], weighting=ss.IPCW(right, normalize="n"), times=times, cause=k).scores
+    theirs = OTHER_PACKAGES[name][f"cause_{k}"]["hazardous"]
+    np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    default = ss.brier_score(y, models["a"], weighting="ipcw", times=times, cause=k).scores
+    assert (np.abs(default - theirs).max() > 1e-3) == (name == "ties")
+
+
+@every_cause
+def test_scores_of_survivaleval_for_competing_risks(name, k):
+    """With both kinds of controls; who is censored at t is event-free at t there, as if the censored left later."""
+    y, models, times, _ = of_causes(name)
+    theirs = OTHER_PACKAGES[name][f"cause_{k}"]
+    y = ss.Outcomes(np.where(y.event, y.time, y.time + 1e-6), y.cause, causes=list(y.causes))
+    for metric, key in (("brier", "brier"), ("auc", "auc"), ("auc@event-free", "auc_event_free")):
+        asked = {"metric": metric, "weighting": ss.IPCW(normalize="n"), "times": times, "errors": False, "cause": k}
+        (score,) = ss.score_all(y, models["a"], **asked)
+        np.testing.assert_allclose(score.scores, theirs[key], rtol=1e-11, err_msg=metric)

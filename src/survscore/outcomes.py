@@ -402,6 +402,11 @@ class Outcomes:
         of_interest: NDArray[np.bool_] = _read_only(self.cause == self.interest)
         return of_interest
 
+    @property
+    def competing(self) -> bool:
+        """Whether scores are of one of several causes: of a single one, they are those of events of one kind."""
+        return self.interest > 0 and len(self.causes) > 1
+
     @cached_property
     def dropped_out(self) -> NDArray[np.bool_]:
         """Who was lost before their own censoring time: no event, and `time` below `censoring_time`."""

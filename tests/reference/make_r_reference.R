@@ -28,6 +28,12 @@
 # * Left limits G(T_i-) are the curve at the last distinct observed time
 #   strictly before T_i (one if there is none).
 # * Contrasts are "first minus second": b_minus_a is Brier(b) - Brier(a).
+# * competing: two causes, event 1 and 2; incidence_a and incidence_b are the
+#   predicted cumulative incidences of cause 1 at each of `times` (of cause 2
+#   under cause_2).  Score() weights any event by 1/G(T-), those event-free at
+#   t by 1/G(t), and divides by n; its null model is the Aalen-Johansen
+#   estimate; controls of its AUC are the event-free and those with an event
+#   of the other cause.
 # * delong: pROC's AUC at each time among those whose status is known then, all
 #   with the same weight; variances by DeLong's method, and the paired test.
 
@@ -126,6 +132,30 @@ make_administrative <- function() {
     c(0.5, 1, 1.75, 2.25, 3, 3.5, 4, 5))
 }
 
+# Two causes with constant hazards given the covariates, that of the first as
+# above and the other way round for the second; independent drop-out.  With
+# ties, times are rounded up to halves.
+make_competing <- function(ties) {
+  x <- covariates()
+  h <- cbind(0.16 * exp(beta[1] * x$x1), 0.12 * exp(-0.5 * x$x1 + beta[2] * x$x2))
+  t <- rexp(n) / rowSums(h)
+  c <- rexp(n, rate = 0.14)
+  cause <- ifelse(runif(n) < h[, 1] / rowSums(h), 1, 2)
+  time <- if (ties) ceiling(2 * pmin(t, c)) / 2 else round(pmin(t, c), 6)
+  stopifnot(ties || !anyDuplicated(time), all(time > 0))
+  times <- c(0.5, 1, 1.5, 2.25, 3, 4, 5)
+  incidence <- function(h, k) {
+    f <- h[, k] / rowSums(h) * (1 - exp(-outer(rowSums(h), times)))
+    round(pmin(pmax(f, 1e-6), 1 - 1e-6), 6)
+  }
+  wrong <- cbind(0.2 * exp(0.5 * (x$x1 + x$noise)), 0.1 * exp(-0.3 * x$x1))
+  of <- function(k) {
+    list(incidence_a = incidence(h, k), incidence_b = incidence(wrong, k))
+  }
+  list(time = time, event = as.integer(ifelse(t <= c, cause, 0)), times = times,
+       cause_1 = of(1), cause_2 = of(2))
+}
+
 # ---------------------------------------------------------------------------
 # References
 # ---------------------------------------------------------------------------
@@ -158,6 +188,48 @@ auc_results <- function(d) {
   stopifnot(isTRUE(all.equal(x$times, d$times)))
   list(auc_a = auc("a"), auc_b = auc("b"),
        auc_b_minus_a = list(delta = x$delta.AUC, se = x$se, p = x$p))
+}
+
+# Of one of several causes: Brier score and AUC, the null model, contrasts.
+# With cause = 2, this version of Score() gives the same estimates, and Brier
+# scores the same standard errors, as with cause = 1 of data in which 1 and 2
+# change places, but the AUC another standard error: that of cause 1 is taken.
+competing_results <- function(d, k) {
+  swapped <- ifelse(d$event == 0, 0, ifelse(d$event == k, 1, 2))
+  run <- function(conservative, event = swapped, cause = 1) {
+    Score(list(a = d[[paste0("cause_", k)]]$incidence_a,
+               b = d[[paste0("cause_", k)]]$incidence_b),
+          formula = Hist(time, event) ~ 1,
+          data = data.table(time = d$time, event = event),
+          times = d$times, cause = cause, metrics = c("brier", "auc"),
+          cens.model = "km", se.fit = TRUE, conservative = conservative,
+          null.model = TRUE, contrasts = TRUE)
+  }
+  full <- run(FALSE)
+  naive <- run(TRUE)
+  as_is <- run(FALSE, d$event, k)
+  stopifnot(isTRUE(all.equal(as_is$Brier$score, full$Brier$score)),
+            isTRUE(all.equal(as_is$AUC$score$AUC, full$AUC$score$AUC)))
+  of <- function(metric, name) {
+    x <- full[[metric]]$score[model == name]
+    y <- naive[[metric]]$score[model == name]
+    stopifnot(isTRUE(all.equal(x$times, d$times)))
+    list(estimate = x[[metric]], se = x$se, se_conservative = y$se)
+  }
+  against <- function(metric, first, second) {
+    x <- full[[metric]]$contrasts[model == first & reference == second]
+    list(delta = x[[paste0("delta.", metric)]], se = x$se, p = x$p)
+  }
+  aj <- prodlim(Hist(time, event) ~ 1,
+                data = data.frame(time = d$time, event = d$event))
+  list(brier_a = of("Brier", "a"), brier_b = of("Brier", "b"),
+       brier_null = of("Brier", "Null model"),
+       auc_a = of("AUC", "a"), auc_b = of("AUC", "b"),
+       brier_b_minus_a = against("Brier", "b", "a"),
+       brier_a_minus_null = against("Brier", "a", "Null model"),
+       auc_b_minus_a = against("AUC", "b", "a"),
+       null_incidence = as.numeric(predict(aj, times = d$times, cause = k,
+                                           type = "cuminc")))
 }
 
 # Whoever is censored before a time, or at it, is left out there.
@@ -392,6 +464,19 @@ for (name in names(datasets)) {
               tail(results$censoring_km$prodlim_at_times, 1)))
 }
 
+competing <- list(continuous = make_competing(FALSE),
+                  ties = make_competing(TRUE))
+for (name in names(competing)) {
+  d <- competing[[name]]
+  for (k in 1:2) {
+    cause <- paste0("cause_", k)
+    d[[cause]] <- c(d[[cause]], list(results = competing_results(d, k)))
+  }
+  competing[[name]] <- d
+  cat(sprintf("%-15s %s events of cause 1 and 2\n", name,
+              paste(sum(d$event == 1), sum(d$event == 2), sep = " and ")))
+}
+
 version_of <- function(package) I(as.character(packageVersion(package)))
 packages <- c("riskRegression", "pec", "prodlim", "survival", "data.table",
               "pROC")
@@ -405,7 +490,8 @@ output <- list(
     predictions = I("survival probabilities, subjects by times"),
     contrasts = I("first minus second"),
     missing = I("null")),
-  datasets = datasets)
+  datasets = datasets,
+  competing = competing)
 
 con <- file("r_reference.json", open = "wb")
 writeLines(json(output), con)

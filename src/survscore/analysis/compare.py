@@ -29,7 +29,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
 from survscore.engine.blocks import Predictions
 from survscore.engine.evaluation import Evaluation, ScoreArrays
-from survscore.engine.inputs import Null, as_models, check_outcomes, of_cause, one_or_more
+from survscore.engine.inputs import Null, as_models, check_outcomes, null_name, of_cause, one_or_more
 from survscore.engine.plan import Variances
 from survscore.engine.pooled import OnSample
 from survscore.inference.late_starters import LateStarters
@@ -321,10 +321,11 @@ def warn_if_reversed(
         with suppress(InputError):  # which is raised where scores are asked for
             (scored,) = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False).run()
             given, opposite, null = _defined_means(scored)
+            constant = null_name(True, y)
             if given > FAR_WORSE * null and opposite < min(given, FAR_WORSE * null):
                 warn(
-                    f"predictions of {name!r} are far worse than Kaplan-Meier: their mean Brier score is {given:.2g}, "
-                    f"that of Kaplan-Meier {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were "
+                    f"predictions of {name!r} are far worse than {constant}: their mean Brier score is {given:.2g}, "
+                    f"that of {constant} {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were "
                     "probabilities of the event taken for those of survival, or otherwise? "
                     "SurvivalCurves.from_event_probabilities takes the former, SurvivalCurves the latter"
                 )

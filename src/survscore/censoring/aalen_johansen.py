@@ -5,21 +5,33 @@ Kaplan-Meier curve of all events,
 
 .. math:: F_k(t) = \sum_{s \le t} S(s-) \frac{d_{ks}}{r_s} .
 
-It moves with each individual's data. Who exits at v, by an event of any cause, and who stays through v have the
-influences on :math:`F_k(t)`, :math:`t \ge v`,
+With :math:`\theta` times the hazard of cause k, and that of other causes unchanged, one who is event-free just before s
+stays so with probability :math:`f_s`, and has the event of cause k with :math:`(1 - f_s) q_s`:
 
 .. math::
 
-    \frac{1}{r_v} \left[S(v-) \left(1\{\text{cause } k\} - \frac{d_{kv}}{r_v}\right) + F_k(v) - F_k(t)\right]
-    \quad\text{and}\quad
-    -\left[S(v-) \frac{d_{kv}}{r_v^2} + \frac{d_v}{r_v (r_v - d_v)} (F_k(v) - F_k(t))\right] .
+    f_s = \left(1 - \frac{d_s}{r_s}\right)^{w_s}, \qquad
+    w_s = \frac{\theta d_{ks} + d_s - d_{ks}}{d_s}, \qquad
+    q_s = \frac{\theta d_{ks}}{\theta d_{ks} + d_s - d_{ks}} .
 
-Both are a number of the jump less another one times :math:`F_k(t)`; the other numbers, :math:`1/r` and Greenwood's, are
-those of the Kaplan-Meier curve. With one cause :math:`F = 1 - S`, and these are :math:`-S(t)` times its influences.
+Without other causes this is :math:`1 - S^\theta`. The estimate moves with each individual's data. Who exits at v, and
+who stays through it, have the influences on :math:`F_k(t)`, :math:`t \ge v`,
+
+.. math::
+
+    \frac{1}{r_v} \left\{S(v-) \left[f_v q_v E + (1 - f_v) q'\right] - E \left[F_k(t) - F_k(v)\right]\right\}
+    \quad\text{and}\quad
+    -g_v \left\{S(v) q_v - \left[F_k(t) - F_k(v)\right]\right\}, \qquad
+    g_v = \frac{w_v d_v}{r_v (r_v - d_v)},
+
+with :math:`q'` the derivative of q, and :math:`E = w - w' \log(1 - d_v/r_v)`, by the hazard that the individual's event
+is of; for :math:`\theta = 1`, w and E are one. Both are a number of the jump less another one times :math:`F_k(t)`.
+Differences of F are those of :math:`U(t) = F_k(\infty) - F_k(t)`, which keeps its digits where S is small.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -44,6 +56,8 @@ class Incidence:
         That of events of any cause.
     events : ndarray of shape (d,)
         How many events of the cause there are at each of its jumps.
+    theta : float
+        By what the hazard of the cause is multiplied.
 
     Examples
     --------
@@ -57,6 +71,7 @@ class Incidence:
 
     curve: ProductLimit
     events: Array
+    theta: float = 1.0
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> Self:
@@ -68,51 +83,148 @@ class Incidence:
         return cls.in_order(curve, passed, outcomes.event_of_interest[order])
 
     @classmethod
-    def in_order(cls, curve: ProductLimit, passed: Array, of_interest: Array) -> Self:
+    def in_order(cls, curve: ProductLimit, passed: Array, of_interest: Array, theta: float = 1.0) -> Self:
         """Count the events of interest at each jump of a curve; see `ProductLimit.in_order` for `passed`."""
         jumps = passed[arrays.positions(of_interest)]  # of one who exits, all jumps before the own
-        return cls(curve, arrays.as_float64(arrays.sums_by(jumps, None, len(curve.times))))
+        return cls(curve, arrays.as_float64(arrays.sums_by(jumps, None, len(curve.times))), theta)
+
+    # At each jump
+
+    @cached_property
+    def _others(self) -> Array:
+        return arrays.as_float64(self.curve.exits) - self.events
+
+    @cached_property
+    def _scaled(self) -> Array:
+        """The events, those of interest theta times."""
+        return self.theta * self.events + self._others
+
+    @cached_property
+    def _w(self) -> Array:
+        return self._scaled / self.curve.exits
+
+    @cached_property
+    def _q(self) -> Array:
+        return arrays.ratio(self.theta * self.events, self._scaled)
+
+    @cached_property
+    def _log(self) -> Array:
+        """The logarithm of the proportion that stays; 0 where nobody does."""
+        share = self.curve.exits / arrays.as_float64(self.curve.at_risk)
+        return arrays.namespace(share).log1p(-arrays.where(share < 1, share, 0.0))
+
+    @cached_property
+    def _f(self) -> Array:
+        stays = arrays.namespace(self._log).exp(self._w * self._log)
+        return arrays.where((self.curve.exits < self.curve.at_risk) | (self._w == 0), stays, 0.0)
+
+    @cached_property
+    def _gone(self) -> Array:
+        """One minus f, without loss of digits."""
+        gone = -arrays.namespace(self._log).expm1(self._w * self._log)
+        return arrays.where((self.curve.exits < self.curve.at_risk) | (self._w == 0), gone, 1.0)
 
     @cached_property
     def _event_free(self) -> Array:
-        """The probability of being event-free just before each jump."""
-        survival, parts = self.curve.survival, []
+        """The probability of being event-free from each jump on."""
+        found = arrays.zeros((len(self.events),), self.events)
         for part in self.curve.strata():
-            own = survival[part]
+            own = self._f[part]
+            arrays.running_products(own.__getitem__, found[part])
+        return found
+
+    @cached_property
+    def _event_free_before(self) -> Array:
+        parts = []
+        for part in self.curve.strata():
+            own = self._event_free[part]
             parts.append(arrays.concatenate([own[:1] * 0.0 + 1.0, own[:-1]]) if len(own) else own)
         return arrays.concatenate(parts)
 
     @cached_property
-    def values(self) -> Array:
-        """The cumulative incidence from each jump on."""
-        steps = self._event_free * self.events / self.curve.at_risk
-        xp = arrays.namespace(steps)
-        return arrays.concatenate([xp.cumsum(steps[part], 0) for part in self.curve.strata()])
+    def _from_start(self) -> Array:
+        """U before each jump, and behind those of all strata a zero."""
+        steps, parts = self._event_free_before * self._gone * self._q, []
+        for part in self.curve.strata():
+            own = steps[part]
+            xp = arrays.namespace(own)
+            parts.append(xp.flip(xp.cumsum(xp.flip(own, (0,)), 0), (0,)))
+        return arrays.concatenate([*parts, arrays.zeros((1,), steps)])
+
+    @cached_property
+    def _later(self) -> Array:
+        """U from each jump on."""
+        parts = []
+        for part in self.curve.strata():
+            own = self._from_start[part]
+            parts.append(arrays.concatenate([own[1:], own[:1] * 0.0]))
+        return arrays.concatenate(parts)
+
+    # Influences
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Of one who stays through a jump, by how much the influence moves with :math:`F(t)`."""
+        return self._w * self.curve.greenwood
 
     @cached_property
     def steps(self) -> Array:
-        """Of one who stays through a jump, minus the part of the influence that does not depend on t."""
-        at_risk = arrays.as_float64(self.curve.at_risk)
-        return self._event_free * self.events / at_risk**2 + self.curve.greenwood * self.values
+        """Of one who stays through a jump, minus the part of the influence that does not depend on t, with -U as F."""
+        return self.slopes * (self._event_free * self._q - self._later)
+
+    def own_slope(self, jump: Array, of_interest: Array) -> Array:
+        """Of those who exit at some jumps, minus r times by how much the influence moves with F(t)."""
+        if self.theta == 1.0:
+            return arrays.zeros((len(jump),), self.events) + 1.0
+        d = arrays.as_float64(self.curve.exits)[jump]
+        derivative = (self.theta - 1.0) * arrays.where(of_interest, self._others[jump], -self.events[jump]) / d**2
+        return self._w[jump] - derivative * self._log[jump] * self.curve.at_risk[jump]
 
     def own(self, jump: Array, of_interest: Array) -> Array:
-        """Of those who exit at some jumps, the part of the influence that does not depend on t, times r."""
-        share = arrays.as_float64(of_interest) - self.events[jump] / self.curve.at_risk[jump]
-        return self._event_free[jump] * share + self.values[jump]
+        """Of those who exit at some jumps, r times the part of the influence that does not depend on t."""
+        slope = self.own_slope(jump, of_interest)
+        other = arrays.where(of_interest, self._others[jump], -self.events[jump])
+        moved = arrays.ratio(self.theta * other * self.curve.at_risk[jump], self._scaled[jump] ** 2)
+        at_jump = self._f[jump] * self._q[jump] * slope + self._gone[jump] * moved
+        return self._event_free_before[jump] * at_jump - slope * self._later[jump]
 
-    def after(self, jumps: Array, codes: Array | None = None) -> Array:
-        """Return the incidence after so many jumps, counted as in `ProductLimit.jumps_before`."""
-        padded = arrays.concatenate([arrays.zeros((1,), self.values), arrays.beside(self.values, jumps)])
-        found = arrays.take(padded, jumps)
+    # At some times
+
+    def event_free(self, jumps: Array, codes: Array | None = None) -> Array:
+        """Return the probability of being event-free after so many jumps, as in `ProductLimit.jumps_before`."""
+        padded = arrays.concatenate([arrays.zeros((1,), self.events) + 1.0, self._event_free])
+        return arrays.where(self._at_start(jumps, codes), 1.0, arrays.take(padded, jumps))
+
+    def later(self, jumps: Array, codes: Array | None = None) -> Array:
+        """Return U after so many jumps, counted as in `ProductLimit.jumps_before`."""
+        padded = arrays.concatenate([self._from_start[:1], self._later])
+        starts = arrays.take(self._from_start, jumps)
+        if codes is not None and self.curve.n_strata > 1:  # of a stratum without jumps, that of the next one
+            empty = np.array([part.start == part.stop for part in self.curve.strata()])
+            starts = arrays.where(arrays.beside(empty, codes)[codes], 0.0, starts)
+        return arrays.where(self._at_start(jumps, codes), starts, arrays.take(padded, jumps))
+
+    def _at_start(self, jumps: Array, codes: Array | None) -> Array:
+        """Return for whom no jump of the own stratum has passed."""
         if self.curve.n_strata == 1 or codes is None:
-            return found
-        starts = arrays.beside(np.array(self.curve.starts), codes)[codes]
-        return arrays.where(jumps == starts, 0.0, found)
+            return jumps == 0
+        return jumps == arrays.beside(np.array(self.curve.starts), codes)[codes]
 
-    def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the curves at a few times, (strata, times), in the processor's memory."""
+    def later_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return U at a few times, (strata, times), in the processor's memory."""
+        return self._at_times(self.later, times)
+
+    def _at_times(self, after: Callable[..., Array], times: NDArray[np.float64]) -> NDArray[np.float64]:
         wanted, found = arrays.beside(times, self.curve.times), []
         for k, part in enumerate(self.curve.strata()):
             passed = part.start + arrays.count_below(self.curve.times[part], wanted, inclusive=True)
-            found.append(arrays.to_host(self.after(passed, passed * 0 + k)))
+            found.append(arrays.to_host(after(passed, passed * 0 + k)))
         return np.array(found)
+
+    def event_free_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of being event-free at a few times, (strata, times), as `later_table`."""
+        return self._at_times(self.event_free, times)
+
+    def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the curves at a few times, (strata, times), in the processor's memory."""
+        return self.later_table(np.full(1, -1.0)) - self.later_table(times)

@@ -52,7 +52,7 @@ class Histories:
                 f"metric {metric.name!r} has no projected form, since it is of the whole follow-up and not of statuses "
                 "at one time: use Administrative() or IPCW()"
             )
-        if index.outcomes.interest and estimation.weights.censoring_model is not None:
+        if index.outcomes.competing and estimation.weights.censoring_model is not None:
             raise UnfitError(
                 f"metric {metric.name!r} of one of several causes needs a status that is known without weights: "
                 "Administrative() without drop-outs, or Uncensored()"
@@ -77,14 +77,14 @@ class Histories:
     def time(self) -> NDArray[np.float64]:
         """When each individual left. Who had an event of another cause stays, without the event of interest."""
         outcomes = self.index.outcomes
-        if not outcomes.interest:
+        if not outcomes.competing:
             return outcomes.time
         return np.where(outcomes.event & (self.index.label == EVENT_FREE), self.until, outcomes.time)
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
         """The individuals' positions by time."""
-        return np.argsort(self.time, kind="stable") if self.index.outcomes.interest else self.index.order
+        return np.argsort(self.time, kind="stable") if self.index.outcomes.competing else self.index.order
 
     def evaluate(self, metric: FollowUpMetric, plan: Plan) -> tuple[PooledValues, Support]:
         """Return values with their moments, and on how many they rest, horizon by horizon; the null model's last."""

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
 from survscore.inference.units import Groups
 from survscore.metrics.sample import OTHER_EVENT, CountedStatuses
@@ -67,11 +68,11 @@ class OrderedExits:
     #: How many individuals have a time up to that of each column, in the processor's memory: looking it up makes no
     #: device wait. Shape (times,).
     n_until: NDArray[np.int32]
-    #: Where an incidence is inside the metric, `Incidence.own` of each who exits, (n,), its `steps` at each jump, and
-    #: its values at the evaluation times, (strata, times).
+    #: Where an incidence is inside the metric, `Incidence.own` and `own_slope` of each who exits, (n,), and U at the
+    #: evaluation times, (strata, times); None for the logarithm of the event-free curve that belongs to it.
     own: Array | None = None
-    incidence_steps: Array | None = None
-    incidence: Array | None = None
+    own_slope: Array | None = None
+    later: Array | None = None
 
     @classmethod
     def of(cls, index: TimeIndex, model: CensoringModel) -> OrderedExits:
@@ -96,14 +97,15 @@ class OrderedExits:
                 last[rows[:-1][own[1:] == own[:-1]]] = False
         n_until = arrays.to_host(arrays.count_below(index.ordered_time, index.times, inclusive=True))
         ordered = cls(order, first, codes, exits, last, jump, risk, steps, model, n_strata, index, index.times, n_until)
-        estimate = model.incidence if isinstance(model, FittedOnSample) else None
+        estimate = ordered.estimate
         if estimate is None:
             return ordered
         rows, of_interest = arrays.positions(exits), arrays.take(arrays.as_bool(index.label), order)
-        own = arrays.zeros((len(order),), risk)
+        own, slope = (arrays.zeros((len(order),), risk) for _ in range(2))
         own[rows] = estimate.own(jump[rows], of_interest[rows])
-        table = arrays.beside(estimate.table(index.times), risk)
-        return replace(ordered, own=own, incidence_steps=estimate.steps, incidence=table)
+        slope[rows] = estimate.own_slope(jump[rows], of_interest[rows])
+        later = arrays.beside(estimate.later_table(index.times), risk)
+        return replace(ordered, own=own, own_slope=slope, later=later)
 
     def column_of(self, position: int) -> int:
         """Return the first evaluation time at or after that of the individual at a position in order."""
@@ -141,10 +143,15 @@ class OrderedExits:
         reached = self.first_column <= column
         first = arrays.where(reached, np.int32(0), np.int32(width))
         times, n_until = np.repeat(self.times[column], width), np.repeat(self.n_until[column], width)
-        incidence = None
-        if self.incidence is not None:
-            incidence = self.incidence[:, column : column + 1] + arrays.zeros((1, width), self.incidence)
-        return replace(self, first_column=first, times=times, n_until=n_until, incidence=incidence)
+        later = None
+        if self.later is not None:
+            later = self.later[:, column : column + 1] + arrays.zeros((1, width), self.later)
+        return replace(self, first_column=first, times=times, n_until=n_until, later=later)
+
+    @property
+    def estimate(self) -> Incidence | None:
+        """The incidence that is inside the metric in place of the curve."""
+        return self.model.incidence if isinstance(self.model, FittedOnSample) else None
 
     @property
     def martingale(self) -> bool:
@@ -235,14 +242,18 @@ class CurveInfluence:
         """
         rows = self.rows
         last, risk = rows.last[some.block][some.row], rows.risk[some.jump]
-        steps = rows.steps[some.jump] * last
-        if rows.incidence is None or rows.own is None or rows.incidence_steps is None:
-            return steps[:, None], 1.0 / risk[:, None]
-        table = rows.incidence[:, self.columns.start + lo : self.columns.stop]
+        estimate = rows.estimate
+        if estimate is None or rows.own is None or rows.own_slope is None:
+            return (rows.steps[some.jump] * last)[:, None], 1.0 / risk[:, None]
+        if rows.later is None:
+            slope = rows.own_slope[some.block][some.row]
+            return (estimate.slopes[some.jump] * last)[:, None], (slope / risk)[:, None]
+        later = rows.later[:, self.columns.start + lo : self.columns.stop]
         if some.codes is not None:
-            table = table[some.sorted_codes[some.at]]
-        stays = (rows.incidence_steps[some.jump] * last)[:, None] - steps[:, None] * table
-        return stays, (rows.own[some.block][some.row][:, None] - table) / risk[:, None]
+            later = later[some.sorted_codes[some.at]]
+        stays = (estimate.steps[some.jump] * last)[:, None] + (estimate.slopes[some.jump] * last)[:, None] * later
+        own, slope = (values[some.block][some.row][:, None] for values in (rows.own, rows.own_slope))
+        return stays, (own + slope * later) / risk[:, None]
 
     def at_training_jumps(self, x: Array, some: BlockExits, lo: int) -> tuple[Array, Array]:
         """Return which jumps of a curve fitted to others fall between the rows of a block, and X(s; t) there."""
@@ -341,12 +352,24 @@ class Estimation:
         early, late = weights.cells(index.times, column)
         passed = index.before_time <= place
         label = np.where(passed, weights.label, EVENT_FREE)
-        if index.outcomes.interest:
+        if index.outcomes.competing:
             label[passed & index.outcomes.event & (weights.label == EVENT_FREE)] = OTHER_EVENT
         if weights.hidden_share is None:
             return label, (early + late)[:, 0], None
         event_free = weights.event_free((label <= EVENT_FREE)[:, None], index.times, column)[:, 0]
-        return label, (early + late)[:, 0], np.minimum(event_free, 1.0)  # rounding may leave more
+        return label, (early + late)[:, 0], np.clip(event_free, 0.0, 1.0)  # rounding may leave more, or less
+
+    def event_free(self, place: int) -> NDArray[np.float64] | None:
+        """Return everybody's probability of having had no event of any cause by one of the times, if not hidden one.
+
+        None where no status is projected; it is of use under competing risks alone.
+        """
+        weights, model = self.weights, self.weights.censoring_model
+        if weights.hidden_share is None or not isinstance(model, FittedOnSample) or model.incidence is None:
+            return None
+        table = model.incidence.event_free_table(self.index.times[place : place + 1])[:, 0]
+        share = np.asarray(weights.hidden_share) * (table[0] if weights.codes is None else table[weights.codes])
+        return np.where(weights.hidden(slice(place, place + 1))[:, 0], np.clip(share, 0.0, 1.0), 1.0)
 
     def of_counted(
         self, influence: NDArray[np.float64], counted: CountedStatuses, column: slice
@@ -355,7 +378,7 @@ class Estimation:
 
         From the influences of those who are counted then, (numbers, counted), on several numbers.
         """
-        parts = [part for part in counted.by_individual(influence) if part is not None]
+        parts = counted.by_individual(influence)
         everybody = np.zeros((len(parts), len(influence), len(self.index.outcomes), 1))
         everybody[:, :, counted.individuals, 0] = parts
         if len(parts) > 1 and self.weights.hidden_base is not None:
@@ -363,17 +386,24 @@ class Estimation:
             weights, share = self.weights, np.asarray(self.weights.hidden_share)
             status = weights.event_free(np.ones((len(weights.label), 1)), self.index.times, column)
             everybody[1] *= np.where(status > 0, share[:, None] / np.where(status > 0, status, 1.0), 0.0)
-        return everybody[0], *self.influences(everybody[0], column, everybody[1] if len(parts) > 1 else None)
+        influences, X = self.influences(everybody[0], column, everybody[1] if len(parts) > 1 else None)
+        if len(parts) > 2 and self.exits is not None:  # by the logarithm of the event-free curve
+            influences, _ = self.influences(influences, column, everybody[2], replace(self.exits, later=None))
+        return everybody[0], influences, X
 
     def influences(
-        self, deviations: NDArray[np.float64], columns: slice, gradients: NDArray[np.float64] | None = None
+        self,
+        deviations: NDArray[np.float64],
+        columns: slice,
+        gradients: NDArray[np.float64] | None = None,
+        exits: OrderedExits | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return everybody's influences, (models, individuals, times), and X(s; t), (models, training jumps, times).
 
         `deviations` are the influences while what was estimated inside the weights is held fixed, of any metric, and
         `gradients` how the metric moves with the logarithms of projected statuses, where there are any.
         """
-        exits = self.exits
+        exits = self.exits if exits is None else exits
         if exits is None:
             return deviations, np.zeros((len(deviations), 0, deviations.shape[2]))
         n_jumps = self.training_steps.size

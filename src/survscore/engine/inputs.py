@@ -263,7 +263,7 @@ def about_interpolation(read: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def null_name(null: Any, y: Outcomes) -> str:
     """Return what a null model is called."""
-    return COUNTED_MODEL if isinstance(null, str) else NULL_INCIDENCE if y.interest else NULL_MODEL
+    return COUNTED_MODEL if isinstance(null, str) else NULL_INCIDENCE if y.competing else NULL_MODEL
 
 
 def null_model(null: Any, y: Outcomes) -> KaplanMeierNull | Literal["counted"] | None:

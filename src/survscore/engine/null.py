@@ -15,7 +15,7 @@ orthogonal to it: for each jump of G those at risk share what :math:`\psi` was u
 zero over them. So of other influences only their deviations (see `moments`) matter.
 
 Under competing risks the null model is the Aalen-Johansen estimate F of the cause of interest. Its influences are
-:math:`F(t) \psi_i(t) + a_i(t)`, with a that is a sum over jumps as :math:`\psi` is (see `censoring.aalen_johansen`).
+:math:`a_i(t) - U(t) \psi_i(t)`, with a that is a sum over jumps as :math:`\psi` is (see `censoring.aalen_johansen`).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class KaplanMeierNull:
     @classmethod
     def of(cls, outcomes: Outcomes, *, scored: bool) -> KaplanMeierNull:
         """Take outcomes, of the individuals that are scored or of others."""
-        if not outcomes.interest:
+        if not outcomes.competing:
             return cls(ProductLimit.of_events(outcomes), outcomes if scored else None)
         if not scored:
             raise UnfitError(
@@ -69,7 +69,11 @@ class KaplanMeierNull:
         """Return the left limits of that probability at some times."""
         if self.incidence is None:
             return self.curve.before(times)
-        return np.asarray(1.0 - self.incidence.after(self.curve.jumps_before(times)))
+        first, before = (
+            self.incidence.later(jumps)
+            for jumps in (arrays.zeros((1,), times).astype(int), self.curve.jumps_before(times))
+        )
+        return np.asarray(1.0 - first + before)
 
     def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:
         """Return the curve at some times as a prediction: one row, which stands for all individuals."""
@@ -129,7 +133,7 @@ class NullInfluence:
     #: The estimate.
     null: KaplanMeierNull
     #: The derivative of the null model's score by the logarithm of the curve; 0 where there is no score. Under
-    #: competing risks, by the incidence, times the incidence. Shape (times,).
+    #: competing risks, by the incidence, times -U. Shape (times,).
     slope: NDArray[np.float64]
     #: The influence on the logarithm of all who are still event-free. Shape (times,).
     common: NDArray[np.float64]
@@ -172,7 +176,7 @@ class NullInfluence:
         common = arrays.to_host(null.incidence_sums(incidence, passed))
         own = null.incidence_at_own_time(incidence)
         # survival is one minus the incidence
-        return cls(null, -slope * (1.0 - survival), null.greenwood(times), -slope, common, own)
+        return cls(null, slope * incidence.later_table(times)[0], null.greenwood(times), -slope, common, own)
 
     @property
     def of_scored(self) -> bool:

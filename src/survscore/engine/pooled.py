@@ -146,13 +146,20 @@ def evaluate_pooled(
         at_time = [several[a if len(several) > 1 else 0] for a in range(len(curves))]
         by_model = []
         for a, of_model in enumerate(curves):
-            sample = at_time[a].counted.with_predictions(_at(of_model, index.times[column], n))
+            survival = _at(of_model, index.times[column], n)
+            sample = at_time[a].counted.with_predictions(survival)
             if on_sample is not None:
                 on_sample(at_time[a].view(a, sample))
-            by_model.append({q: requests[q].metric.evaluate(sample) for q in here if a < requests[q].n_models})
+            found = {}
+            for q in (q for q in here if a < requests[q].n_models):
+                own = at_time[a].seen_by(requests[q].metric).counted
+                seen = sample if own is at_time[a].counted else own.with_predictions(survival)
+                found[q] = requests[q].metric.evaluate(seen)
+            by_model.append(found)
         for q in here:
             of_models = [by_model[a].pop(q) for a in range(requests[q].n_models)]
-            _put(at_time[: len(of_models)], requests[q], of_models, results[q], joint[q])
+            at = [one.seen_by(requests[q].metric) for one in at_time[: len(of_models)]]
+            _put(at, requests[q], of_models, results[q], joint[q])
     return [
         values if moments is None else replace(values, moments=moments.finish())
         for values, moments in zip(results, joint, strict=True)
@@ -176,6 +183,19 @@ class _AtTime:
         """Take the weights at one of the times."""
         label, weight, event_free = estimation.statuses(place)
         return cls(place, estimation, groups, units, label, weight, CountedStatuses.of(label, weight, event_free))
+
+    def seen_by(self, metric: SampleMetric) -> _AtTime:
+        """Return what a metric is made of: all who are counted, or those without another event."""
+        return self._without_other_events if metric.leaves_out_other_events else self
+
+    @cached_property
+    def _without_other_events(self) -> _AtTime:
+        if not self.estimation.index.outcomes.competing:
+            return self
+        _, _, without = self.estimation.statuses(self.place)
+        event_free = self.estimation.event_free(self.place)
+        counted = CountedStatuses.against_event_free(self.label, self.weight, without, event_free)
+        return replace(self, counted=counted)
 
     @cached_property
     def source(self) -> tuple[Estimation, CountedStatuses]:

@@ -2,14 +2,15 @@
 
 Hidden in stratum k, an individual is event-free with probability m^theta, m = S_k(t) / S_k(c_i): a factor of the time
 and one of the individual. So the sums over the hidden, at all times and powers, are one product of matrices by stratum.
-Under competing risks m is the probability of no event of the cause of interest, which is no such product; the hazard
-that theta multiplies is then that of the subdistribution.
+Under competing risks theta multiplies the hazard of the cause of interest, and those of other causes stay. Without an
+event of the cause is then 1 - [F_k(t) - F_k(c_i)] / S_k(c_i), with the estimates at that theta
+(`censoring.aalen_johansen`): a number of the individual, and a product of one with a factor of the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
 
@@ -18,6 +19,8 @@ import numpy as np
 from survscore._utils import arrays
 from survscore._utils.parallel import each
 from survscore._utils.products import cross_products
+from survscore.censoring.aalen_johansen import Incidence
+from survscore.censoring.fitted import FittedOnSample
 from survscore.engine.blocks import Block
 from survscore.engine.plan import Plan, Values
 from survscore.engine.second_moments import ScoredLoss
@@ -25,7 +28,8 @@ from survscore.engine.sums import ModelWeights, both_losses, weight_sums
 from survscore.inference.units import n_eligible
 from survscore.metrics import Loss
 from survscore.weighting import Weighting
-from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
+from survscore.weighting.interval_weights import EVENT_FREE, IntervalWeights, ReferenceCurves, TimeIndex
+from survscore.weighting.projected import hidden_statuses
 
 Array = Any  # a NumPy array, or a torch tensor
 
@@ -77,11 +81,12 @@ def theta_scores(plan: Plan, scored: ScoredLoss, weighting: Weighting) -> ThetaS
     weights, index, models, theta = scored.weights, plan.index, plan.read_models, weighting.theta
     if not theta:
         return None
-    m, n, powers = index.times.size, models.n, np.append(THETAS, theta) / theta
+    m, n = index.times.size, models.n
     null = [constant.at(index.times) for constant in scored.constants]
+    statuses = [_Statuses.of(one, index, theta) for one in weights.each]
 
     def of_block(block: Block) -> _HiddenSums:
-        return _sums(block, index, scored.loss, weights, null, powers)
+        return _sums(block, index, scored.loss, weights, null, statuses)
 
     if models.in_memory is not None:  # products of small matrices, which release the lock
         parts = each(of_block, list(models.blocks(m)), threads=index.outcomes.device is None)
@@ -99,11 +104,16 @@ def theta_scores(plan: Plan, scored: ScoredLoss, weighting: Weighting) -> ThetaS
 
 
 def _sums(
-    block: Block, index: TimeIndex, loss: Loss, weightings: ModelWeights, null: Sequence[Array], powers: Values
+    block: Block,
+    index: TimeIndex,
+    loss: Loss,
+    weightings: ModelWeights,
+    null: Sequence[Array],
+    statuses: Sequence[_Statuses],
 ) -> _HiddenSums:
     """Return the sums over a block."""
     times, before_time = index.times, index.before_time[block.rows]
-    every, column = slice(0, times.size), arrays.columns(times.size, before_time)
+    columns, column = slice(0, times.size), arrays.columns(times.size, before_time)
     losses, means = [], []
     weights_of = weightings.rows(block.rows)
     read = [index.interpolation(curves)(curves.probabilities) for curves in block.curves]
@@ -112,27 +122,75 @@ def _sums(
         if a >= len(read):  # the same for all
             survival = arrays.zeros((len(before_time), times.size), before_time) + survival
         _, slope = both_losses(loss, survival)
-        losses.append(_by_power(weights, times, arrays.where(weights.hidden(every), slope, 0.0), powers))
+        hidden = arrays.where(weights.hidden(columns), slope, 0.0)
+        losses.append(statuses[weightings.place(a)].sums(weights, block.rows, times, hidden))
         means.append(_early_and_late(weights, survival, column))
     return _HiddenSums(np.array(losses), np.array(means))
 
 
-def _by_power(weights: IntervalWeights, times: Values, slope: Array, powers: Values) -> Values:
-    """Return the sums of m^theta (l1 - l0), (times, powers); `slope` is zero where nothing is hidden."""
-    share: Array = weights.hidden_share
-    reference = weights.reference
-    if isinstance(reference, ReferenceCurves) or weights.hidden_base is not None:
-        status = weights.event_free(arrays.zeros(slope.shape, slope) + 1.0, times, slice(0, times.size))
-        return np.stack([arrays.to_host(arrays.column_products(slope, status**power)) for power in powers], axis=1)
-    total, exponents = np.zeros((times.size, powers.size)), arrays.beside(powers, slope)
-    namespace, tensors = arrays.namespace(slope), arrays.is_tensor(slope)
-    share = arrays.where(share > 0, share, 1.0)  # 0 for those who are never hidden
-    for k, curve in enumerate(np.asarray(arrays.to_host(reference))):
-        rows = slice(None) if weights.codes is None else arrays.positions(weights.codes == k)
-        own = namespace.exp((namespace.log(share[rows])[:, None] * exponents).clip(max=LARGEST_LOG))
-        sums = slope[rows].T @ own if tensors else cross_products(slope[rows].T, own.T)
-        total += arrays.to_host(sums) * curve[:, None] ** powers
-    return total
+@dataclass(frozen=True, eq=False)
+class _Statuses:
+    """The probability that the hidden are event-free, at each of `THETAS` and at the weighting's own theta."""
+
+    #: The powers of what the weighting projects by.
+    powers: Values
+    #: Under competing risks the incidences at each theta instead, and how many jumps each individual has passed.
+    incidences: Sequence[Incidence] = ()
+    passed: Array = None
+
+    @classmethod
+    def of(cls, weights: IntervalWeights, index: TimeIndex, theta: float) -> _Statuses:
+        """Take the weights of all individuals."""
+        thetas, model = np.append(THETAS, theta), weights.censoring_model
+        if weights.hidden_base is None or not isinstance(model, FittedOnSample) or model.incidence is None:
+            return cls(thetas / theta)
+        own = model.incidence
+        return cls(thetas, [replace(own, theta=one) for one in thetas.tolist()], arrays.put(model.passed, index.order))
+
+    def sums(self, weights: IntervalWeights, rows: Any, times: Values, slope: Array) -> Values:
+        """Return sums of status times (l1 - l0) over a block, (times, thetas); `slope` is 0 where none is hidden."""
+        if self.incidences:
+            return self._by_incidence(weights, rows, times, slope)
+        if isinstance(weights.reference, ReferenceCurves) or weights.hidden_base is not None:
+            status = weights.event_free(arrays.zeros(slope.shape, slope) + 1.0, times, slice(0, times.size))
+            return np.stack(
+                [arrays.to_host(arrays.column_products(slope, status**power)) for power in self.powers], axis=1
+            )
+        share: Array = weights.hidden_share
+        exponents = arrays.beside(self.powers, slope)
+        share = arrays.where(share > 0, share, 1.0)  # 0 for those who are never hidden
+        total, namespace = np.zeros((times.size, self.powers.size)), arrays.namespace(slope)
+        for inside, curve in _strata(weights):
+            own = namespace.exp((namespace.log(share[inside])[:, None] * exponents).clip(max=LARGEST_LOG))
+            total += _products(slope[inside], own) * curve[:, None] ** self.powers
+        return total
+
+    def _by_incidence(self, weights: IntervalWeights, rows: Any, times: Values, slope: Array) -> Values:
+        """Return the sums where the estimates at each theta have to be looked up."""
+        passed, hidden = self.passed[rows], weights.label == EVENT_FREE
+        found = [hidden_statuses(one, passed, weights.codes, hidden) for one in self.incidences]
+        tables = np.array([one.later_table(times) for one in self.incidences])  # (thetas, strata, times)
+        xp = arrays.namespace(slope)
+        base, share = (xp.stack([one[name] for one in found], 1) for name in ("hidden_base", "hidden_share"))
+        total = _products(slope, base)
+        for k, (inside, _) in enumerate(_strata(weights)):
+            total += _products(slope[inside], share[inside]) * tables[:, k].T
+        return total
+
+
+def _strata(weights: IntervalWeights) -> list[tuple[Any, Values]]:
+    """Return the individuals of each stratum, and what their statuses are projected by."""
+    every = slice(None)
+    return [
+        (every if weights.codes is None else arrays.positions(weights.codes == k), curve)
+        for k, curve in enumerate(np.asarray(arrays.to_host(weights.reference)))
+    ]
+
+
+def _products(slope: Array, values: Array) -> Values:
+    """Return the sums over individuals, (times, thetas)."""
+    found = slope.T @ values if arrays.is_tensor(slope) else cross_products(slope.T, values.T)
+    return np.asarray(arrays.to_host(found))
 
 
 def _event_free(weights: IntervalWeights, index: TimeIndex) -> Values:

@@ -21,7 +21,7 @@ from survscore.metrics.calibration import (
     Miscalibration,
     ObservedExpected,
 )
-from survscore.metrics.discrimination import AUC, Concordance
+from survscore.metrics.discrimination import AUC, CONTROLS, Concordance
 from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log
 from survscore.metrics.sample import MetricSample
 from survscore.metrics.whole_scores import CRPS, LogScore
@@ -81,10 +81,13 @@ def cause_label(label: str, cause: str) -> str:
 
 
 def as_metric(metric: str | Metric) -> Metric:
-    """Return a metric by its name, such as ``"auc"`` or ``"net_benefit@0.1"``, or as it is."""
+    """Return a metric by its name, such as ``"auc"``, ``"auc@event-free"`` or ``"net_benefit@0.1"``, or as it is."""
     if isinstance(metric, Metric):
         return metric
     kind, _, setting = metric.partition("@") if isinstance(metric, str) else (metric, "", "")
+    if kind == AUC.name and setting:
+        check_choice("controls", setting, CONTROLS)
+        return AUC(setting)  # type: ignore[arg-type]
     if kind != NetBenefit.name:
         check_choice("metric", metric, tuple(METRICS))
         return METRICS[metric]()

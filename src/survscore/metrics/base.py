@@ -150,6 +150,9 @@ class SampleMetric(JointMetric):
     (array([0.25]), array([0.119]))
     """
 
+    #: Whether, under competing risks, those with an event of another cause have no place in it.
+    leaves_out_other_events: ClassVar[bool] = False
+
     @abstractmethod
     def evaluate(self, sample: MetricSample) -> MetricValue:
         """Return the value, and the influence on it of each individual in the sample, which holds at least one.

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.products import dot
-from survscore._validation import FloatArray, InputError, UnfitError, check_choice, check_length
+from survscore._validation import FloatArray, InputError, check_choice, check_length
 from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import Direction, PossibleRange, Scale
 from survscore.inference.units import coded
 from survscore.metrics._pairs import Vector, pair_sums
 from survscore.metrics.base import FollowUpMetric, History, MetricValue, SampleMetric
-from survscore.metrics.sample import OTHER_EVENT, MetricSample
+from survscore.metrics.sample import MetricSample
 
 Kind = Literal["cohort", "pooled", "weighted", "harrell"]
 Risk = Literal["final", "antolini"]
@@ -47,7 +47,8 @@ class AUC(SampleMetric):
     controls : {"not-case", "event-free"}, default "not-case"
         Under competing risks, with whom those are paired who had an event of the cause of interest by t:
         ``"not-case"``: all others, also those with an event of another cause, as R's riskRegression does.
-        ``"event-free"``: those without any event; not for projected statuses. Without competing risks it is the same.
+        ``"event-free"``: those without any event; it is called ``"auc@event-free"``, also where a metric is asked for
+        by name. Without competing risks it is the same.
 
     References
     ----------
@@ -74,24 +75,22 @@ class AUC(SampleMetric):
 
     def __post_init__(self) -> None:
         check_choice("controls", self.controls, CONTROLS)
+        if self.leaves_out_other_events:  # both can stand in one table
+            object.__setattr__(self, "name", f"{type(self).name}@{self.controls}")
+            object.__setattr__(self, "label", f"{type(self).label} against the event-free")
+
+    @property
+    def leaves_out_other_events(self) -> bool:  # type: ignore[override]  # noqa: D102
+        return self.controls == "event-free"
 
     def evaluate(self, sample: MetricSample) -> MetricValue:  # noqa: D102
         without, with_event = sample.statuses
-        others = sample.label == OTHER_EVENT
-        if self.controls == "event-free" and others.any():
-            if sample.other is not None:
-                raise UnfitError(
-                    "controls='event-free' has no projected form: use controls='not-case', or another weighting"
-                )
-            without -= int(np.count_nonzero(others))
         if not (with_event and without):
             who = "with" if not with_event else "without"
             return MetricValue(np.nan, np.zeros(len(sample)), f"no individual {who} event is counted")
         order, ties = sample.order, sample.ties
         case = (sample.event * sample.weight)[order]
         control = sample.weight[order] - case
-        if self.controls == "event-free":
-            control[others[order]] = 0.0
         by_case, by_control = np.add.reduceat(case, ties), np.add.reduceat(control, ties)
         cases, controls = by_case.sum(), by_control.sum()
         # for each distinct prediction, the share of controls above it, and of cases below it

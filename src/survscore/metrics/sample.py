@@ -15,7 +15,7 @@ from survscore.inference.logistic import LogisticFit, logistic_fit
 from survscore.metrics.losses import DEFAULT_EPSILON
 
 Vector = NDArray[np.float64]
-OTHER_EVENT = -1  # the status of those with an event of a cause that scores are not of
+EVENT_FREE, OTHER_EVENT = 0, -1  # the latter is the status of those with an event of a cause that scores are not of
 Made = TypeVar("Made")
 
 
@@ -55,6 +55,32 @@ class CountedStatuses:
             weights, other = weights / mean, None if other is None else other / mean
         return cls(rows, label, weights, other=other)
 
+    @classmethod
+    def against_event_free(
+        cls, label: NDArray[Any], weight: Vector, without: Vector | None, event_free: Vector | None
+    ) -> CountedStatuses:
+        """Take those with the event of interest, and those without any event: who had another event is left out.
+
+        Where statuses are projected, `without` is the probability of being without the event of interest, and
+        `event_free` of being without any.
+        """
+        if without is None or event_free is None:
+            return cls.of(label, np.where(label == OTHER_EVENT, 0.0, weight))
+        weight = weight / weight.max(initial=0.0)
+        known = label != EVENT_FREE
+        case = weight * np.where(known, label > 0, 1.0 - without)
+        control = weight * np.where(known, 0.0, event_free)
+        first = np.flatnonzero((case > 0) | (control > 0))
+        split = np.flatnonzero((case > 0) & (control > 0))
+        a, b = case[first], control[first]
+        labels = np.append(np.where(a > 0, 1, EVENT_FREE), np.full(split.size, EVENT_FREE)).astype(label.dtype)
+        weights = np.append(np.where(a > 0, a, b), control[split])
+        other = np.append(np.where((a > 0) & (b > 0), b, 0.0), case[split])
+        hidden = (label == EVENT_FREE) & ((without < 1) | (event_free < 1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds = np.where(hidden & (case > 0), without / (1.0 - without), 0.0)[first]
+        return _AgainstEventFree(np.append(first, split), labels, weights, other=other, odds=odds, moves=hidden[first])
+
     def with_predictions(self, survival: FloatArray) -> MetricSample:
         """Take what one model predicts for each individual."""
         return MetricSample(self.rows, self.label, self.weight, survival[self.rows], other=self.other)
@@ -73,7 +99,7 @@ class CountedStatuses:
         first = self.rows.size - n_twice
         return np.searchsorted(self.rows[:first], self.rows[first:])
 
-    def by_individual(self, influence: Vector) -> tuple[Vector, Vector | None]:
+    def by_individual(self, influence: Vector) -> tuple[Vector, ...]:
         r"""Return the influences of each individual, (numbers, individuals), and gradients by fractional statuses.
 
         The weight of one who is event-free with probability m passes from one status to the other: a number moves by
@@ -81,7 +107,7 @@ class CountedStatuses:
         :math:`e_1` and :math:`e_0` of the two. Where m is zero or one, it does not move.
         """
         if self.other is None:
-            return influence, None
+            return (influence,)
         twice = self._twice
         n = self.rows.size - twice.size
         own, free = influence[:, :n].copy(), influence[:, n:]
@@ -120,6 +146,26 @@ class CountedStatuses:
     def part(self) -> Vector:
         """The probability of each status: less than one for those who are there twice."""
         return np.ones(self.rows.size) if self.other is None else self.weight / (self.weight + self.other)
+
+
+@dataclass(frozen=True, eq=False)
+class _AgainstEventFree(CountedStatuses):
+    """Cases and the event-free, whose probabilities do not add up to one: see `CountedStatuses.against_event_free`."""
+
+    #: Of each individual the odds of being without the event of interest, where that is not certain, and whether being
+    #: event-free is not.
+    odds: Vector = field(kw_only=True)
+    moves: NDArray[np.bool_] = field(kw_only=True)
+
+    def by_individual(self, influence: Vector) -> tuple[Vector, ...]:
+        """Return influences, and gradients by the logarithms of both probabilities."""
+        n, twice = self.individuals.size, self._twice
+        own, case = influence[:, :n].copy(), self.label[:n] > 0
+        of_event = -np.where(case, own, 0.0) * self.odds
+        event_free = np.where(case, 0.0, own)
+        event_free[:, twice] = influence[:, n:]
+        own[:, twice] += influence[:, n:]
+        return own, of_event, event_free * self.moves
 
 
 @dataclass(frozen=True, eq=False)

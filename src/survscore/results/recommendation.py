@@ -203,6 +203,7 @@ def _fit(scored: ScoreArrays, compared: Comparison, a: int, weights: Vector, pla
     risk, proportion = (1.0 - parts.mean(of, weights)[a] for of in (by_theta.predicted, by_theta.event_free))
     # With hazards theta times as high, (1 - proportion)^theta of the late starters would be event-free. Either way: an
     # model without a leak has the hazards of early starters, while what late starters had is part of their proportion.
+    # Of one of several causes the range is narrower than that: other events leave fewer who could have its.
     factor = max(plausible[1], 1.0 / plausible[0])
     low, high = (1.0 - (1.0 - proportion[1]) ** theta for theta in (1.0 / factor, factor))
     further = max(low - risk[1], risk[1] - high, 0.0) - abs(risk[0] - proportion[0])

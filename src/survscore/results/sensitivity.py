@@ -117,7 +117,9 @@ class Sensitivity(PrintedAsTables):
     with :math:`d_i` the difference of the two models' losses, :math:`d_{0i}` that with event, and :math:`a_i, b_i` what
     being event-free adds to the losses of either. Tipping points are the values of theta nearest to that of the
     weighting, below and above, at which D changes its sign: a verdict holds unless those with hidden status have less
-    than the one, or more than the other, times the reference hazard.
+    than the one, or more than the other, times the reference hazard. Under competing risks theta multiplies the hazard
+    of the cause that scores are of, and those of other causes stay as they are: then :math:`m_i(\theta)` is
+    :math:`1 - [F^\theta(t) - F^\theta(c_i)] / S^\theta(c_i)`, by Aalen-Johansen estimates at that theta.
 
     Theta can be estimated as far as those with :math:`C^* < t` were followed: their observed events, divided by those
     expected from the hazards of the others at the same ages (`hazard_ratio`). For those who dropped out there is no
@@ -312,7 +314,7 @@ class Sensitivity(PrintedAsTables):
     def _printed(self) -> Tables:
         compared = self.compared
         caption = (
-            "theta: hazard of those with hidden status, as a multiple of the reference hazard; "
+            f"theta: {_hazard(self._scored[0])} of those with hidden status, as a multiple of the reference hazard; "
             f"differences to {shown(compared.reference)}; {100 * compared.level:g} % intervals"
         )
         return Tables(caption, [self._part(scored) for scored in self._scored])
@@ -322,7 +324,10 @@ class Sensitivity(PrintedAsTables):
         defined = np.flatnonzero(~np.isnan(scored.scores).all(axis=0))
         chosen = [*range(mean), *(mean + j for j in spread_over(defined, MOST_TIMES))]
         per_model = {self.compared.models[a]: self._points(scored, a, chosen) for a in self._others()}
-        lines, notes = [], ["late starters: hazard of those with C* < t, as a multiple of that of the others"]
+        lines, notes = (
+            [],
+            [f"late starters: {_hazard(scored)} of those with C* < t, as a multiple of that of the others"],
+        )
         for at_once in zip(*per_model.values(), strict=True):
             first = when_text(at_once[0])
             for point in at_once:
@@ -368,6 +373,10 @@ def range_text(point: TippingPoint) -> str:
     if low == 0.0:
         return "all" if np.isinf(high) else f"< {high:.2g}"
     return f"> {low:.2g}" if np.isinf(high) else f"{low:.2g} to {high:.2g}"
+
+
+def _hazard(scored: ScoreArrays) -> str:
+    return f"hazard of cause {shown(scored.cause)}" if scored.cause else "hazard"
 
 
 def ratio_text(point: TippingPoint) -> str:

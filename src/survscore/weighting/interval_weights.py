@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property, in_slices
 from survscore._validation import FloatArray
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel
 from survscore.censoring.product_limit import ProductLimit, order_of
 from survscore.curves import SurvivalCurves
@@ -224,8 +225,8 @@ class IntervalWeights:
     #: those without one. Shape (n,) and (strata, m).
     hidden_share: NDArray[np.float64] | None = None
     reference: NDArray[np.float64] | ReferenceCurves | None = None
-    #: Under competing risks, what is added to it: ``1 + F(c_i) / S(c_i)``, where `hidden_share` is ``1 / S(c_i)`` and
-    #: `reference` minus the cumulative incidence F of the cause. Shape (n,).
+    #: Under competing risks, what is added to it: ``1 - U(c_i) / S(c_i)``, where `hidden_share` is ``1 / S(c_i)`` and
+    #: `reference` U, the incidence of the cause that is still to come (`censoring.aalen_johansen`). Shape (n,).
     hidden_base: NDArray[np.float64] | None = None
     #: How many evaluation times have t <= C*, where the score has two parts: those who could be followed so far, and
     #: the others. Shape (n,).
@@ -485,7 +486,7 @@ def _on_host(value: Any) -> Any:
         return arrays.to_host(value)
     if isinstance(value, SurvivalCurves):
         return value.numpy()
-    if not isinstance(value, (CensoringModel, ProductLimit, ReferenceCurves)):
+    if not isinstance(value, (CensoringModel, Incidence, ProductLimit, ReferenceCurves)):
         return value
     return replace(value, **{field.name: _on_host(getattr(value, field.name)) for field in fields(value)})
 

@@ -61,7 +61,8 @@ class Projected(Weighting):
 
     Under competing risks the status is that of one cause k: :math:`m_i(t) = 1 - [F_k(t) - F_k(c_i)] / S(c_i)`, with the
     Aalen-Johansen estimate :math:`F_k` and the Kaplan-Meier curve S of all events in the individual's stratum. Strata
-    are by the predicted risk of that cause.
+    are by the predicted risk of that cause; `theta` multiplies the hazard of that cause alone, in both estimates,
+    and there is no `reference`.
 
     Parameters
     ----------
@@ -176,9 +177,11 @@ class Projected(Weighting):
     def prepare_models(  # noqa: D102
         self, index: TimeIndex, curves: Mapping[str, SurvivalCurves], *, null: bool = False
     ) -> list[IntervalWeights]:
-        if index.outcomes.interest and (self.reference is not None or self.theta != 1):
-            given = "reference" if self.reference is not None else "theta"
-            raise UnfitError(f"{given} is not available for one of several causes: statuses are projected by strata")
+        if index.outcomes.competing and self.reference is not None:
+            raise UnfitError(
+                "reference: curves of one of several causes do not tell who is event-free: statuses of a cause are "
+                "projected by strata (strata=)"
+            )
         followed = _Followed.of(index, self.min_followed)
         weights = self._ranges(index, followed)
         if self.reference is not None:
@@ -221,12 +224,12 @@ class Projected(Weighting):
     def _by_strata(self, weights: IntervalWeights, index: TimeIndex, strata: Codes) -> IntervalWeights:
         """Return the ranges with the statuses that the Kaplan-Meier, or Aalen-Johansen, curves of strata tell."""
         (codes, n_strata), event = strata, index.outcomes.event
+        weights = replace(weights, weight_at_risk=np.ones((n_strata, index.times.size)), codes=codes)
+        if index.outcomes.competing:
+            return self._by_incidence(weights, index, fit_by_code(index, event, codes, n_strata))
         # at ties events come first, so no individual is censored where a curve is zero
         model = fit_by_code(index, event, codes, n_strata, power=self.theta)
         table, own = curve_weights(model, index)
-        weights = replace(weights, weight_at_risk=np.ones((n_strata, index.times.size)), codes=codes)
-        if index.outcomes.interest:
-            return self._by_incidence(weights, index, model, own)
         return replace(
             weights,
             censoring_model=model if self.theta else None,
@@ -234,24 +237,17 @@ class Projected(Weighting):
             reference=table**self.theta,
         )
 
-    def _by_incidence(
-        self, weights: IntervalWeights, index: TimeIndex, model: FittedOnSample, own: NDArray[np.float64]
-    ) -> IntervalWeights:
+    def _by_incidence(self, weights: IntervalWeights, index: TimeIndex, model: FittedOnSample) -> IntervalWeights:
         r"""Return the ranges with the statuses of one cause: without it, :math:`1 - [F(t) - F(c_i)] / S(c_i)`."""
-        event, of_interest = index.outcomes.event, arrays.take(arrays.as_bool(index.label), index.order)
-        incidence = Incidence.in_order(model.curve, model.passed, of_interest)
-        at_end = arrays.zeros((len(own),), own)
-        at_end[index.order] = incidence.after(
-            model.passed, None if model.codes is None else arrays.take(model.codes, index.order)
-        )
-        share = arrays.where(event, 0.0, 1.0 / arrays.where(event, 1.0, own))
-        return replace(
+        of_interest = arrays.take(arrays.as_bool(index.label), index.order)
+        incidence = Incidence.in_order(model.curve, model.passed, of_interest, self.theta)
+        weights = replace(
             weights,
             censoring_model=replace(model, incidence=incidence),
-            hidden_share=share,
-            hidden_base=1.0 + share * at_end,
-            reference=-incidence.table(index.times),
+            reference=incidence.later_table(index.times),
         )
+        passed = arrays.put(model.passed, index.order)
+        return replace(weights, **hidden_statuses(incidence, passed, model.codes, ~index.outcomes.event))
 
     def _by_curves(
         self, weights: IntervalWeights, index: TimeIndex, curves: Mapping[str, SurvivalCurves]
@@ -325,6 +321,17 @@ class Projected(Weighting):
             case _:
                 source = "given curves"
         return f"projected ({source}{'' if self.theta == 1 else f', theta={self.theta:.15g}'})"
+
+
+def hidden_statuses(incidence: Incidence, passed: Any, codes: Any, hidden: Any) -> dict[str, Any]:
+    """Return what makes U of an incidence the statuses of those who had passed so many jumps when last seen.
+
+    See `IntervalWeights.event_free`; 0 for those who are not `hidden`.
+    """
+    event_free = incidence.event_free(passed, codes)
+    known = hidden & (event_free > 0)
+    share = arrays.where(known, 1.0 / arrays.where(known, event_free, 1.0), 0.0)
+    return {"hidden_share": share, "hidden_base": 1.0 - share * incidence.later(passed, codes)}
 
 
 @dataclass(frozen=True)
