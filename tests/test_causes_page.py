@@ -53,5 +53,5 @@ def test_numbers_of_mgus2(mgus2):
 
 
 def test_prose_repeats_the_numbers_of_examples():
-    truth = re.search(r"default not-case 0(\.\d+) event-free 0(\.\d+)", PAGE)
+    truth = re.search(r"default auc 0(\.\d+) default auc@event-free 0(\.\d+)", PAGE)
     assert f"the true incidences of default have {truth[1]} or {truth[2]}." in PAGE
