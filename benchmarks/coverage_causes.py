@@ -68,17 +68,60 @@ def _against_event_free(both: Array, p: Array) -> Array:
     return np.array(found)
 
 
+@cache
+def truth_of_all_causes() -> Truth:
+    """Return the multi-class scores at the horizons."""
+    x, noise = covariates()
+    every = np.ones((x.size, HORIZONS.size))
+    status = _with_event_free(incidences(x, HORIZONS))
+    found: Truth = {"brier": {}, "log": {}}
+    for model, covariate in (("right", x), ("noisy", mixture(x, noise))):
+        p = _with_event_free(incidences(covariate, HORIZONS))
+        found["brier"][model] = _mean((status * (1 - p) ** 2 + (1 - status) * p**2).sum(axis=1), every)
+        # clipped as the library does
+        found["log"][model] = _mean(-(status * np.log(p.clip(1e-7, 1 - 1e-7))).sum(axis=1), every)
+    return found
+
+
+def _with_event_free(causes: Array) -> Array:
+    return np.concatenate((1 - causes.sum(axis=1, keepdims=True), causes), axis=1)
+
+
+def of_all_causes(seed: int, setting: Setting) -> Found:
+    """Count the intervals of multi-class scores, of one model, and of the difference of two."""
+    x, noise, y = draw(setting, np.random.default_rng([seed, setting.n, 37]))
+    curves = {
+        name: ss.IncidenceCurves(incidences(covariate, HORIZONS), HORIZONS, causes=y.causes)
+        for name, covariate in (("right", x), ("noisy", mixture(x, noise)))
+    }
+    result = ss.compare(
+        y, curves, metric=["brier", "log"], weighting=_weighting(setting), times=HORIZONS, null=False, cause="all"
+    )
+    found, halves = Found(), np.full(HORIZONS.size, 1 / HORIZONS.size)
+    for one in result.scored:
+        noisy, right = (truth_of_all_causes()[one.metric][model] for model in ("noisy", "right"))
+        for place, weights in (("at a time", None), ("mean over time", halves)):
+            estimates = Estimates(one, LEVEL, weights)
+            targets = [target if weights is None else np.atleast_1d(target.mean()) for target in (noisy, noisy - right)]
+            found[f"{one.metric}: one model, {place}"] = _of_table(estimates.score(1), targets[0])
+            found[f"{one.metric}: difference, {place}"] = _of_table(estimates.difference(1, 0), targets[1])
+    return found
+
+
+def _weighting(setting: Setting) -> str:
+    if setting.weighting == "ipcw":
+        return "ipcw"
+    return "projected" if "projected" in setting.weighting else "administrative"
+
+
 def of_a_cause(seed: int, setting: Setting) -> Found:
     """Count the intervals of scores of the first cause, of one model, and of differences of two."""
     rng = np.random.default_rng([seed, setting.n, 31])
     x, noise, y = draw(setting, rng)
-    weighting = setting.weighting if setting.weighting in ("ipcw", "administrative") else (
-        "projected" if "projected" in setting.weighting else "administrative"
-    )  # fmt: skip
     curves = {name: ss.SurvivalCurves(p, HORIZONS) for name, p in models(x, noise).items()}
     result = ss.compare(
-        y, curves, metric=list(METRICS), weighting=weighting, times=HORIZONS, null=False, cause="first"
-    )  # fmt: skip
+        y, curves, metric=list(METRICS), weighting=_weighting(setting), times=HORIZONS, null=False, cause="first"
+    )
     expected, found = truth(), Found()
     halves = np.full(HORIZONS.size, 1 / HORIZONS.size)
     for one in result.scored:

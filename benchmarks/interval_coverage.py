@@ -92,6 +92,7 @@ KINDS = {
     "projected": Kind(kinds.projected, projecting, 1000),
     "dropouts": Kind(kinds.dropouts, leaving, 300),
     "causes": Kind(causes.of_a_cause, competing, 1000),
+    "multi-class": Kind(causes.of_all_causes, competing, 1000),
     "decisions": Kind(kinds.decisions, few_and_many, 1000),
     "distribution": Kind(kinds.distribution, censored_by_design, 2000),
 }

@@ -609,8 +609,11 @@ def metric(name, weighted, pi, mass=None, *, by_n=False):
 # G(t) and G_before(t) are the curve of being still under observation; individual i counts ``mass[i]`` times.
 
 
-def concordance(time, event, until, tau, risk, kind, G_before, strata=None, mass=None):
-    """All pairs: `risk(i, s)` is what i is given at the time s of the case."""
+def concordance(time, event, until, tau, risk, kind, G_before, strata=None, mass=None, others=None):
+    """All pairs: `risk(i, s)` is what i is given at the time s of the case.
+
+    Whoever had another event (`others`) never has this one, and is compared as long as it would have been followed.
+    """
     n = len(time)
     mass = [1.0] * n if mass is None else mass
     member = [end >= (tau if kind == "cohort" else 0) for end in until]
@@ -632,11 +635,12 @@ def concordance(time, event, until, tau, risk, kind, G_before, strata=None, mass
                 if member[k] and share(k, time[i]).real == 0:
                     return math.nan
         for j in range(n):
-            if not member[j] or not (time[j] > time[i] or (time[j] == time[i] and not event[j])):
+            end = until[j] if others is not None and others[j] else time[j]
+            if not member[j] or not (end > time[i] or (end == time[i] and not event[j])):
                 continue
             weight = mass[i] * mass[j]
             if kind != "harrell":
-                weight = weight / G_before(time[i]) ** 2
+                weight = weight / (G_before(time[i]) * G_before(min(time[i], time[j])))
             if kind in ("pooled", "weighted"):
                 weight = weight / (share(i, time[i]) * share(j, time[i]))
             a, b = risk(i, time[i]), risk(j, time[i])

@@ -114,9 +114,10 @@ class Seen:
     seen: Callable[..., tuple[Any, Callable[[float], Any], Callable[[float], Any]]]
     data: str = "any"
 
-    def problems(self, **sizes: Any) -> st.SearchStrategy[Problem]:
-        """Problems that the weighting accepts."""
-        return problems(self.data, **sizes)
+    def problems(self, metric: str = "", **sizes: Any) -> st.SearchStrategy[Problem]:
+        """Problems that the weighting accepts; of one cause where the metric needs no weights, or has them for it."""
+        whole = self.data in ("uncensored", "administrative")
+        return problems(self.data, causes=whole or metric.startswith("concordance"), **sizes)
 
 
 def _seen(source=None, *, ends=True, start=None):
@@ -171,7 +172,10 @@ def _concordance(kind, risk="final"):
             return -read(i, min([g for g in c.times if g >= s] + [tau]) if s > 0 else 0.0)
 
         strata = strata_of(p) if kind == "weighted" else None
-        return oracle.concordance(p.y.time, p.y.event, until, tau, risk_at, kind, G_before, strata, mass)
+        own = p.y.event_of_interest
+        return oracle.concordance(
+            p.y.time, own, until, tau, risk_at, kind, G_before, strata, mass, others=p.y.event & ~own
+        )
 
     return expected
 
@@ -183,14 +187,20 @@ def _crps(p, tau, until, G, G_before, mass=None):
         return oracle.survival_at(c.times, c.probabilities[i], s, c.interpolation, c.extrapolation)
 
     knots = [*c.times, *p.training.time]
-    return oracle.crps(p.y.time, p.y.event, until, tau, pi, knots, G, G_before, mass)
+    return oracle.crps(*_own_history(p, until), until, tau, pi, knots, G, G_before, mass)
 
 
 def _log_score(p, tau, until, G, G_before, mass=None):
     c = p.curves
     return oracle.log_score(
-        p.y.time, p.y.event, until, tau, c.times, c.probabilities, c.interpolation, c.extrapolation, mass
+        *_own_history(p, until), until, tau, c.times, c.probabilities, c.interpolation, c.extrapolation, mass
     )
+
+
+def _own_history(p, until):
+    """When each left, and whether with the event of interest: who had another one stays as long as followed."""
+    own = p.y.event_of_interest
+    return np.where(p.y.event & ~own, until, p.y.time), own
 
 
 def strata_of(p):

@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
-from registry import HISTORIES, SEEN, Problem, Seen, problems, random_problem
+from registry import HISTORIES, SEEN, Problem, Seen, random_problem
 from survscore.engine.histories import Histories
 from survscore.engine.influence import Estimation
 from survscore.weighting.interval_weights import TimeIndex
@@ -50,7 +50,7 @@ def score(case: Seen, name, problem, **others):
 @settings(max_examples=15)
 @given(data=st.data())
 def test_agrees_with_the_literal_loop(case, name, data):
-    problem = reachable(data.draw(problems(case.data)), name)
+    problem = reachable(data.draw(case.problems(name)), name)
     for backend in ("numpy", "compiled"):
         with ss.config.using(backend=backend):
             found = score(case, name, problem)
@@ -86,7 +86,7 @@ def variances(case, name, problem, models):
 @given(data=st.data())
 def test_influences_are_the_derivatives(case, name, data):
     """By groups of one, so that no small-sample correction but n/(n - 1) is in the way: to 1e-9."""
-    problem = data.draw(problems(case.data, min_size=3, max_size=7))
+    problem = data.draw(case.problems(name, min_size=3, max_size=7))
     problem = reachable(problem, name)
     problem = Problem(problem.y, problem.curves, problem.censoring, problem.training, problem.times[-2:])
     c = problem.curves

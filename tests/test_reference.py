@@ -254,3 +254,12 @@ def test_scores_of_survivaleval_for_competing_risks(name, k):
         asked = {"metric": metric, "weighting": ss.IPCW(normalize="n"), "times": times, "errors": False, "cause": k}
         (score,) = ss.score_all(y, models["a"], **asked)
         np.testing.assert_allclose(score.scores, theirs[key], rtol=1e-11, err_msg=metric)
+
+
+@every_cause
+def test_concordance_of_survivaleval_for_competing_risks(name, k):
+    """That of Wolbers and others, with the incidence at tau; also under ties."""
+    y, models, times, _ = of_causes(name)
+    asked = {"metric": "concordance", "weighting": "ipcw", "errors": False, "cause": k, "times": times}
+    (score,) = ss.score_all(y, models["a"], **asked)
+    np.testing.assert_allclose(score.scores, OTHER_PACKAGES[name][f"cause_{k}"]["concordance"], rtol=1e-11)

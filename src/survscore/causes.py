@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.arrays import as_int8, beside, is_tensor, to_host
-from survscore._validation import InputError, check_rule, one_dimensional, plural, several, shown
+from survscore._utils.arrays import beside, to_host
+from survscore._validation import InputError, check_rule, one_dimensional, several, shown
 
 CauseNames = Sequence[str] | Mapping[str, int]
 Cause = str | int
+Function = TypeVar("Function", bound=Callable[..., Any])
 MOST_CAUSES = 100
+#: The number of all statuses together, in place of a cause of interest.
+ALL_STATUSES = -1
+#: Stands for all causes: scores are then multi-class, over event-free and all of them.
+ALL_CAUSES = "all"
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,8 @@ class Causes:
     def number(self, cause: Any, name: str = "cause") -> int:
         """Return the number of a cause, which is given by its name or its number."""
         known = f"the causes are {several([repr(one) for one in self.names])}"
+        if isinstance(cause, str) and cause == ALL_CAUSES:
+            return ALL_STATUSES
         if isinstance(cause, str) and cause in self.names:
             return self.names.index(cause) + 1
         whole = isinstance(cause, (int, np.integer)) and not isinstance(cause, (bool, np.bool_))
@@ -41,17 +49,19 @@ class Causes:
         `event` has codes of causes if it has whole numbers larger than 1, or if `names` are given.
         """
         array = one_dimensional(event, "event", device)
-        if not is_tensor(array) and array.dtype == object:
-            kinds = {isinstance(value, (bool, np.bool_)) for value in array.tolist()}
-            if len(kinds) > 1:
-                raise InputError("event must be all boolean or all codes of causes (0, 1, 2, ...), not both")
         codes = to_host(array)
-        if codes.dtype.kind == "O" and names is not None and not any(isinstance(code, str) for code in codes):
-            codes = codes.astype(np.float64) if not any(code is None for code in codes) else codes
-        boolean, numeric = codes.dtype.kind == "b", codes.dtype.kind in "iuf"
+        if codes.dtype.kind == "O":
+            _check_one_kind(codes.tolist())
+            if names is not None:
+                check_rule("event", "without missing values", np.array([code is None for code in codes]), codes)
+                numeric = not any(isinstance(code, (str, bool)) for code in codes.tolist())
+                codes = codes.astype(np.float64) if numeric else codes
+        numeric = codes.dtype.kind in "iuf"
         if names is None and (not numeric or not _has_causes(codes)):
             return (), None
-        if boolean or not numeric:
+        if isinstance(event, (list, tuple)):  # NumPy makes numbers of booleans among numbers
+            _check_one_kind(event)
+        if not numeric:
             raise InputError(
                 f"event must hold the causes as numbers (0 without event) where causes are named, not {codes.dtype}"
             )
@@ -65,28 +75,79 @@ class Causes:
 
     @classmethod
     def of_labels(
-        cls, labels: Any, happened: NDArray[np.bool_], names: CauseNames | None
+        cls, labels: Any, happened: NDArray[np.bool_], dated: NDArray[np.bool_], names: CauseNames | None
     ) -> tuple[tuple[str, ...], NDArray[np.int8]]:
-        """Return the names of the causes, and their numbers, from labels such as text; 0 where nothing happened."""
+        """Return the names of the causes, and their numbers, from labels such as text; 0 where nothing happened.
+
+        Without `names` they are those of individuals with a date of the event, also if it was not seen.
+        """
         import pandas as pd
 
         given = one_dimensional(labels, "cause")
-        missing = np.asarray(pd.isna(given), dtype=np.bool_)
-        check_rule("cause", "given for each individual with event", missing & happened, given)
-        if names is None:
-            distinct = sorted({str(label) for label in given[~missing]})
-            known: dict[str, Any] = {label: label for label in distinct}
-        elif isinstance(names, Mapping):
-            known = {str(name): label for name, label in names.items()}
+        places, found = pd.factorize(given)
+        check_rule("cause", "given for each individual with event", (places < 0) & happened, given)
+        distinct = [_as_written(label) for label in found]
+        if isinstance(names, Mapping):
+            known = {str(name): _as_written(label) for name, label in names.items()}
+        elif names is not None:
+            listed = _listed_names(names)
+            # the names of 1, 2, ..., unless numbers are named as they are
+            numbered = given.dtype.kind in "iuf" and not all(map(str.isdigit, listed))
+            known = {name: str(code) if numbered else name for code, name in enumerate(listed, start=1)}
         else:
-            known = {str(name): name for name in names}
+            occur = {distinct[place] for place in np.unique(places[dated & (places >= 0)])}
+            known = {label: label for label in sorted(occur, key=_by_number)}
+            if not known:
+                raise InputError("cause has no label, since there is no event: name the causes (causes=)")
         check_names(list(known))
-        found = np.zeros(given.size, dtype=np.int8)
-        for number, label in enumerate(known.values(), start=1):
-            # an array of objects compares element by element, whatever its types
-            found[np.asarray([value == label or str(value) == str(label) for value in given])] = number
-        check_rule("cause", f"one of {several([repr(name) for name in known])}", (found == 0) & happened, given)
-        return tuple(known), as_int8(np.where(happened, found, 0))
+        number_of = {label: number for number, label in enumerate(known.values(), start=1)}
+        numbers = np.array([*(number_of.get(label, 0) for label in distinct), 0], dtype=np.int8)[places]
+        check_rule("cause", f"one of {several([repr(label) for label in number_of])}", (numbers == 0) & happened, given)
+        return tuple(known), np.where(happened, numbers, np.int8(0))
+
+
+def takes_cause(function: Function) -> Function:
+    """Let users say `event_of_interest` for `cause`, as in scikit-survival, lifelines and yardstick."""
+
+    @wraps(function)
+    def spelled(*args: Any, **kwargs: Any) -> Any:
+        if "event_of_interest" in kwargs:
+            if kwargs.get("cause") is not None:
+                raise InputError("cause and event_of_interest are two spellings of one argument: give one of them")
+            kwargs["cause"] = kwargs.pop("event_of_interest")
+        return function(*args, **kwargs)
+
+    return cast("Function", spelled)
+
+
+def in_words(name: str) -> str:
+    """Return a cause for a count of events: its name, and "of cause 1" where that is a number."""
+    return f"of cause {name}" if name.isdigit() else shown(name)
+
+
+def _check_one_kind(values: Sequence[Any]) -> None:
+    kinds = {isinstance(value, (bool, np.bool_)) for value in values if value is not None}
+    if len(kinds) > 1:
+        raise InputError("event must be all boolean or all codes of causes (0, 1, 2, ...), not both")
+
+
+def _as_written(label: Any) -> str:
+    """Return a label as text; whole numbers without a point, however they are held."""
+    whole = isinstance(label, (float, np.floating)) and float(label).is_integer()
+    return str(int(label) if whole else label)
+
+
+def _by_number(name: str) -> tuple[bool, int, str]:
+    """Sort numbers by size, and before text."""
+    return not name.isdigit(), int(name) if name.isdigit() else 0, name
+
+
+def _listed_names(names: Any) -> list[str]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise InputError(f"causes must be a sequence of names, or map names to codes, not {shown(repr(names))}")
+    listed = [str(name) for name in names]
+    check_names(listed)
+    return listed
 
 
 def _has_causes(codes: NDArray[Any]) -> bool:
@@ -116,10 +177,7 @@ def _codes(codes: NDArray[Any], names: CauseNames | None) -> dict[str, int]:
             raise InputError(f"event must be the number of a cause, at most {MOST_CAUSES}, and one is {largest}")
         known = {str(code): code for code in range(1, largest + 1)}
     else:
-        if isinstance(names, str) or not isinstance(names, Iterable):
-            raise InputError(f"causes must be a sequence of names, or map names to codes, not {shown(repr(names))}")
-        listed = [str(name) for name in names]
-        known = {name: code for code, name in enumerate(listed, start=1)}
+        known = {name: code for code, name in enumerate(_listed_names(names), start=1)}
     check_names(list(known))
     return known
 
@@ -129,7 +187,9 @@ def check_names(names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         raise InputError(f"causes must have different names: {several([repr(name) for name in names])}")
     if not names or len(names) > MOST_CAUSES:
-        raise InputError(f"causes must be 1 to {MOST_CAUSES}, not {plural(len(names), 'cause')}")
+        raise InputError(f"causes must name 1 to {MOST_CAUSES} causes, not {len(names)}")
+    if ALL_CAUSES in names:
+        raise InputError(f"no cause may be called {ALL_CAUSES!r}, which stands for all causes together")
 
 
 def _rule(known: Mapping[str, int]) -> str:

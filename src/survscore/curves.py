@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils import arrays
 from survscore._utils.probabilities import as_matrix, check_probabilities, has_bad_probabilities
 from survscore._validation import FloatArray, InputError, as_times, check_choice, plural
-from survscore.interpolation import OnGrid, blend, common_grid, of_step_functions, stacked
+from survscore.interpolation import OnGrid, blend, of_step_functions
 
 InterpolationKind = Literal["linear", "step", "constant-hazard"]
 ExtrapolationKind = Literal["nan", "hold"]
@@ -185,71 +185,6 @@ class SurvivalCurves(OnGrid):
         values, grid = of_step_functions(list(functions), extrapolation)
         return cls(values, grid, "step", extrapolation=extrapolation)
 
-    @classmethod
-    def concatenate(cls, parts: Iterable[SurvivalCurves], *, times: ArrayLike | None = None) -> Self:
-        """Join the curves of several groups of individuals, in order, such as those of the folds of a cross-validation.
-
-        Where grids differ, the new one has the times of all of them. That changes no curve, since each is read at the
-        others' times as it would be anyway, and has all its own. What ends the curves of one part ends all: after the
-        first of the last grid points there are no predictions, unless every part holds its last values.
-
-        Parameters
-        ----------
-        parts : iterable of SurvivalCurves
-            Read alike between grid points (`interpolation`).
-        times : array_like, optional
-            A common grid, to which the curves are reduced, where that of all times would take too much memory. All must
-            reach it. Between its points curves are read anew, as `interpolation` says.
-
-        Returns
-        -------
-        SurvivalCurves
-            Double precision, unless all have the same grid and number type.
-
-        Examples
-        --------
-        >>> import survscore as ss
-        >>> early, late = ss.SurvivalCurves([[0.8, 0.4]], [1, 3]), ss.SurvivalCurves([[0.9, 0.5]], [2, 4])
-        >>> both = ss.SurvivalCurves.concatenate([early, late])
-        >>> both.times, both.probabilities
-        (array([1., 2., 3.]), array([[0.8 , 0.6 , 0.4 ],
-               [0.95, 0.9 , 0.7 ]]))
-        """
-        several = list(parts)
-        if not several:
-            raise InputError("parts is empty")
-        if not all(isinstance(part, SurvivalCurves) for part in several):
-            raise InputError("parts must be SurvivalCurves")
-        first = several[0]
-        other = next((part for part in several if part.interpolation != first.interpolation), None)
-        if other is not None:
-            raise InputError(
-                f"parts must be read alike between grid points: some say interpolation={first.interpolation!r}, "
-                f"others {other.interpolation!r}"
-            )
-        holds = all(part.extrapolation == "hold" for part in several)
-        same = times is None and all(np.array_equal(part.times, first.times) for part in several[1:])
-        ends = np.array([np.inf if part.extrapolation == "hold" else part.times[-1] for part in several])
-        if times is not None:
-            grid = as_times(times)
-        else:
-            grid = first.times if same else common_grid([part.times for part in several], float(ends.min()))
-        if grid[-1] > ends.min():
-            raise InputError(
-                f"times must be reached by all parts: they end at {grid[-1]:g}, and part {int(np.argmin(ends))} at "
-                f"{ends.min():g}"
-            )
-        matrix = stacked(
-            [part.probabilities for part in several] if same else (part.at(grid) for part in several),
-            sum(map(len, several)),
-            grid.size,
-        )
-        unsaid = any(part.default_interpolation for part in several)
-        return object.__new__(cls)._set(
-            matrix, times=grid, interpolation=first.interpolation, extrapolation="hold" if holds else "nan",
-            default_interpolation=unsaid,
-        )  # fmt: skip
-
     # Predictions and properties
 
     def at(self, times: ArrayLike) -> FloatArray:
@@ -269,7 +204,7 @@ class SurvivalCurves(OnGrid):
         """Return the curves on a grid of these times alone, all of which they reach."""
         values = self.interpolate(times)(self.probabilities)
         # rows stay contiguous: columns that were picked are not
-        return self._with(values if arrays.is_tensor(values) else np.ascontiguousarray(values), times)
+        return self._with(arrays.contiguous(values), times=times)
 
     def thinned(self, times: NDArray[np.float64], first: int) -> Self:
         """Return the curves for reading at `times` from every second grid point alone, from `first` on, and the last.
@@ -281,7 +216,7 @@ class SurvivalCurves(OnGrid):
         lower = np.searchsorted(self.times[kept], times, side="right") - 1
         columns = np.unique(kept[np.concatenate((lower, lower + 1)).clip(0, kept.size - 1)])
         values = self.probabilities[:, arrays.beside(columns, self.probabilities)]
-        return self._with(values if arrays.is_tensor(values) else np.ascontiguousarray(values), self.times[columns])
+        return self._with(arrays.contiguous(values), times=self.times[columns])
 
     def before(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""Return every row's left limit :math:`\pi_i(t_i-)` at its own time :math:`t_i`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -9,7 +10,7 @@ from itertools import chain
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
 from survscore._utils.probabilities import as_computed
@@ -67,6 +68,77 @@ class OnGrid:
     interpolation: Any
     extrapolation: Any
     default_interpolation: bool
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Self], *, times: ArrayLike | None = None) -> Self:
+        """Join the curves of several groups of individuals, in order, such as those of the folds of a cross-validation.
+
+        Where grids differ, the new one has the times of all of them. That changes no curve, since each is read at the
+        others' times as it would be anyway, and has all its own. What ends the curves of one part ends all: after the
+        first of the last grid points there are no predictions, unless every part holds its last values.
+
+        Parameters
+        ----------
+        parts : iterable of curves
+            Of the same kind, read alike between grid points (`interpolation`), and of the same causes.
+        times : array_like, optional
+            A common grid, to which the curves are reduced, where that of all times would take too much memory. All must
+            reach it. Between its points curves are read anew, as `interpolation` says.
+
+        Returns
+        -------
+        SurvivalCurves or IncidenceCurves
+            Double precision, unless all have the same grid and number type.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> early, late = ss.SurvivalCurves([[0.8, 0.4]], [1, 3]), ss.SurvivalCurves([[0.9, 0.5]], [2, 4])
+        >>> both = ss.SurvivalCurves.concatenate([early, late])
+        >>> both.times, both.probabilities
+        (array([1., 2., 3.]), array([[0.8 , 0.6 , 0.4 ],
+               [0.95, 0.9 , 0.7 ]]))
+        """
+        several = list(parts)
+        if not several:
+            raise InputError("parts is empty")
+        if not all(isinstance(part, cls) for part in several):
+            raise InputError(f"parts must be {cls.__name__}")
+        first = several[0]
+        for part in several:
+            first._check_alike(part)
+        holds = all(part.extrapolation == "hold" for part in several)
+        same = times is None and all(np.array_equal(part.times, first.times) for part in several[1:])
+        ends = np.array([np.inf if part.extrapolation == "hold" else part.times[-1] for part in several])
+        if times is not None:
+            grid = as_times(times)
+        else:
+            grid = first.times if same else common_grid([part.times for part in several], float(ends.min()))
+        if grid[-1] > ends.min():
+            raise InputError(
+                f"times must be reached by all parts: they end at {grid[-1]:g}, and part {int(np.argmin(ends))} at "
+                f"{ends.min():g}"
+            )
+        matrix = stacked(
+            [part.probabilities for part in several] if same else (part.at(grid) for part in several),
+            sum(map(len, several)),
+        )
+        return first._with(
+            matrix, times=grid, extrapolation="hold" if holds else "nan",
+            default_interpolation=any(part.default_interpolation for part in several),
+        )  # fmt: skip
+
+    def _check_alike(self, other: Self) -> None:
+        """Raise unless other curves can be joined to these."""
+        if other.interpolation != self.interpolation:
+            raise InputError(
+                f"parts must be read alike between grid points: some say interpolation={self.interpolation!r}, "
+                f"others {other.interpolation!r}"
+            )
+
+    @abstractmethod
+    def at(self, times: ArrayLike) -> FloatArray:
+        """Return the predictions at `times`."""
 
     def reaches(self, times: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Whether the curves say anything at each of `times`."""
@@ -127,11 +199,10 @@ class OnGrid:
             values = arrays.where(arrays.beside(readable, values), values, np.nan)
         return values
 
-    def _with(self, probabilities: Any, times: NDArray[np.float64] | None = None) -> Self:
-        """Return curves of probabilities that need no check, on the same grid or another."""
+    def _with(self, probabilities: Any, **changed: Any) -> Self:
+        """Return curves of probabilities that need no check, otherwise as these but for what is `changed`."""
         read: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        read.update(probabilities=probabilities, times=self.times if times is None else times)
-        return object.__new__(type(self))._set(**read)
+        return object.__new__(type(self))._set(**{**read, "probabilities": probabilities, **changed})
 
     def _set(self, probabilities: Any, **read: Any) -> Self:
         # the user's own array stays writeable
@@ -169,14 +240,14 @@ def common_grid(grids: Sequence[NDArray[np.float64]], end: float) -> NDArray[np.
     return grid
 
 
-def stacked(blocks: Iterable[FloatArray], n: int, m: int) -> FloatArray:
-    """Return blocks of rows as one matrix, filled as they come, so that there is never more than that and a block."""
+def stacked(blocks: Iterable[FloatArray], n: int) -> FloatArray:
+    """Return blocks of rows as one array, filled as they come, so that there is never more than that and a block."""
     rows = iter(blocks)
     block = next(rows)
     if arrays.is_tensor(block):
         tensors: FloatArray = arrays.concatenate([block, *rows])
         return tensors
-    matrix = np.empty((n, m), dtype=block.dtype)
+    matrix = np.empty((n, *block.shape[1:]), dtype=block.dtype)
     start = 0
     for host in map(arrays.to_host, chain([block], rows)):
         if host.dtype != matrix.dtype:
@@ -186,8 +257,10 @@ def stacked(blocks: Iterable[FloatArray], n: int, m: int) -> FloatArray:
     return matrix
 
 
-def of_step_functions(functions: Sequence[Any], extrapolation: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the values of step functions, one row each, and their common grid; see `from_step_functions`."""
+def of_step_functions(
+    functions: Sequence[Any], extrapolation: str, start: float = 1.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the values of step functions, one row each, and their common grid; `start` holds at time 0."""
     if not functions:
         raise InputError("functions is empty")
     try:
@@ -203,6 +276,6 @@ def of_step_functions(functions: Sequence[Any], extrapolation: str) -> tuple[NDA
         return np.stack(rows), grids[0]
     # every function must reach the end of the common grid, unless it holds its last value
     union = common_grid(grids, min(grid[-1] for grid in grids) if extrapolation == "nan" else np.inf)
-    padded = [np.concatenate(([1.0], row)) for row in rows]
+    padded = [np.concatenate(([start], row)) for row in rows]
     rows = [row[np.searchsorted(grid, union, side="right")] for grid, row in zip(grids, padded, strict=True)]
     return np.stack(rows), union

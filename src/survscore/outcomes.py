@@ -20,10 +20,9 @@ from survscore._validation import (
     as_vector,
     check_choice,
     check_length,
-    shown,
     warn,
 )
-from survscore.causes import Cause, CauseNames, Causes
+from survscore.causes import ALL_CAUSES, ALL_STATUSES, Cause, CauseNames, Causes, in_words
 
 if TYPE_CHECKING:
     from survscore._utils.dates import Dates, FollowUp
@@ -286,10 +285,10 @@ class Outcomes:
             What to do with individuals who start after the cut-off. ``"drop"`` leaves them out and says
             in a warning how many.
         cause : array_like of shape (n,), optional
-            Under competing risks the cause of each event: text or numbers. Not read where no event was observed.
+            Under competing risks the cause of each event: text or numbers. Not read where there was no event.
         causes : sequence, or mapping of str to labels, optional
-            The causes in order, as `cause` has them, or their names and what `cause` has for each; by default all
-            that occur, sorted.
+            The causes in order, as `cause` has them, or their names and what `cause` has for each; for numbers also the
+            names of 1, 2, ... By default all that occur, sorted, also after the cut-off.
 
         Returns
         -------
@@ -325,7 +324,7 @@ class Outcomes:
             return made
         labels = as_array(cause, "cause")
         check_length("cause", len(labels), "start", len(follow_up.kept))
-        names, codes = Causes.of_labels(labels[follow_up.kept], follow_up.event, causes)
+        names, codes = Causes.of_labels(labels[follow_up.kept], follow_up.event, follow_up.dated, causes)
         return made._with(*made._vectors[:3], codes, dates=follow_up.dates, causes=names)
 
     @classmethod
@@ -349,9 +348,11 @@ class Outcomes:
             raise InputError(
                 f"parts must all have a censoring_time, or none: {len(censored)} of {len(several)} have one"
             )
-        if len({(part.causes, part.interest) for part in several}) > 1:
-            raise InputError("parts must all have the same causes, and the same cause of interest")
         first = several[0]
+        other = next((part for part in several if (part.causes, part.interest) != (first.causes, first.interest)), None)
+        if other is not None:
+            known = [one._named_causes() for one in (first, other)]
+            raise InputError(f"parts must all have the same causes: one has {known[0]}, another {known[1]}")
         joined = object.__new__(cls)
         joined._set(
             _arrays.concatenate([part.time for part in several]),
@@ -374,7 +375,8 @@ class Outcomes:
         Parameters
         ----------
         cause : str or int
-            The name of the cause, or its number from 1 on.
+            The name of the cause, or its number from 1 on; ``"all"`` for multi-class scores, over event-free and all
+            causes.
 
         Returns
         -------
@@ -388,13 +390,19 @@ class Outcomes:
         >>> y.for_cause("repayment").event_of_interest
         array([False,  True, False])
         """
+        if not self.causes and cause not in (1, "1"):
+            raise InputError(f"y has events of one kind, so that cause can't be {cause!r}: give it the causes (event=)")
         number = Causes(self.causes or ("1",)).number(cause)
         return self._with(*self._vectors, dates=self.dates, interest=number if self.causes else 0)
+
+    def any_event(self) -> Self:
+        """Return the same with events of one kind: whatever the cause."""
+        return self._with(*self._vectors[:3], None, dates=self.dates, causes=(), interest=0)
 
     @cached_property
     def event_of_interest(self) -> NDArray[np.bool_]:
         """Who had the event that scores are of: any event, unless there are several causes."""
-        if self.cause is None:
+        if self.cause is None or self.interest == ALL_STATUSES:
             return self.event
         if not self.interest:
             listed = ", ".join(map(repr, self.causes))
@@ -602,14 +610,14 @@ class Outcomes:
 
     def __repr__(self) -> str:
         n, events = len(self), int(self.event.sum())
-        by_cause = ", ".join(f"{count} {shown(name)}" for name, count in self.n_by_cause.items())
+        by_cause = ", ".join(f"{count} {in_words(name)}" for name, count in self.n_by_cause.items())
         parts = [
             f"{n} individual{'' if n == 1 else 's'}",
             f"{events} event{'' if events == 1 else 's'} "
             f"({100 * events / max(n, 1):.1f} %{f': {by_cause}' if by_cause else ''})",
         ]
         if self.interest:
-            parts.append(f"of interest {shown(self.causes[self.interest - 1])}")
+            parts.append(f"of interest {in_words(self.chosen_cause)}")
         if n:
             parts.append(f"time {self.time.min():g} to {self.time.max():g}")
         if self.censoring_time is None:
@@ -621,11 +629,27 @@ class Outcomes:
         return f"Outcomes({', '.join(parts)})"
 
     @property
+    def cause_numbers(self) -> range:
+        """The numbers of all causes."""
+        return range(1, len(self.causes) + 1)
+
+    @property
+    def chosen_cause(self) -> str:
+        """The name of the cause that scores are of, ``"all"`` for all together; empty where none was chosen."""
+        if self.interest == ALL_STATUSES:
+            return ALL_CAUSES
+        return self.causes[self.interest - 1] if self.interest else ""
+
+    @property
     def n_by_cause(self) -> dict[str, int]:
         """How many events there are of each cause; empty without competing risks."""
         if self.cause is None:
             return {}
         return {name: _arrays.count_true(self.cause == code) for code, name in enumerate(self.causes, start=1)}
+
+    def _named_causes(self) -> str:
+        of_interest = f" (of interest {self.causes[self.interest - 1]!r})" if self.interest else ""
+        return f"{', '.join(map(repr, self.causes)) or 'none'}{of_interest}"
 
     @property
     def _vectors(self) -> tuple[Any, Any, Any, Any]:

@@ -10,14 +10,15 @@ from numpy.typing import ArrayLike
 
 from survscore._utils import arrays
 from survscore._validation import InputError
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
-from survscore.engine.blocks import Predictions
+from survscore.engine.blocks import GivenPredictions
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.inputs import of_cause
 from survscore.engine.prepared import model_weights
 from survscore.engine.sums import loss_cells
+from survscore.incidence import IncidenceCurves
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.printing import warn_about
@@ -25,9 +26,10 @@ from survscore.results.score_curve import ScoreCurve, ScoreTerms
 from survscore.weighting import Weighting
 
 
+@takes_cause
 def brier_score(
     y: Outcomes,
-    curves: Predictions,
+    curves: GivenPredictions,
     *,
     weighting: str | Weighting | None = None,
     times: ArrayLike | None = None,
@@ -68,7 +70,9 @@ def brier_score(
     cause : str or int, optional
         Under competing risks the cause of events that the score is of, by its name or its number; see `Outcomes`. The
         status of an individual is then whether it has had an event of this cause. Predictions are `IncidenceCurves`,
-        or survival curves of one minus the incidence of this cause.
+        or survival curves of one minus the incidence of this cause. ``"all"``: the multi-class score over event-free
+        and all causes (see the notes), of `IncidenceCurves`.
+        ``event_of_interest=`` is the same argument.
 
     Returns
     -------
@@ -88,6 +92,14 @@ def brier_score(
     expectation of the uncensored score is smallest for the true survival; that of the administrative score, too, if C*
     is independent of the event time given the covariates (and with drop-outs, see `Administrative`); that of an IPCW
     score only if the censoring distribution is right, given all that the predictions use, and positive.
+
+    The multi-class score sums over the statuses k, event-free and each cause, with predicted probabilities
+    :math:`p_{ik}(t)`:
+
+    .. math:: \frac{1}{\sum_i w_i(t)} \sum_i w_i(t) \sum_k \left[1\{\text{status } k\} - p_{ik}(t)\right]^2
+
+    It is at most 2; of one cause alone it is twice the ordinary score. Under ``"projected"`` each status has strata of
+    its own, by the ranks of its predicted probabilities. Tipping points are of one cause.
 
     References
     ----------
@@ -118,9 +130,10 @@ def brier_score(
     )
 
 
+@takes_cause
 def log_loss(
     y: Outcomes,
-    curves: Predictions,
+    curves: GivenPredictions,
     *,
     weighting: str | Weighting | None = None,
     times: ArrayLike | None = None,
@@ -135,6 +148,9 @@ def log_loss(
 
     .. math:: \mathrm{LL}(t) = -\frac{1}{\sum_i w_i(t)} \sum_i w_i(t)
         \left(1\{T^*_i > t\} \log \pi_i(t) + 1\{T^*_i \le t\} \log[1 - \pi_i(t)]\right)
+
+    The multi-class loss (``cause="all"``) is minus the logarithm of what was predicted for the status, event-free or
+    one of the causes.
 
     Parameters
     ----------
@@ -170,9 +186,10 @@ def log_loss(
     )
 
 
+@takes_cause
 def auc(
     y: Outcomes,
-    curves: Predictions,
+    curves: GivenPredictions,
     *,
     weighting: str | Weighting | None = None,
     times: ArrayLike | None = None,
@@ -211,9 +228,10 @@ def auc(
     )
 
 
+@takes_cause
 def score_all(
     y: Outcomes,
-    curves: Predictions,
+    curves: GivenPredictions,
     *,
     metric: str | Metric | Sequence[str | Metric] = ("brier", "log"),
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,
@@ -260,7 +278,7 @@ def score_all(
 
 
 def score_among(
-    y: Outcomes, models: Mapping[str, Predictions], name: str, *, weighting: Sequence[Weighting], **settings: Any
+    y: Outcomes, models: Mapping[str, GivenPredictions], name: str, *, weighting: Sequence[Weighting], **settings: Any
 ) -> list[ScoreCurve]:
     """Return what `score_all` does for one of several models; the others serve weightings that depend on them."""
     alone = not any(chosen.depends_on_other_models for chosen in weighting)
@@ -269,10 +287,10 @@ def score_among(
 
 
 def _scored(
-    y: Outcomes, models: Mapping[str, Predictions], *, times: Any, cause: Any = None, **settings: Any
+    y: Outcomes, models: Mapping[str, GivenPredictions], *, times: Any, cause: Any = None, **settings: Any
 ) -> list[ScoreCurve]:
     """Score the first of some models."""
-    y, models = of_cause(y, models, cause)
+    y, models = of_cause(y, models, cause, multiclass=True)
     evaluation = Evaluation.of(y, models, times=times, **settings)
     results = evaluation.run()
     warn_about(results)
@@ -281,7 +299,7 @@ def _scored(
 
 def score_terms(
     y: Outcomes,
-    curves: SurvivalCurves,
+    curves: SurvivalCurves | IncidenceCurves,
     *,
     metric: str | Loss = "brier",
     weighting: str | Weighting | None = None,
@@ -292,7 +310,7 @@ def score_terms(
     Parameters
     ----------
     y, curves, weighting, times
-        As for `brier_score`.
+        As for `brier_score`; under competing risks `y` is of one cause (``y.for_cause``).
     metric : {"brier", "log"} or Loss
         What a prediction costs.
 
@@ -313,13 +331,14 @@ def score_terms(
     loss = as_metric(metric)
     if not isinstance(loss, Loss):
         raise InputError(f"metric must be a loss, which is known for each individual, not {loss.name!r}")
+    y, models = of_cause(y, {"curves": curves})
     evaluation = Evaluation.of(
-        y, {"curves": curves}, metric=loss, weighting=weighting, times=times, errors=False, needs_numpy="score_terms"
+        y, models, metric=loss, weighting=weighting, times=times, errors=False, needs_numpy="score_terms"
     )
     index = evaluation.index
     if index.times.size == 0:
         raise InputError(
-            f"times start at {evaluation.times[0]:g}, after the predictions' last time, {curves.times[-1]:g}"
+            f"times start at {evaluation.times[0]:g}, after the predictions' last time, {models['curves'].times[-1]:g}"
         )
     weights, m = model_weights(evaluation, evaluation.weightings[0])[0], index.times.size
     event_free = np.arange(m) < weights.event_from(index.before_time, m)[:, None]
@@ -328,7 +347,7 @@ def score_terms(
         times=index.times,
         losses=loss_cells(
             loss,
-            arrays.as_float64(curves.at(index.times)),
+            arrays.as_float64(models["curves"].at(index.times)),
             weights.event_free(event_free, index.times, slice(0, m)),
             projected=weights.hidden_share is not None,
         ),
@@ -338,7 +357,7 @@ def score_terms(
     )
 
 
-def _single(y: Outcomes, curves: Predictions, metric: Metric, weighting: Any, **settings: Any) -> ScoreCurve:
+def _single(y: Outcomes, curves: GivenPredictions, metric: Metric, weighting: Any, **settings: Any) -> ScoreCurve:
     if isinstance(weighting, (list, tuple)):
         raise InputError("weighting must be one weighting here; score_all takes several")
     (score,) = _scored(y, {"curves": curves}, metric=metric, weighting=weighting, **settings)

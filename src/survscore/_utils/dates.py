@@ -49,6 +49,7 @@ class FollowUp(NamedTuple):
     time: NDArray[np.float64]
     event: NDArray[np.bool_]
     censoring_time: NDArray[np.float64]
+    dated: NDArray[np.bool_]  # who has a date of the event, if it was seen or not
     kept: NDArray[np.bool_]  # who is among them: all who started before the end
     dates: Dates  # of those who are kept
 
@@ -92,7 +93,8 @@ def follow_up(
     kept = Dates(
         starts.to_numpy(), events.where(happened).to_numpy(), seen.where(lost).to_numpy(), ends.to_numpy(), unit
     )
-    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), ~late, kept)
+    dated = np.asarray(events.notna())
+    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), dated, ~late, kept)
 
 
 def instants(date: Any, name: str, length: int) -> NDArray[np.datetime64]:

@@ -28,7 +28,7 @@ def as_matrix(
     matrix = as_array(probabilities, name) if tensor is None else tensor
     if matrix.ndim != len(axes):
         raise InputError(f"{name} must have shape ({', '.join(axes)}), not {tuple(matrix.shape)}")
-    if matrix.shape[axes.index("individuals")] == 0:
+    if "individuals" in axes and matrix.shape[axes.index("individuals")] == 0:
         raise InputError(f"{name} has no rows: curves need at least one individual")
     holds_numbers = matrix.dtype.kind in "biuf" if tensor is None else not tensor.is_complex()
     if not holds_numbers:

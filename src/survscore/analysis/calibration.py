@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.units import Unit
 from survscore._validation import InputError, check_whole
 from survscore.analysis import calibration_measures as measures
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import of_cause
+from survscore.incidence import IncidenceCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import student_quantile
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
@@ -236,9 +237,10 @@ class Calibration(PrintedAsTables):
         return f"Calibration({', '.join(parts)})"
 
 
+@takes_cause
 def calibration(
     y: Outcomes,
-    curves: SurvivalCurves,
+    curves: SurvivalCurves | IncidenceCurves,
     time: float,
     *,
     weighting: str | Weighting = "administrative",

@@ -24,12 +24,12 @@ from survscore._validation import (
 )
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.dropout_test import dropout_test
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
-from survscore.engine.blocks import Predictions
+from survscore.engine.blocks import GivenPredictions
 from survscore.engine.evaluation import Evaluation, ScoreArrays
-from survscore.engine.inputs import Null, as_models, check_outcomes, null_name, of_cause, one_or_more
+from survscore.engine.inputs import Null, any_event, as_models, check_outcomes, null_name, of_cause, one_or_more
 from survscore.engine.plan import Variances
 from survscore.engine.pooled import OnSample
 from survscore.inference.late_starters import LateStarters
@@ -42,7 +42,7 @@ from survscore.results.printing import undefined_times, warn_about
 from survscore.results.segments import SegmentedComparison, check_names
 from survscore.weighting import Weighting, as_weighting, default_weightings
 
-Models = Mapping[str, Predictions] | Iterable[tuple[str, Predictions]]
+Models = Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]]
 MOST_SEGMENTS = 1000
 
 
@@ -68,6 +68,7 @@ def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[S
 def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[Settings]) -> SegmentedComparison: ...
 
 
+@takes_cause
 def compare(
     y: Outcomes,
     models: Models,
@@ -152,19 +153,20 @@ def compare(
     1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
     """
     null = True if null is y else null
-    y, models = of_cause(y, models, cause)
+    y, models = of_cause(y, models, cause, multiclass=True)
     if weighting is None:
         weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
     request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)
     result = request.run(y, models) if by is None else _run_by(y, as_models(models), request, by)
     total = result.total if isinstance(result, SegmentedComparison) else result
+    any_kind, of_any_event = any_event(y, models)
     if y.n_dropped_out:
-        total = replace(total, dropout_test=dropout_test(y, as_models(models), total.times))
+        total = replace(total, dropout_test=dropout_test(any_kind, of_any_event, total.times))
         result = replace(result, total=total) if isinstance(result, SegmentedComparison) else total
     if not total.has_recommendation or by is not None:  # which names these models, but is not printed by segment
         weightings = [as_weighting(given, y) for given in one_or_more(weighting, Weighting, "weighting")]
         total = replace(
-            total, leak_warnings=leak_warnings(y, as_models(models), weightings, groups=groups, level=level)
+            total, leak_warnings=leak_warnings(any_kind, of_any_event, weightings, groups=groups, level=level)
         )
         result = replace(result, total=total) if isinstance(result, SegmentedComparison) else total
     warn_about(total.scored)

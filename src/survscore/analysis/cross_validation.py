@@ -29,6 +29,7 @@ from survscore.analysis.selection import EventKFold, curves_of, innermost
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.inputs import Null, one_or_more
+from survscore.incidence import IncidenceCurves
 from survscore.metrics import Metric, as_metric
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.results.comparison import Comparison
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 WRAPPERS = {"sksurv": "ScikitSurvival", "xgboost": "XGBoost", "skpro": "Skpro"}
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 #: The curves of a fold, and the seconds that fitting and predicting took.
-Fit = tuple[SurvivalCurves, float, float]
+Fit = tuple[SurvivalCurves | IncidenceCurves, float, float]
 
 
 def cross_validate(
@@ -190,10 +191,14 @@ class OutOfFold:
     described: str  # the folds in words
     fits: dict[str, list[Fit]]  # by estimator, for each fold
 
-    def curves(self) -> dict[str, SurvivalCurves]:
+    def curves(self) -> dict[str, Any]:
         """Return the curves of all individuals, in the order of the data."""
         order = np.argsort(np.concatenate([test for _, test in self.splits]), kind="stable")
-        return {name: SurvivalCurves.concatenate([fit[0] for fit in fits])[order] for name, fits in self.fits.items()}
+        return {name: _joined([fit[0] for fit in fits])[order] for name, fits in self.fits.items()}
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    return type(parts[0]).concatenate(parts)
 
 
 def out_of_fold(
@@ -286,7 +291,7 @@ class CrossValidation(PrintedAsTables):
     """
 
     comparison: Comparison
-    curves: dict[str, SurvivalCurves]
+    curves: dict[str, SurvivalCurves | IncidenceCurves]
     y: Outcomes
     fold: NDArray[np.intp]
     fold_scores: tuple[FoldScores, ...]

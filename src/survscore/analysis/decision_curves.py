@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +12,11 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
 from survscore.analysis.net_benefit import Decisions
 from survscore.analysis.populations import AtTime
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import of_cause
 from survscore.engine.moments import Moments, pair
+from survscore.incidence import NamedCurves
 from survscore.inference.intervals import simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
 from survscore.outcomes import Outcomes
@@ -193,9 +193,10 @@ class DecisionCurve(PrintedAsTables):
         )
 
 
+@takes_cause
 def decision_curve(
     y: Outcomes,
-    models: Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    models: NamedCurves,
     time: float,
     *,
     thresholds: ArrayLike | None = None,

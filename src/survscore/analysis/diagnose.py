@@ -27,11 +27,12 @@ from survscore.analysis.ipcw_evidence import (
     sentences,
     weights_over_time,
 )
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_MODELS, check_predictions, default_times, null_name, of_cause
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
+from survscore.incidence import NamedCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
 from survscore.outcomes import Outcomes
@@ -142,9 +143,10 @@ class Diagnosis:
         return "\n".join(self.sentences)
 
 
+@takes_cause
 def diagnose(
     y: Outcomes,
-    models: Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    models: NamedCurves,
     *,
     X: Any = None,
     weighting: str | IPCW = "ipcw",

@@ -14,8 +14,9 @@ from survscore._validation import InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.engine.influence import Estimation
-from survscore.engine.inputs import as_models, check_outcomes, check_predictions, curves_read, default_times
+from survscore.engine.inputs import check_outcomes, check_predictions, curves_read, default_times, of_cause
 from survscore.engine.placing import check_on_processor, on_processor
+from survscore.incidence import IncidenceCurves
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
 from survscore.results.printing import warn_about_interpolation
@@ -31,7 +32,9 @@ MOST_LEVELS = 20
 
 def counted_population(
     y: Outcomes,
-    models: Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]] | None = None,
+    models: Mapping[str, SurvivalCurves | IncidenceCurves]
+    | Iterable[tuple[str, SurvivalCurves | IncidenceCurves]]
+    | None = None,
     *,
     X: Any = None,
     times: ArrayLike | None = None,
@@ -49,7 +52,8 @@ def counted_population(
     y : Outcomes
         With censoring times.
     models : mapping of str to SurvivalCurves, or pairs, optional
-        For each, the mean risk predicted for those counted.
+        For each, the mean risk predicted for those counted; under competing risks of the cause that was chosen by
+        ``y.for_cause``.
     X : data frame or array of shape (n, p), optional
         For each number, its mean among those counted; for each category, its share.
     times : array_like, optional
@@ -75,7 +79,7 @@ def counted_population(
     """
     check_outcomes(y)
     end = check_censoring_time(y, "counted_population", "without it each individual is counted")
-    named = {} if models is None else as_models(models)
+    named = {} if models is None else of_cause(y, models)[1]
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
     check_on_processor("counted_population", y, named)

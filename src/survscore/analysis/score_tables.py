@@ -19,12 +19,13 @@ from survscore.analysis.calibration_measures import Distance, Spline, distance_l
 from survscore.analysis.compare import Request, Segments
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.distribution_calibration import distribution_calibration
-from survscore.causes import Cause
-from survscore.engine.blocks import Predictions
+from survscore.causes import ALL_STATUSES, Cause, takes_cause
+from survscore.engine.blocks import GivenPredictions
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import (
     FEW_TIMES,
     Null,
+    any_event,
     check_predictions,
     curves_read,
     default_horizon,
@@ -56,15 +57,18 @@ MADE = {SKILL: "scaled Brier score", INTEGRATED: "integrated Brier score", DISTR
 DEFAULT = ("brier", SKILL, "auc", "oe", "slope", "miscalibration", INTEGRATED, "crps", "concordance", DISTRIBUTION)
 AT_HORIZONS = ("brier", SKILL, "log", "auc", "oe", "in_the_large", "slope", "miscalibration", "ici", "e50", "e90")
 EVERY = (*AT_HORIZONS, INTEGRATED, "crps", "log_score", "concordance", DISTRIBUTION)
+#: Multi-class, over event-free and all causes.
+OF_ALL_CAUSES = ("brier", SKILL, "log", INTEGRATED)
 DISTANCES = (ICI.name, E50.name, E90.name)
 N_INTEGRATED = 101  # times over which a mean is taken
 #: What columns of a difference are called beside those of an estimate.
 DIFFERENCE = {"estimate": "difference", **{name: f"difference_{name}" for name in ("se", "lower", "upper", "reliable")}}
 
 
+@takes_cause
 def score_table(
     y: Outcomes,
-    models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+    models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]],
     *,
     horizons: ArrayLike | None = None,
     metric: str | Metric | Sequence[str | Metric] | None = None,
@@ -146,11 +150,14 @@ def score_table(
       biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     null = True if null is y else null
-    y, named = of_cause(y, models, cause)
-    for name, curves in named.items():
-        check_predictions(y, curves, f"the curves of {name!r}")
-    check_on_processor("score_table", y, named)
-    wanted = _asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(named))
+    y, named = of_cause(y, models, cause, multiclass=True)
+    any_kind, of_any_event = any_event(y, named)
+    for name, curves in of_any_event.items():
+        check_predictions(any_kind, curves, f"the curves of {name!r}")
+    check_on_processor("score_table", any_kind, of_any_event)
+    if metric is None and y.interest == ALL_STATUSES:
+        metric = [name for name in OF_ALL_CAUSES if name != SKILL or null is not False]
+    wanted = _asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(of_any_event))
     if metric is None and y.causes:  # a test of whole distributions, which the incidence of one cause is not
         wanted = [entry for entry in wanted if entry != DISTRIBUTION]
     times = default_horizon(y, named) if horizons is None else np.unique(as_times(horizons))
@@ -179,9 +186,9 @@ def score_table(
         "curves": read,
         "survscore": __version__,
         **({} if unit is None else {"unit": plural_word(unit)}),
-        **({"cause": y.causes[y.interest - 1]} if y.interest else {}),
+        **({"cause": y.chosen_cause} if y.interest else {}),
     }
-    leaking = leak_warnings(y, named, weightings, groups=codes, level=level)
+    leaking = leak_warnings(any_kind, of_any_event, weightings, groups=codes, level=level)
     return ScoreTable(tuple(table_rows), segments.by, level, len(y), y.n_dropped_out, settings, leaking)
 
 
@@ -235,7 +242,9 @@ class _Part:
     def rows(self) -> tuple[list[TableRow], list[ScoreArrays]]:
         """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
         # one null model for all that is scored
-        null = KaplanMeierNull.of(self.y, scored=True) if self.request.null is True else self.request.null
+        null = self.request.null
+        if null is True and self.y.interest != ALL_STATUSES:
+            null = KaplanMeierNull.of(self.y, scored=True)
         with_null = replace(self, request=replace(self.request, null=null))
         wanted = [metric for metric in self.metrics if isinstance(metric, Metric)]
         if SKILL in self.metrics and Brier.name not in {metric.name for metric in wanted}:

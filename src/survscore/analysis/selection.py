@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, check_choice, check_length, check_whole
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.metrics import Metric, as_metric
 from survscore.outcomes import as_outcomes
 from survscore.scores import score_all
@@ -87,7 +88,7 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
     return CurveScorer(chosen, weighting, as_times(times))
 
 
-def curves_of(estimator: Any, X: Any) -> SurvivalCurves:
+def curves_of(estimator: Any, X: Any) -> SurvivalCurves | IncidenceCurves:
     """Return a fitted estimator's predictions as curves, those of whatever predicts inside pipelines and searches.
 
     scikit-survival's step functions say nothing after their last time, which is the last of the training data.
@@ -95,8 +96,10 @@ def curves_of(estimator: Any, X: Any) -> SurvivalCurves:
     inner, X = innermost(estimator, X)
     if hasattr(inner, "predict_curves"):
         curves = inner.predict_curves(X)
-        if not isinstance(curves, SurvivalCurves):
-            raise InputError(f"predict_curves must return SurvivalCurves, not {type(curves).__name__}")
+        if not isinstance(curves, (SurvivalCurves, IncidenceCurves)):
+            raise InputError(
+                f"predict_curves must return SurvivalCurves or IncidenceCurves, not {type(curves).__name__}"
+            )
         return curves
     if hasattr(inner, "predict_survival_function"):
         return SurvivalCurves.from_step_functions(inner.predict_survival_function(X))

@@ -11,9 +11,10 @@ from survscore._validation import InputError, as_times
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Arrivals, Block, PushedCurves, check_batch
 from survscore.engine.evaluation import Evaluation
-from survscore.engine.inputs import check_outcomes, one_or_more
+from survscore.engine.inputs import check_outcomes, of_cause, one_or_more
 from survscore.engine.prepared import PreparedWeights
 from survscore.engine.sums import Sums
+from survscore.incidence import IncidenceCurves
 from survscore.metrics import Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.results.printing import warn_about
@@ -90,21 +91,25 @@ class StreamingScore:
         """How many of them have come."""
         return self._arrivals.n_arrived
 
-    def update(self, curves: SurvivalCurves) -> Self:
-        """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""
-        check_batch(curves, self._first)
+    def update(self, curves: SurvivalCurves | IncidenceCurves) -> Self:
+        """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid.
+
+        Under competing risks scores are of the cause that was chosen by ``y.for_cause``.
+        """
+        of_one: SurvivalCurves = of_cause(self._y, {"curves": curves})[1]["curves"]
+        check_batch(of_one, self._first)
         if self._evaluation is None:  # only now is it known how far predictions reach
-            pushed = PushedCurves(curves[[0]], self.n)
+            pushed = PushedCurves(of_one[[0]], self.n)
             self._first = pushed.first
             self._evaluation = Evaluation.of(
                 self._y, {"curves": pushed}, metric=self._metrics, weighting=self._weightings, times=self._times,
                 errors=False,
             )  # fmt: skip
             self._weights = self._evaluation.prepare() if self._evaluation.index.times.size else None
-        rows = self._arrivals.rows_of(len(curves))
+        rows = self._arrivals.rows_of(len(of_one))
         if self._weights is not None:
             device = self._evaluation.index.outcomes.device
-            sums = self._weights.update(Block(rows, [curves if device is None else curves.to(device)]))
+            sums = self._weights.update(Block(rows, [of_one if device is None else of_one.to(device)]))
             self._sums = sums if self._sums is None else self._sums + sums
         return self
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, plural
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.interpolation import Interpolation
 from survscore.weighting import Weighting
 from survscore.weighting.interval_weights import TimeIndex
@@ -61,12 +64,14 @@ class Arrivals:
             raise InputError(f"batches hold fewer than the {self.n} individuals of y")
 
 
-def check_batch(batch: Any, first: SurvivalCurves | None) -> None:
+def check_batch(batch: Any, first: Any) -> None:
     """Raise unless this is a batch of curves like the first one."""
-    if not isinstance(batch, SurvivalCurves):
-        raise InputError(f"batches must be SurvivalCurves, not {type(batch).__name__}")
+    if not isinstance(batch, (SurvivalCurves, IncidenceCurves)):
+        raise InputError(f"batches must be SurvivalCurves or IncidenceCurves, not {type(batch).__name__}")
     if first is None:
         return
+    if getattr(batch, "causes", None) != getattr(first, "causes", None):
+        raise InputError("batches must all be of the same causes")
     if not (batch.times is first.times or np.array_equal(batch.times, first.times)):
         raise InputError("batches must all be on the same grid of times")
     if (batch.interpolation, batch.extrapolation) != (first.interpolation, first.extrapolation):
@@ -139,8 +144,8 @@ class CurveBatches(InBatches):
     Parameters
     ----------
     batches : callable
-        Returns an iterable of `SurvivalCurves`, the individuals in order, all on the same grid. It is called once for
-        scores, and again for their standard errors: so it must give the same each time.
+        Returns an iterable of `SurvivalCurves`, or of `IncidenceCurves`, the individuals in order, all on the same
+        grid. It is called once for scores, and again for their standard errors: so it must give the same each time.
     n : int
         How many individuals there are.
 
@@ -189,6 +194,16 @@ class CurveBatches(InBatches):
 
         return CurveBatches(chosen, len(rows))
 
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The causes that incidences are of; empty for survival."""
+        return getattr(self.first, "causes", ())
+
+    def for_cause(self, cause: Cause) -> CurveBatches:
+        """Return batches of survival curves of one cause; see `IncidenceCurves.for_cause`."""
+        of_one: Callable[[Any], SurvivalCurves] = methodcaller("for_cause", cause)
+        return CurveBatches(lambda: map(of_one, self), self.n)
+
     def thinned(self, times: NDArray[np.float64], first: int) -> CurveBatches:
         """Return batches that are read from every second grid point; see `SurvivalCurves.thinned`."""
         return CurveBatches(lambda: (batch.thinned(times, first) for batch in self), self.n)
@@ -202,6 +217,8 @@ class CurveBatches(InBatches):
 
 
 Predictions = SurvivalCurves | CurveBatches | PushedCurves
+#: What users give: incidences become survival curves of the cause that scores are of.
+GivenPredictions = Predictions | IncidenceCurves
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,14 @@
 """What the lost could change: bounds that assume nothing about them.
 
-A lost individual with C* >= t is event-free at t, or not. The score among all with C* >= t lies between the sums
-with the smaller and with the larger of its two losses; the difference of two models likewise, with the smaller and the
-larger of the two differences. Over a range of time, each individual's event comes at one time: the best and the worst
-time of each of the lost give the bounds of the mean.
+A lost individual with C* >= t is event-free at t, or not; for multi-class scores it may have had an event of any
+cause. The score among all with C* >= t lies between the sums with the smallest and with the largest of its losses; the
+difference of two models likewise, with the smallest and the largest of the differences. Over a range of time, each
+individual's event comes at one time: the best and the worst time of each of the lost give the bounds of the mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,17 +27,24 @@ KEPT = 1 << 16  # numbers: so few losses of the lost are kept in a result, to bo
 
 @dataclass(frozen=True, eq=False)
 class LostLosses:
-    """What the lost would cost, (models, 2 statuses, lost, times), already weighted and divided; and when it counts."""
+    """What the lost would cost, already weighted and divided, and when it counts.
+
+    By status, event-free first: (models, statuses, lost, times).
+    """
 
     losses: NDArray[np.float64]
     unknown: NDArray[np.bool_]
 
     def extremes(self, weights: NDArray[np.float64], a: int, b: int) -> NDArray[np.float64]:
         """Return the least and the most that each of the lost can add to a mean over time, (2, lost)."""
-        event_free, event = np.where(self.unknown, contrast(self.losses, a, b), 0.0) * np.where(weights, weights, 0.0)
-        # event-free up to some time, with event from there on: all that can have happened to one individual
-        until = np.concatenate((np.zeros((event_free.shape[0], 1)), np.cumsum(event_free - event, axis=1)), axis=1)
-        return np.asarray(event.sum(axis=1) + np.array([until.min(axis=1), until.max(axis=1)]))
+        event_free, *events = np.where(self.unknown, contrast(self.losses, a, b), 0.0) * np.where(weights, weights, 0.0)
+        lowest, highest = [], []
+        for event in events:
+            # event-free up to some time, with event from there on: all that can have happened to one individual
+            until = np.concatenate((np.zeros((event_free.shape[0], 1)), np.cumsum(event_free - event, axis=1)), axis=1)
+            lowest.append(event.sum(axis=1) + until.min(axis=1))
+            highest.append(event.sum(axis=1) + until.max(axis=1))
+        return np.array([np.min(lowest, axis=0), np.max(highest, axis=0)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,15 +120,16 @@ class AllBounds:
 
 def bounds_of(
     index: TimeIndex,
-    loss: Loss,
+    losses_of_rows: Callable[[NDArray[np.intp]], NDArray[np.float64]],
     weights: IntervalWeights,
-    models: Models,
-    constants: Sequence[SurvivalCurves],
     known_losses: NDArray[np.float64],
     divisor: NDArray[np.float64],
     averages: NDArray[np.float64],
 ) -> AllBounds:
-    """Return the bounds, from the losses of those of known status, (models, times), and what all count, (times,)."""
+    """Return the bounds, from the losses of those of known status, (models, times), and what all count, (times,).
+
+    `losses_of_rows` returns what individuals would cost by status, (models, statuses, rows, times).
+    """
     times, m = index.times, index.times.size
     chunks, k = in_chunks(lost_rows(weights), m), len(known_losses)
     lower, upper = np.zeros((n_pairs(k), m)), np.zeros((n_pairs(k), m))
@@ -132,7 +140,7 @@ def bounds_of(
     for rows in chunks:
         with np.errstate(invalid="ignore", divide="ignore"):
             share = _shares(weights, rows, times) / divisor
-        losses = losses_of(rows, times, loss, models, constants) * share
+        losses = losses_of_rows(rows) * share
         lost = LostLosses(losses, share > 0)
         for p, (a, b) in enumerate(pairs(k)):
             both = np.where(lost.unknown, contrast(losses, a, b), 0.0)

@@ -45,8 +45,6 @@ def knows(losses: Sequence[Loss], weights: Sequence[ModelWeights]) -> bool:
 
 def _fits(weights: IntervalWeights) -> bool:
     model = weights.censoring_model
-    if weights.hidden_base is not None:  # of one of several causes
-        return False
     return model is None or (isinstance(model, FittedOnSample) and not model.martingale)
 
 
@@ -240,7 +238,7 @@ class _SecondMoments:
         shape = (self.k, self.n_strata, width)
         running, drift = (np.zeros(shape), np.zeros(shape)) if start is None else (start[0].copy(), start[1].copy())
         squares = np.zeros((len(self.pairs), width))
-        steps = np.zeros((len(self.visits.step), self.n_strata, width + 1 if carry else 0))
+        steps = np.zeros((2, len(self.visits.step), self.n_strata, width + 1 if carry else 0))
         kernels.second_moments(
             self.readers, weights, deviation, self.visits, rows.start, rows.stop, first_column, carry,
             self.scored.fitted, averages, self.pairs, running, drift, squares, steps,
@@ -255,7 +253,10 @@ class _SecondMoments:
         for running, drift, _, steps in carried:
             before, drifted = found[-1]
             # the jumps' weights up to each time: of each model, or of all
-            found.append((before + running, drifted + drift + before * np.cumsum(steps, axis=2)[:, :, :-1]))
+            passed, of_incidence = np.cumsum(steps, axis=3)[:, :, :, :-1]
+            if self.visits.own.shape[1]:  # U, by stratum
+                passed = of_incidence + passed * self.weights.reference
+            found.append((before + running, drifted + drift + before * passed))
         return found
 
     def _visits(self) -> Any:
@@ -265,15 +266,21 @@ class _SecondMoments:
         scored, order, n = self.scored, self.order, self.n
         several, none = scored.weights.each, np.zeros((len(scored.weights.each), 0))
         time_index = scored.index.before_time
-        inverse_risk, step, moves = none, none, np.zeros(none.shape, dtype=np.bool_)
+        inverse_risk = step = own = own_slope = incidence_step = none
+        moves = np.zeros(none.shape, dtype=np.bool_)
         if scored.fitted:
             exits = [one for one in scored.exits if one is not None]
             time_index = exits[0].first_column
             inverse_risk = _stacked([one.inverse_risk() for one in exits], None, np.float64)
             step = _stacked([one.step() for one in exits], None, np.float64)
+            if any(one.estimate is not None for one in exits):
+                own, own_slope = (
+                    _stacked([getattr(one, name) for one in exits], None, np.float64) for name in ("own", "own_slope")
+                )
+                incidence_step = _stacked([one.incidence_step() for one in exits], None, np.float64)
             if all(one.hidden_share is None for one in several):  # where statuses are projected, weights do not move
                 moves = _stacked([one.weight_at_event < one.max_weight for one in several], order, np.bool_)
-        own = scored.null.null.at_own_time if scored.null is not None and scored.null.of_scored else None
+        null = scored.null.own if scored.null is not None else []
         return kernels.Visits(
             row=_fixed(np.arange(n) if order is None else order, np.int64),
             label=_fixed(_taken(scored.index.label, order), np.int8),
@@ -281,8 +288,11 @@ class _SecondMoments:
             population=_fixed(_taken(several[0].population_index, order) if scored.by_n else np.zeros(0), np.int32),
             inverse_risk=_fixed(inverse_risk, np.float64),
             step=_fixed(step, np.float64),
+            own=_fixed(own, np.float64),
+            own_slope=_fixed(own_slope, np.float64),
+            incidence_step=_fixed(incidence_step, np.float64),
             moves=_fixed(moves, np.bool_),
-            null=_fixed(np.zeros(0) if own is None else _taken(own, order), np.float64),
+            null=_stacked(null, order, np.float64) if null else np.zeros((0, 0)),
             unit=_fixed(np.zeros(0) if self.groups is None else _taken(self.groups.codes, order), np.int64),
         )
 
@@ -293,8 +303,8 @@ class _SecondMoments:
         constant = [scored.constant_losses(one) for one in scored.constants]
         free, with_event = np.array(constant).reshape(len(constant), 2, self.m).swapaxes(0, 1)[:, :, columns]
         null = scored.null if scored.null is not None and scored.null.of_scored else None
-        slope = np.zeros(0) if null is None else null.slope[columns]
-        common = np.zeros(0) if null is None else (null.slope * null.common)[columns]
+        slope = np.zeros((0, width)) if null is None else null.slopes[:, columns]
+        common = np.zeros(0) if null is None else null.of_event_free[columns]
         offset = scored.offset[:, columns] if scored.by_n else np.zeros((0, width))
         arrays_of = (scored.centre[:, columns], scored.scale[:, columns], offset, free, with_event, slope, common)
         kind = KERNELS[type(scored.loss)]
@@ -349,6 +359,10 @@ def _weights(
         if isinstance(one.reference, np.ndarray):
             reference[q, : one.n_strata] = one.reference
     nothing = np.zeros(n if projects else 0)
+    causes = any(one.hidden_base is not None for one in several)
+    gradient = np.ones_like(reference) if causes else reference
+    none = np.broadcast_to(0.0, n if causes else 0)
+    bases = [none if one.hidden_base is None else one.hidden_base for one in several]
     shares = [nothing if one.hidden_share is None else one.hidden_share for one in several]
     in_order = order if projects else None
     lasts: list[Any] = [nothing[:0]]
@@ -364,18 +378,21 @@ def _weights(
         own=_stacked([one.weight_at_event for one in several], order, np.float64),
         code=_stacked([np.zeros(n, dtype=np.int32) if one is None else one for one in codes], order, np.int32),
         share=_stacked(shares, in_order, np.float64),
+        base=_stacked(bases, order if causes else None, np.float64),
         last=_stacked(lasts, None, np.int32),
         cut=_stacked(cuts, None, np.int32),
         at_risk=_fixed(at_risk, np.float64),
         reference=_fixed(reference, np.float64),
+        gradient=_fixed(gradient, np.float64),
     )
 
 
 def _columns_of(weights: Any, columns: slice) -> Any:
     """Return weights with their tables at some of the evaluation times."""
-    reference = weights.reference[:, :, columns] if weights.reference.shape[2] else weights.reference
+    projected = slice(0, 0) if not weights.reference.shape[2] else columns
+    tables = {"at_risk": columns, "reference": projected, "gradient": projected}
     return weights._replace(
-        at_risk=_fixed(weights.at_risk[:, :, columns], np.float64), reference=_fixed(reference, np.float64)
+        **{name: _fixed(getattr(weights, name)[:, :, some], np.float64) for name, some in tables.items()}
     )
 
 

@@ -9,7 +9,7 @@ The steps are in the modules `plan` and `prepared`, and in that of each family: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,17 +24,25 @@ from survscore.engine.inputs import curves_read, reads_whole_curves
 from survscore.engine.interpolation_effect import InterpolatedModels, InterpolationEffect
 from survscore.engine.loss_scores import LossRunner, score_loss
 from survscore.engine.moments import Moments, n_pairs
+from survscore.engine.multiclass import MulticlassRunner
 from survscore.engine.placing import device_memory
 from survscore.engine.plan import Plan, Values
 from survscore.engine.pooled import OnSample, SampleRunner
-from survscore.engine.prepared import MetricResult, PartArrays, PreparedWeights, Runner, undefined_under_any
+from survscore.engine.prepared import (
+    MetricResult,
+    PartArrays,
+    PreparedWeights,
+    Runner,
+    WeightedSums,
+    undefined_under_any,
+)
 from survscore.engine.second_moments import MeanInfluences, mean_influences
 from survscore.engine.sensitivity import ThetaScores
 from survscore.engine.sums import Sums
 from survscore.inference.intervals import ANY_VALUE, Direction, PossibleRange, Scale
 from survscore.inference.support import Support
 from survscore.inference.units import Units
-from survscore.metrics import FollowUpMetric, JointMetric, Metric, cause_label, metric_label
+from survscore.metrics import FollowUpMetric, JointMetric, Loss, Metric, cause_label, metric_label
 from survscore.weighting.interval_weights import WeightSums
 
 
@@ -103,6 +111,9 @@ class Evaluation(Plan):
         if self.index.times.size == 0:
             return self._nothing()
         with device_memory(self.index.outcomes.device):
+            if self.terms:
+                multiclass = MulticlassRunner.of(self)
+                return self._with_interpolation(self._results([multiclass], multiclass.weightings))
             weights = self.prepare()
             return self._with_interpolation(self.finish(weights, weights.total(), on_sample))
 
@@ -115,8 +126,7 @@ class Evaluation(Plan):
         times = self.index.times
         interpolated = InterpolatedModels.of(self.models.curves, times)
         coarser: list[dict[tuple[str, str], Values]] = []
-        for models in interpolated.coarser(times):
-            plan = replace(self, models=Models(models, self.models.n), metrics=metrics, errors=False, by_theta=False)
+        for plan in self._coarser(times, metrics):
             coarser.append({(scored.metric, scored.weighting): scored.scores for scored in plan.run()})
 
         def effect(scored: ScoreArrays) -> InterpolationEffect | None:
@@ -128,6 +138,16 @@ class Evaluation(Plan):
             return interpolated.effect(scored.scores, others) if others else None
 
         return [replace(scored, interpolation=effect(scored)) for scored in result]
+
+    def _coarser(self, times: Values, metrics: list[Metric]) -> Iterator[Evaluation]:
+        """Yield the same with curves that are read from every second of their grid points, without errors."""
+        plans = (self, *self.terms)
+        for several in zip(*(InterpolatedModels.of(p.models.curves, times).coarser(times) for p in plans), strict=True):
+            own, *of_terms = (
+                replace(plan, models=Models(models, plan.models.n), errors=False, by_theta=False)
+                for plan, models in zip(plans, several, strict=True)
+            )
+            yield replace(self, models=own.models, metrics=metrics, errors=False, by_theta=False, terms=tuple(of_terms))
 
     def prepare(self) -> PreparedWeights:
         """Return the weights, by which blocks of predictions become sums."""
@@ -141,6 +161,9 @@ class Evaluation(Plan):
             SampleRunner(self, weightings, on_sample),
             FollowUpRunner(self, weightings),
         ]
+        return self._results(runners, weightings)
+
+    def _results(self, runners: Sequence[Runner], weightings: Sequence[WeightedSums]) -> list[ScoreArrays]:
         results = [
             {name: result for runner in runners for name, result in runner.run(q).items()}
             for q in range(len(weightings))
@@ -185,7 +208,7 @@ class Evaluation(Plan):
             has_null=self.null is not None and not (isinstance(metric, JointMetric) and not metric.scores_null),
             has_ratios=metric.has_ratios,
             parts=result.parts,
-            possible=metric.possible,
+            possible=metric.of_statuses().possible if self.terms and isinstance(metric, Loss) else metric.possible,
             by_theta=result.by_theta,
         )
 
@@ -201,8 +224,8 @@ class Evaluation(Plan):
             "curves": curves_read(self.models.curves, self.index.times, whole=reads_whole_curves([metric])),
         }
         y = self.index.outcomes
-        if y.interest:
-            settings |= {"cause": y.causes[y.interest - 1], "causes": list(y.causes)}
+        if y.interest or self.terms:
+            settings |= {"cause": self.cause, "causes": list(self.causes)}
         for name in ("epsilon", "threshold", "controls"):
             if getattr(metric, name, 0.0):
                 settings[name] = getattr(metric, name)

@@ -52,7 +52,8 @@ class Histories:
                 f"metric {metric.name!r} has no projected form, since it is of the whole follow-up and not of statuses "
                 "at one time: use Administrative() or IPCW()"
             )
-        if index.outcomes.competing and estimation.weights.censoring_model is not None:
+        fitted = estimation.weights.censoring_model is not None
+        if index.outcomes.competing and fitted and not metric.weighs_other_events:
             raise UnfitError(
                 f"metric {metric.name!r} of one of several causes needs a status that is known without weights: "
                 "Administrative() without drop-outs, or Uncensored()"
@@ -71,15 +72,25 @@ class Histories:
         """Return what happened up to a time."""
         model = self.estimation.weights.censoring_model
         lost = None if model is None else model.curve
-        return History(horizon, self.time, self.index.label, self.until, self.order, lost)
+        return History(horizon, self.time, self.index.label, self.until, self.order, lost, self.other_event_time)
+
+    @property
+    def other_event_time(self) -> NDArray[np.float64] | None:
+        """When those with an event of another cause had it, infinity for all others."""
+        outcomes = self.index.outcomes
+        if not outcomes.competing:
+            return None
+        return np.where(outcomes.event & (self.index.label == EVENT_FREE), outcomes.time, np.inf)
 
     @cached_property
     def time(self) -> NDArray[np.float64]:
         """When each individual left. Who had an event of another cause stays, without the event of interest."""
-        outcomes = self.index.outcomes
-        if not outcomes.competing:
-            return outcomes.time
-        return np.where(outcomes.event & (self.index.label == EVENT_FREE), self.until, outcomes.time)
+        others = self.other_event_time
+        return (
+            self.index.outcomes.time
+            if others is None
+            else np.where(others < np.inf, self.until, self.index.outcomes.time)
+        )
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -121,10 +132,10 @@ class Histories:
                 if not of_others:
                     influence = influence.copy() if influence is deviations else influence
                     before = arrays.count_below(predictions[-1].times, history.time, inclusive=False)
-                    influence[-1, :, 0] += of_null.mean(np.ones(of_null.slope.size), before, slice(None))
+                    influence[-1, :, 0] += of_null.mean(np.ones(of_null.slopes.shape[1]), before, slice(None))
                 else:
                     by_model = np.zeros((len(predictions), null.curve.times.size, 1))
-                    by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slope)
+                    by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slopes[0])
                     gradients = np.concatenate((gradients, by_model), axis=1)
             label = np.where(history.event, history.label, EVENT_FREE)
             joint.add(j, deviations, influence, gradients, label, metric.eligible(history))

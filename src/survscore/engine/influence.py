@@ -130,8 +130,17 @@ class OrderedExits:
         return self._at_jumps(1.0 / self.risk, self.exits)
 
     def step(self) -> Array:
-        """Return the Greenwood weight of a jump at the last of those who exit together, 0 of others."""
-        return self._at_jumps(self.steps, self.last)
+        """Return the Greenwood weight of a jump at the last of those who exit together, 0 of others.
+
+        Where an incidence is inside the metric, by how much that moves.
+        """
+        return self._at_jumps(self.steps if self.estimate is None else self.estimate.slopes, self.last)
+
+    def incidence_step(self) -> Array:
+        """Return the `steps` of the incidence that is inside the metric, in the same way."""
+        if self.estimate is None:
+            raise TypeError("no incidence is inside the metric")
+        return self._at_jumps(self.estimate.steps, self.last)
 
     def _at_jumps(self, values: Array, flags: Array) -> Array:
         """Return the values of jumps at those who are flagged, 0 of others, who may have passed all jumps."""

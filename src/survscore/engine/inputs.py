@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
+from survscore.causes import ALL_STATUSES
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import InBatches, Predictions
 from survscore.engine.null import KaplanMeierNull
@@ -51,8 +52,10 @@ def check_one_kind(y: Any, subject: str) -> None:
 
 def check_predictions(y: Outcomes, curves: Any, name: str = "curves") -> None:
     """Raise unless these are predictions for as many individuals as there are outcomes."""
+    if _is_of_causes(curves):
+        raise InputError(f"{name} must be of one cause here: those of curves.for_cause(cause)")
     if not isinstance(curves, (SurvivalCurves, InBatches)):
-        raise InputError(f"{name} must be SurvivalCurves, not {type(curves).__name__}")
+        raise InputError(f"{name} must be SurvivalCurves or IncidenceCurves, not {type(curves).__name__}")
     check_length(name, len(curves), "y", len(y))
 
 
@@ -62,7 +65,7 @@ def as_models(models: Any) -> dict[str, Any]:
     if not pairs:
         raise InputError("models is empty")
     if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
-        raise InputError("models must map names to SurvivalCurves, or be pairs of a name and SurvivalCurves")
+        raise InputError("models must map names to curves, or be pairs of a name and curves")
     names = [str(name) for name, _ in pairs]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -70,41 +73,99 @@ def as_models(models: Any) -> dict[str, Any]:
     return dict(zip(names, (curves for _, curves in pairs), strict=True))
 
 
-def of_cause(y: Outcomes, models: Any, cause: Any = None) -> tuple[Outcomes, dict[str, Any]]:
+def of_cause(
+    y: Outcomes, models: Any, cause: Any = None, *, multiclass: bool = False
+) -> tuple[Outcomes, dict[str, Any]]:
     """Return outcomes and models of one cause of events, the one that was chosen before by default.
 
-    Incidence curves become the probabilities of not having had an event of that cause.
+    Incidence curves become the probabilities of not having had an event of that cause. Where `multiclass` scores are
+    possible, and asked for by ``cause="all"``, they stay as they are.
     """
     check_outcomes(y)
     if cause is not None:
         y = y.for_cause(cause)
     _ = y.event_of_interest  # raises, if there are several and none was chosen
+    if y.interest == ALL_STATUSES:
+        if not multiclass:
+            raise UnfitError(
+                "cause='all' asks for multi-class scores, which there are of the Brier score and the logarithmic loss; "
+                f"all else is of one cause at a time ({several([repr(name) for name in y.causes])})"
+            )
+        return y, {name: _of_all_causes(curves, y, name) for name, curves in as_models(models).items()}
     return y, {
-        name: curves.for_cause(_cause_in(curves, y, name)) if isinstance(curves, IncidenceCurves) else curves
+        name: curves.for_cause(_cause_in(curves.causes, y, name)) if _is_of_causes(curves) else curves
         for name, curves in as_models(models).items()
     }
 
 
-def _cause_in(curves: IncidenceCurves, y: Outcomes, name: str) -> int:
-    """Return the number that the cause of interest has in incidence curves; raise unless these fit the outcomes."""
-    whose = "curves" if name == "curves" else f"the curves of {name!r}"
-    if not y.causes:
-        if len(curves.causes) > 1:
-            raise InputError(f"{whose} predict {plural(len(curves.causes), 'cause')}, and y has events of one kind")
-        return 1
-    numbered = curves.causes == tuple(map(str, range(1, len(curves.causes) + 1)))
-    if numbered and len(curves.causes) == len(y.causes):
-        return y.interest
-    unknown = [one for one in curves.causes if one not in y.causes]
-    if unknown or (numbered and curves.causes != y.causes[: len(curves.causes)]):
+def any_event(y: Outcomes, models: Mapping[str, Any]) -> tuple[Outcomes, dict[str, Any]]:
+    """Return outcomes and models of any event, where those of all causes together were asked for."""
+    if y.interest != ALL_STATUSES:
+        return y, dict(models)
+    return y.any_event(), {name: curves.event_free() for name, curves in models.items()}
+
+
+def _of_all_causes(curves: Any, y: Outcomes, name: str) -> IncidenceCurves:
+    """Return curves after checking that they predict just the causes of y."""
+    whose = "the curves" if name == "curves" else f"the curves of {name!r}"
+    if not isinstance(curves, IncidenceCurves):
         raise InputError(
-            f"{whose} must be of the causes of y, {several([repr(one) for one in y.causes])}, not of "
-            f"{several([repr(one) for one in curves.causes])}"
+            f"{whose} must be IncidenceCurves, of all causes, for cause='all', not {type(curves).__name__}"
         )
-    wanted = y.causes[y.interest - 1]
-    if wanted not in curves.causes:
-        raise InputError(f"{whose} have no predictions of cause {wanted!r}, only of {several(curves.causes)}")
-    return curves.causes.index(wanted) + 1
+    for number in y.cause_numbers:
+        _cause_in(curves.causes, y.for_cause(number), name)
+    if len(curves.causes) != len(y.causes):
+        raise InputError(
+            f"{whose} must be of just the causes of y for cause='all', {_quoted(y.causes)}, not of "
+            f"{_quoted(curves.causes)}"
+        )
+    return curves
+
+
+def _is_of_causes(curves: Any) -> bool:
+    """Whether these are incidences of causes, in memory or in batches."""
+    return isinstance(curves.first if isinstance(curves, InBatches) else curves, IncidenceCurves)
+
+
+def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> int:
+    """Return the number that the cause of interest has among predicted ones; raise unless these fit the outcomes.
+
+    Causes that have no names go by their numbers. A cause that is predicted and never occurs needs no place among those
+    of the outcomes, if all of these are predicted; otherwise it may be another spelling of one of them.
+    """
+    whose = "the curves" if name == "curves" else f"the curves of {name!r}"
+    observed, n = y.causes, len(predicted)
+    if not observed:
+        if n > 1:
+            raise InputError(
+                f"{whose} predict {n} causes, {_quoted(predicted)}, and y has events of one kind: give it the causes "
+                "(event=, causes=)"
+            )
+        return 1
+    numbered = predicted == tuple(str(number + 1) for number in range(n))
+    if numbered and n == len(observed):
+        return y.interest
+    if numbered and n == len(observed) + 1:
+        raise InputError(
+            f"{whose} have {n} indices along the axis of causes, and y has {len(observed)} causes "
+            f"({_quoted(observed)}). Say what index 0 is: IncidenceCurves(..., first='event-free') or "
+            "first='total-risk'; if each is a cause, name them (causes=)"
+        )
+    unknown = [one for one in predicted if one not in observed]
+    missing = [one for one in observed if one not in predicted]
+    if unknown and missing:
+        raise InputError(
+            f"{whose} must be of the causes of y, {_quoted(observed)}, not of {_quoted(predicted)}: name them alike "
+            "(causes=)"
+        )
+    wanted = observed[y.interest - 1]
+    if wanted not in predicted:
+        raise InputError(f"{whose} have no predictions of cause {wanted!r}, only of {_quoted(predicted)}")
+    return predicted.index(wanted) + 1
+
+
+def _quoted(causes: Iterable[str]) -> str:
+    return several([repr(cause) for cause in causes])
 
 
 def one_or_more(given: Any, kind: type, name: str) -> list[Any]:

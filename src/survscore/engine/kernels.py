@@ -44,8 +44,10 @@ class Readers(NamedTuple):
 class Weights(NamedTuple):
     """The index ranges of `IntervalWeights` of one or several weightings (or models), (weightings, individuals).
 
-    `share` is empty where no status is projected; `last`, and `cut` where sums are parted, are for first moments alone.
-    `at_risk` and `reference` are tables by stratum, (weightings, strata, times).
+    `share` is empty where no status is projected, and `base` where none is that of one of several causes; `last`, and
+    `cut` where sums are parted, are for first moments alone. `at_risk` and `reference` are tables by stratum,
+    (weightings, strata, times), and so is `gradient`: what a status is moved by, the reference where that is by its
+    logarithm, and 1 where it is by an incidence.
     """
 
     event: Array
@@ -53,16 +55,19 @@ class Weights(NamedTuple):
     own: Array
     code: Array
     share: Array
+    base: Array
     last: Array
     cut: Array
     at_risk: Array
     reference: Array
+    gradient: Array
 
 
 class Deviation(NamedTuple):
     """What turns losses into influences; see `ScoredLoss`, (models, times), (weightings, times) or (times,).
 
     `event_free` and `with_event` are the losses of predictions that are the same for everybody, after those of models.
+    `slope` has a row for each part of the influence on the null model, (parts, times); see `Visits.null`.
     """
 
     kind: int
@@ -79,7 +84,10 @@ class Deviation(NamedTuple):
 class Visits(NamedTuple):
     """The individuals in the order of their visit, (individuals,), and the jumps among them, (weightings, individuals).
 
-    `inverse_risk` is 0 for those who do not exit; `moves` says whose own weight moves with the curve.
+    `inverse_risk` is 0 for those who do not exit; `moves` says whose own weight moves with the curve. Where a status is
+    that of one of several causes, `own`, `own_slope` and `incidence_step` are those of the influence on its incidence
+    (`censoring.aalen_johansen`), and `step` is what it moves by with U, which is the reference. `null` is each
+    individual's part in the null model, (parts, individuals).
     """
 
     row: Array
@@ -88,6 +96,9 @@ class Visits(NamedTuple):
     population: Array
     inverse_risk: Array
     step: Array
+    own: Array
+    own_slope: Array
+    incidence_step: Array
     moves: Array
     null: Array
     unit: Array
@@ -239,17 +250,17 @@ def _add_brier(total, survival, y, factor):
 
 
 @inlined
-def _add_fractions(total, event_free, with_event, share, reference, factor):
+def _add_fractions(total, event_free, with_event, base, share, reference, factor):
     """Add losses of a status that is a fraction."""
     for j in range(total.size):
-        total[j] += factor * (with_event[j] + share * reference[j] * (event_free[j] - with_event[j]))
+        total[j] += factor * (with_event[j] + (base + share * reference[j]) * (event_free[j] - with_event[j]))
 
 
 @inlined
-def _add_brier_fractions(total, survival, share, reference, factor):
+def _add_brier_fractions(total, survival, base, share, reference, factor):
     for j in range(total.size):
         prediction = np.float64(survival[j])
-        total[j] += factor * (prediction * prediction + share * reference[j] * (1.0 - 2.0 * prediction))
+        total[j] += factor * (prediction * prediction + (base + share * reference[j]) * (1.0 - 2.0 * prediction))
 
 
 @inlined
@@ -278,32 +289,40 @@ def _project_known(survival, event, y, centre, scale, drift, running, risk, out)
 
 
 @inlined
-def _project_hidden(survival, end, share, reference, centre, scale, drift, out):
+def _project_hidden(survival, end, base, share, reference, centre, scale, drift, out):
     """Fill in influences with a status that is a fraction from `end` on."""
     for j in range(out.size):
         prediction = np.float64(survival[j])
-        y = 1.0 if j < end else share * reference[j]
+        y = 1.0 if j < end else base + share * reference[j]
         out[j] = (prediction * prediction + y * (1.0 - 2.0 * prediction) - centre[j]) * scale[j] + drift[j]
 
 
 @inlined
-def _add_slopes(total, survival, end, share, reference, scale):
-    """Add what moves with the logarithm of that fraction."""
+def _add_slopes(total, survival, end, share, gradient, scale):
+    """Add what moves with the logarithm of that fraction, or with the incidence that it is made of."""
     for j in range(total.size):
-        slope = (0.0 if j < end else share) * reference[j] * (1.0 - 2.0 * np.float64(survival[j]))
+        slope = (0.0 if j < end else share) * gradient[j] * (1.0 - 2.0 * np.float64(survival[j]))
         total[j] += slope * scale[j]
 
 
 @inlined
-def _project(row, event, end, y, centre, scale, reference, share, running, drift, risk, step, out):
+def _project(row, event, end, y, centre, scale, base, share, reference, gradient, running, drift, risk, step, out):
     """Fill in one row's influences, and add to the running sums."""
     if share > 0.0:
-        _project_hidden(row, end, share, reference, centre, scale, drift, out)
-        _add_slopes(running, row, end, share, reference, scale)
+        _project_hidden(row, end, base, share, reference, centre, scale, drift, out)
+        _add_slopes(running, row, end, share, gradient, scale)
     else:
         _project_known(row, event, y, centre, scale, drift, running, risk, out)
         if step > 0.0:
             _add(drift[event:], running[event:], step)
+
+
+@called
+def _exit_by_cause(running, later, risk, own, own_slope, step, incidence_step, drift, out):
+    """Take off what one who exits adds to an incidence, and add to the running sums what those who stay add."""
+    for j in range(out.size):
+        out[j] -= risk * (own + own_slope * later[j]) * running[j]
+        drift[j] += (incidence_step + step * later[j]) * running[j]
 
 
 @inlined
@@ -338,6 +357,7 @@ def first_moments(
     readers, weights, label, time_index = _borrowed((readers, weights, label, time_index))
     first, second, beyond, ends, late, scratch = _borrowed((first, second, beyond, ends, late, scratch))
     n_weightings, m, projects = weights.event.shape[0], readers.lower.shape[1], weights.share.shape[1] > 0
+    causes = weights.base.shape[1] > 0
     survival, loss, other = scratch[0], scratch[1], scratch[2]
     # the commonest case: nothing is stored in between
     plain = kinds.size == 1 and kinds[0] == BRIER and readers.mode[a] == DIRECT
@@ -352,7 +372,7 @@ def first_moments(
             if plain:
                 place = readers.address[a] + i * readers.stride[a] + 4 * readers.lower[a, 0]
                 row, own = carray(_single_at(place), (m,)), weights.own[q, i]
-                share = weights.share[q, i] if projects else 0.0
+                share, base = weights.share[q, i] if projects else 0.0, weights.base[q, i] if causes else 0.0
                 _add_brier(first[0, q, bucket, :event], row[:event], 1.0, 1.0)
                 y, cut = 0.0 if with_event else 1.0, min(max(weights.cut[q, i], event), end) if cuts else end
                 _add_brier(second[0, q, bucket, event:cut], row[event:cut], y, own)
@@ -361,11 +381,11 @@ def first_moments(
                 if share > 0.0:
                     final, reference = weights.last[q, i], weights.reference[q, bucket]
                     cut = min(max(weights.cut[q, i], end), final) if cuts else final
-                    _add_brier_fractions(second[0, q, bucket, end:cut], row[end:cut], share, reference[end:cut], own)
+                    total = second[0, q, bucket, end:cut]
+                    _add_brier_fractions(total, row[end:cut], base, share, reference[end:cut], own)
                     if cut < final:
-                        _add_brier_fractions(
-                            beyond[0, q, bucket, cut:final], row[cut:final], share, reference[cut:final], own
-                        )
+                        total = beyond[0, q, bucket, cut:final]
+                        _add_brier_fractions(total, row[cut:final], base, share, reference[cut:final], own)
         if plain:
             continue
         _read(readers, a, i, 0, survival[:last])
@@ -383,13 +403,14 @@ def first_moments(
                     _add_rarely(beyond[k, q, bucket, cut:end], loss[cut:end], own)
                 if projects and weights.share[q, i] > 0.0:  # whose status is a fraction
                     final, share, reference = weights.last[q, i], weights.share[q, i], weights.reference[q, bucket]
+                    base = weights.base[q, i] if causes else 0.0
                     _copy(survival[end:final], other[end:final])
                     _losses(kinds[k], epsilons[k], other[end:final], False)
                     cut = min(max(weights.cut[q, i], end), final) if cuts else final
                     for total, low, high in ((second[k, q, bucket], end, cut), (beyond[k, q, bucket], cut, final)):
                         if low < high:
                             event_free, gone = loss[low:high], other[low:high]
-                            _add_fractions(total[low:high], event_free, gone, share, reference[low:high], own)
+                            _add_fractions(total[low:high], event_free, gone, base, share, reference[low:high], own)
 
 
 @compiled
@@ -401,16 +422,16 @@ def second_moments(
 
     The columns are those of the evaluation times from `first_column` on, as many as `squares` has. Where a curve was
     estimated (`fitted`), `running` and `drift`, (models, strata, times), hold its running sums; with `carry` they are
-    all that is computed, and in `steps`, (weightings, strata, times and one more), the sums of the jumps' Greenwood
-    weights by the first time that they reach. Where there are groups, influences are added up first: those whose
-    members are visited one after the other as they come, and others in `table`, (models, groups, times). `scratch`
-    holds zeros, two rows for each model and one more.
+    all that is computed, and in `steps`, (2, weightings, strata, times and one more), the sums of the jumps' Greenwood
+    weights by the first time that they reach, and of what an incidence has beside these. Where there are groups,
+    influences are added up first: those whose members are visited one after the other as they come, and others in
+    `table`, (models, groups, times). `scratch` holds zeros, two rows for each model and one more.
     """
     readers, weights, deviation, visits = _borrowed((readers, weights, deviation, visits))
     averages, pairs, running, drift = _borrowed((averages, pairs, running, drift))
     squares, steps, means, table, scratch = _borrowed((squares, steps, means, table, scratch))
     n_models, m, n_read = deviation.centre.shape[0], squares.shape[1], readers.address.size
-    n_weightings, projects = weights.event.shape[0], weights.share.shape[1] > 0
+    n_weightings, projects, causes = weights.event.shape[0], weights.share.shape[1] > 0, weights.base.shape[1] > 0
     influence, of_group, other = scratch[:n_models], scratch[n_models : 2 * n_models], scratch[2 * n_models]
     in_groups, in_table = visits.unit.size > 0, table.shape[1] > 0
     # where only those who are counted have influences, later columns are left out
@@ -419,17 +440,20 @@ def second_moments(
     for i in range(start, stop):
         if i + AHEAD < stop:
             _fetch_ahead(readers, visits.row[i + AHEAD], first_column, m)
-        width, w, k, own, share, event, end, exits = m, 0, 0, 0.0, 0.0, 0, 0, False
+        width, w, k, own, share, base, event, end, exits = m, 0, 0, 0.0, 0.0, 0.0, 0, 0, False
         reach, with_event = min(max(np.int64(visits.time_index[i]) - first_column, 0), m), visits.label[i] != 0
         for q in range(n_models):
             if q == 0 or n_weightings > 1:
                 w = q if q < n_weightings else 0
                 k, own, share = weights.code[w, i], weights.own[w, i], weights.share[w, i] if projects else 0.0
+                base = weights.base[w, i] if causes else 0.0
                 event = min(max(np.int64(weights.event[w, i]) - first_column, 0), m)
                 end = min(max(np.int64(weights.stop[w, i]) - first_column, event), m)
                 exits = fitted and visits.inverse_risk[w, i] > 0.0
                 if carry and exits and q == w:
-                    steps[w, k, reach] += visits.step[w, i]
+                    steps[0, w, k, reach] += visits.step[w, i]
+                    if causes:
+                        steps[1, w, k, reach] += visits.incidence_step[w, i]
             if carry and not exits and end == event and share == 0.0:
                 continue
             d, begin = influence[q], event if carry else 0
@@ -440,15 +464,17 @@ def second_moments(
             plain = q < n_read and kind == BRIER and readers.mode[q] == DIRECT
             done, plain = plain and projects and final == m, plain and readers.single[q]
             if done:
-                risk, step = (visits.inverse_risk[w, i], visits.step[w, i]) if exits else (0.0, 0.0)
+                alone = exits and not causes  # see below where there are several
+                risk, step = (visits.inverse_risk[w, i], visits.step[w, i]) if alone else (0.0, 0.0)
                 place, g = readers.address[q] + visits.row[i] * readers.stride[q], weights.reference[w, k]
+                gradient = weights.gradient[w, k]
                 y, at = 0.0 if with_event else 1.0, readers.lower[q, first_column]
                 if plain:
                     single = carray(_single_at(place + 4 * at), (m,))
-                    _project(single, event, end, y, centre, scale, g, share, r, h, risk, step, d)
+                    _project(single, event, end, y, centre, scale, base, share, g, gradient, r, h, risk, step, d)
                 else:
                     double = carray(_double_at(place + 8 * at), (m,))
-                    _project(double, event, end, y, centre, scale, g, share, r, h, risk, step, d)
+                    _project(double, event, end, y, centre, scale, base, share, g, gradient, r, h, risk, step, d)
             elif plain:
                 place = readers.address[q] + visits.row[i] * readers.stride[q] + 4 * readers.lower[q, first_column]
                 row, at_risk = carray(_single_at(place), (m,)), weights.at_risk[w, k]
@@ -476,24 +502,25 @@ def second_moments(
             if done:
                 pass
             elif share > 0.0:
-                x, y, c, v, s, g = (
-                    d[end:],
-                    other[end:],
-                    centre[end:],
-                    scale[end:],
-                    r[end:],
-                    weights.reference[w, k, end:],
-                )
+                x, y, c, v, s = d[end:], other[end:], centre[end:], scale[end:], r[end:]
+                g, gradient = weights.reference[w, k, end:], weights.gradient[w, k, end:]
                 for j in range(x.size):
-                    slope = share * g[j] * (x[j] - y[j])
-                    x[j] = (y[j] + slope - c[j]) * v[j] * own
-                    s[j] += slope * v[j] * own
+                    slope = x[j] - y[j]
+                    x[j] = (y[j] + (base + share * g[j]) * slope - c[j]) * v[j] * own
+                    s[j] += share * gradient[j] * slope * v[j] * own
             elif short:
                 width = end
             else:
                 _fill(d[end:])
             # what estimating the curve adds
-            if fitted and not done:
+            if causes and exits:
+                if not (done or carry):
+                    _add(d, h, 1.0)
+                _exit_by_cause(
+                    r[reach:], weights.reference[w, k, reach:], visits.inverse_risk[w, i], visits.own[w, i],
+                    visits.own_slope[w, i], visits.step[w, i], visits.incidence_step[w, i], h[reach:], d[reach:],
+                )  # fmt: skip
+            elif fitted and not done:
                 if not (projects or exits) and visits.moves[w, i]:
                     _add(r[event:end], d[event:end], 1.0)
                 if not carry:
@@ -509,7 +536,8 @@ def second_moments(
                 _add_rarely(d[:inside], deviation.offset[q, :inside], -1.0)
             if q == n_models - 1 and deviation.slope.size:
                 _add_rarely(d[:reach], deviation.common[:reach], 1.0)
-                _add_rarely(d[reach:], deviation.slope[reach:], visits.null[i])
+                for part in range(deviation.slope.shape[0]):
+                    _add_rarely(d[reach:], deviation.slope[part, reach:], visits.null[part, i])
         if carry:
             continue
         unit = visits.unit[i] if in_groups else i

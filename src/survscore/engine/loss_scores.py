@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore.curves import SurvivalCurves
-from survscore.engine.bounds import AllBounds, bounds_of, n_in_population
+from survscore.engine.bounds import AllBounds, bounds_of, losses_of, n_in_population
 from survscore.engine.completions import LostUnits, with_smallest_z
 from survscore.engine.moments import Moments
 from survscore.engine.null import KaplanMeierNull, NullInfluence
@@ -47,26 +49,35 @@ class LossRunner:
         if weighted.weighting.theta is not None and plan.by_theta:
             result = replace(result, by_theta=theta_scores(plan, scored, weighted.weighting))
         if weighted.first.observed_index is not None:
-            return replace(result, parts=self._parts(k, weighted, scored))
+            return replace(result, parts=self.parts(k, weighted, scored))
         return replace(result, bounds=self._bounds(k, weighted, scored, averages))
 
     def _bounds(self, k: int, weighted: WeightedSums, scored: ScoredLoss, averages: Values) -> AllBounds | None:
         """Return what the lost could change; None where no individual is lost."""
-        plan, loss, known = self.plan, scored.loss, weighted.known
+        plan, known = self.plan, weighted.known
         if known is None:
             return None
-        losses = _with_constants(loss, known.losses[:, k], known.weights, scored.constants, plan.index.times)
+        losses = self.known_losses(k, weighted, scored)
         divisor = n_in_population(weighted.first, plan.index.times, known.weights.sum(axis=0))
-        bounds = bounds_of(
-            plan.index, loss, weighted.first, plan.read_models, scored.constants, losses, divisor, averages
-        )
+        bounds = bounds_of(plan.index, partial(self.losses_of, scored), weighted.first, losses, divisor, averages)
         if not plan.errors or not any(flags.any() for flags in bounds.decided):
             return bounds
         lost = LostUnits.of(scored, weighted.first, plan.read_models, plan.groups, divisor)
         others = _variances(lost.others(), plan, weighted.units, averages, any_range=False)
         return with_smallest_z(bounds, lost, weighted.units, others)
 
-    def _parts(self, k: int, weighted: WeightedSums, scored: ScoredLoss) -> PartArrays:
+    def known_losses(self, k: int, weighted: WeightedSums, scored: ScoredLoss) -> Values:
+        """Return the sums of losses of those of known status, each with weight one, (models, times)."""
+        known = weighted.known
+        if known is None:
+            raise TypeError("no individual is lost")
+        return _with_constants(scored.loss, known.losses[:, k], known.weights, scored.constants, self.plan.index.times)
+
+    def losses_of(self, scored: ScoredLoss, rows: NDArray[np.intp]) -> Values:
+        """Return what some individuals would cost event-free and with event, (models, 2, rows, times)."""
+        return losses_of(rows, self.plan.index.times, scored.loss, self.plan.read_models, scored.constants)
+
+    def parts(self, k: int, weighted: WeightedSums, scored: ScoredLoss) -> PartArrays:
         """Return scores of those who could be followed to t, and of the others; their sums are the two buckets."""
         index, sums = self.plan.index, weighted.losses[:, :, k].sum(axis=0)  # (models, 2, times)
         weights_of, m = weighted.weights.each[-1], index.times.size
@@ -124,7 +135,7 @@ def _variances(scored: ScoredLoss, plan: Plan, units: Units, averages: Values, *
         from survscore.engine import compiled
 
         return compiled.second_moments(scored, matrices, plan.groups, units, averages)
-    return second_moments(scored, models, plan.groups, units, averages, any_range=any_range)
+    return second_moments([(scored, models)], plan.groups, units, averages, any_range=any_range)
 
 
 def _with_constants(

@@ -20,6 +20,7 @@ Under competing risks the null model is the Aalen-Johansen estimate F of the cau
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -133,15 +134,14 @@ class NullInfluence:
     #: The estimate.
     null: KaplanMeierNull
     #: The derivative of the null model's score by the logarithm of the curve; 0 where there is no score. Under
-    #: competing risks, by the incidence, times -U. Shape (times,).
-    slope: NDArray[np.float64]
-    #: The influence on the logarithm of all who are still event-free. Shape (times,).
+    #: competing risks, by the incidence, times -U, and as a second part by the incidence. Shape (parts,
+    #: times).
+    slopes: NDArray[np.float64]
+    #: What these multiply for all who are still event-free: the influence on the logarithm, and what else that on the
+    #: incidence has. Shape (parts, times).
     common: NDArray[np.float64]
-    #: Under competing risks, what else the influence on the incidence has: the derivative of the score by it, the part
-    #: of those still event-free, and of each individual from T on. Shape (times,), (times,) and (n,).
-    incidence_slope: NDArray[np.float64] | None = None
-    incidence_common: NDArray[np.float64] | None = None
-    incidence_own: Any = None
+    #: The same of each individual from T on; nothing, if the curve is of others. Shape (n,), for each part.
+    own: Sequence[Any]
 
     @classmethod
     def of(
@@ -169,57 +169,62 @@ class NullInfluence:
         slope: NDArray[np.float64],
     ) -> NullInfluence:
         """Take the derivative of a metric by what the null model predicts at some times."""
-        incidence = null.incidence
+        incidence, greenwood = null.incidence, null.greenwood(times)
+        own = [] if null.outcomes is None else [null.at_own_time]
         if incidence is None:
-            return cls(null, slope * survival, null.greenwood(times))
+            return cls(null, (slope * survival)[None], greenwood[None], own)
         passed = arrays.count_below(null.curve.times, arrays.beside(times, null.curve.times), inclusive=True)
         common = arrays.to_host(null.incidence_sums(incidence, passed))
-        own = null.incidence_at_own_time(incidence)
+        own.append(null.incidence_at_own_time(incidence))
         # survival is one minus the incidence
-        return cls(null, slope * incidence.later_table(times)[0], null.greenwood(times), -slope, common, own)
+        return cls(
+            null, np.array([slope * incidence.later_table(times)[0], -slope]), np.array([greenwood, common]), own
+        )
 
     @property
     def of_scored(self) -> bool:
         """Whether the curve is of the individuals that are scored: then each of them moves it."""
         return self.null.outcomes is not None
 
+    @property
+    def of_event_free(self) -> NDArray[np.float64]:
+        """What the null model's score has more of each individual who is still event-free, (times,)."""
+        return np.asarray((self.slopes * self.common).sum(axis=0))
+
     def influence(self, rows: Any, before_time: NDArray[np.int32], columns: slice) -> NDArray[np.float64]:
         """Return what the null model's score has more of each of some individuals, (rows, times)."""
-        own = self.null.at_own_time[rows][:, None]
-        event_free = arrays.columns(columns.stop, own)[columns.start :] < before_time[rows][:, None]
-        common, slope = (arrays.beside(values[columns], own) for values in (self.common, self.slope))
-        influence: NDArray[np.float64] = slope * arrays.where(event_free, common, own)
-        if self.incidence_slope is None or self.incidence_common is None:
-            return influence
-        common, slope = (
-            arrays.beside(values[columns], own) for values in (self.incidence_common, self.incidence_slope)
+        before = before_time[rows][:, None]
+        event_free = arrays.columns(columns.stop, before)[columns.start :] < before
+        slopes, common = (
+            arrays.beside(values[:, columns], self.own[0]) for values in (self.slopes, self.of_event_free[None])
         )
-        influence += slope * arrays.where(event_free, common, self.incidence_own[rows][:, None])
+        total: Any = sum(slope * own[rows][:, None] for slope, own in zip(slopes, self.own, strict=True))
+        influence: NDArray[np.float64] = arrays.where(event_free, common, total)
         return influence
 
     def mean(self, weights: NDArray[np.float64], before_time: NDArray[np.int32], rows: slice) -> NDArray[np.float64]:
         """Return some individuals' parts in a mean over time."""
-        weighted = weights * self.slope
-        while_event_free = np.concatenate(([0.0], np.cumsum(weighted * self.common)))
-        rest = np.concatenate((np.cumsum(weighted[::-1])[::-1], [0.0]))
         before = before_time[rows]
-        total = np.asarray(while_event_free[before] + rest[before] * self.null.at_own_time[rows])
-        if self.incidence_slope is None or self.incidence_common is None:
-            return total
-        weighted = weights * self.incidence_slope
-        while_event_free = np.concatenate(([0.0], np.cumsum(weighted * self.incidence_common)))
-        rest = np.concatenate((np.cumsum(weighted[::-1])[::-1], [0.0]))
-        return np.asarray(total + while_event_free[before] + rest[before] * self.incidence_own[rows])
+        total = np.concatenate(([0.0], np.cumsum(weights * self.of_event_free)))[before]
+        for slope, own in zip(self.slopes, self.own, strict=True):
+            rest = np.concatenate((np.cumsum((weights * slope)[::-1])[::-1], [0.0]))
+            total = total + rest[before] * own[rows]
+        return np.asarray(total)
+
+    # of the Kaplan-Meier curve of others: an independent source of variance
 
     def covariance(self) -> NDArray[np.float64]:
         """Return the sums of products over time, (times, times)."""
-        return np.outer(self.slope, self.slope) * np.minimum.outer(self.common, self.common)
+        (slope,), (common,) = self.slopes, self.common
+        return np.asarray(np.outer(slope, slope) * np.minimum.outer(common, common))
 
     def variance(self) -> NDArray[np.float64]:
         """Return the sums of squares at each time."""
-        return self.slope**2 * self.common
+        (slope,), (common,) = self.slopes, self.common
+        return np.asarray(slope**2 * common)
 
     def of_mean(self, weights: NDArray[np.float64]) -> float:
         """Return the sum of squares of a mean over time."""
-        rest = np.cumsum((weights * self.slope)[::-1])[::-1]  # of all times from each on
-        return float(np.sum(rest**2 * np.diff(self.common, prepend=0.0)))
+        (slope,), (common,) = self.slopes, self.common
+        rest = np.cumsum((weights * slope)[::-1])[::-1]  # of all times from each on
+        return float(np.sum(rest**2 * np.diff(common, prepend=0.0)))

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._config import config
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
-from survscore._validation import InputError, as_times, check_level
+from survscore._validation import InputError, UnfitError, as_times, check_level
+from survscore.causes import ALL_CAUSES, ALL_STATUSES
 from survscore.engine.averaging import Range, Ranges, averaging_weights, check_ranges
-from survscore.engine.blocks import Models, Predictions, PushedCurves
+from survscore.engine.blocks import GivenPredictions, Models, Predictions, PushedCurves
 from survscore.engine.inputs import (
     Null,
     as_models,
@@ -32,6 +33,7 @@ from survscore.engine.inputs import (
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor, placed
 from survscore.engine.sums import ModelWeights
+from survscore.incidence import IncidenceCurves
 from survscore.inference.units import Groups
 from survscore.metrics import FollowUpMetric, Loss, Metric, SampleMetric, as_metric
 from survscore.outcomes import Outcomes
@@ -76,12 +78,16 @@ class Plan:
     variances: Variances = "both"
     #: Whether projected scores are computed for other hazards of those with hidden status, too.
     by_theta: bool = False
+    #: Of multi-class scores, which are sums over statuses: the plan of event-free, and one of each cause.
+    terms: tuple[Plan, ...] = ()
+    #: The names of all causes, under competing risks.
+    causes: tuple[str, ...] = ()
 
     @classmethod
     def of(
         cls,
         y: Outcomes,
-        models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]],
+        models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]],
         *,
         metric: OneOrMore = "brier",
         weighting: OneOrMore = None,
@@ -100,7 +106,12 @@ class Plan:
         A caller that goes on in NumPy with what was prepared says who it is by `needs_numpy`.
         """
         # validate
-        y, models = of_cause(y, models)
+        y, models = of_cause(y, models, multiclass=True)
+        if y.interest == ALL_STATUSES:
+            return cls._of_statuses(
+                y, models, metric, groups=groups, times=times, null=null, weighting=weighting, level=level,
+                ranges=ranges, errors=errors, variances=variances, needs_numpy=needs_numpy,
+            )  # fmt: skip
         named = _checked_models(y, models, needs_numpy)
         check_level(level)
         check_ranges(ranges)
@@ -129,8 +140,44 @@ class Plan:
         index = TimeIndex(y, wanted[reached])
         return cls(
             Models(named, len(y)), wanted, index, metrics, weightings, labels, null_model(null, y), grouping, level,
-            ranges, errors, far, variances, by_theta,
+            ranges, errors, far, variances, by_theta, causes=y.causes,
         )  # fmt: skip
+
+    @classmethod
+    def _of_statuses(
+        cls, y: Outcomes, models: Mapping[str, IncidenceCurves], metric: OneOrMore, *, null: Any, **settings: Any
+    ) -> Self:
+        """Plan scores of event-free against all causes: those of event-free, and as further terms those of causes."""
+        losses = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
+        for loss in losses:
+            if not isinstance(loss, Loss):
+                raise UnfitError(
+                    f"metric {loss.name!r} has no multi-class form, which cause='all' asks for: it is of one cause at "
+                    "a time"
+                )
+        statuses = [loss.of_statuses() for loss in losses if isinstance(loss, Loss)]
+        null = True if null is y else null
+        own = {number: null.for_cause(number) if isinstance(null, Outcomes) else null for number in y.cause_numbers}
+        first = cls.of(
+            y.any_event(), {name: curves.event_free() for name, curves in models.items()},
+            metric=[status.event_free for status in statuses],
+            null=null.any_event() if isinstance(null, Outcomes) else null, **settings,
+        )  # fmt: skip
+        if any(weighting.theta not in (None, 1) for weighting in first.weightings):
+            raise UnfitError("theta is not available for cause='all': it multiplies the hazard of one cause")
+        others = [
+            cls.of(
+                y.for_cause(number), models,
+                metric=[status.cause for status in statuses], null=own[number], **{**settings, "times": first.times},
+            )
+            for number in y.cause_numbers
+        ]  # fmt: skip
+        return replace(first, metrics=losses, terms=(first, *others), causes=y.causes)
+
+    @property
+    def cause(self) -> str:
+        """Under competing risks the cause that scores are of; all of them for multi-class scores."""
+        return ALL_CAUSES if self.terms else self.index.outcomes.chosen_cause
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -140,6 +187,8 @@ class Plan:
     @property
     def null_name(self) -> str | None:
         """What the null model is called in results."""
+        if self.terms:
+            return self.terms[-1].null_name
         return None if self.null is None else null_name(self.null, self.index.outcomes)
 
     @property
@@ -169,8 +218,6 @@ class Plan:
         """Whether compiled code pays, by size alone, and knows these losses and weights."""
         n_cells = self.models.n * self.index.times.size * len(self.models.curves)
         if self.index.outcomes.device is not None or not config.compiles(n_cells):
-            return False
-        if self.errors and isinstance(self.null, KaplanMeierNull) and self.null.incidence is not None:
             return False
         from survscore.engine import compiled
 
@@ -202,7 +249,7 @@ class Plan:
 
 
 def _checked_models(
-    y: Outcomes, models: Mapping[str, Predictions] | Iterable[tuple[str, Predictions]], needs_numpy: str
+    y: Outcomes, models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]], needs_numpy: str
 ) -> dict[str, Predictions]:
     """Return the models by name, after checking them and the outcomes."""
     check_outcomes(y)

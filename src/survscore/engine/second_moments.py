@@ -7,7 +7,8 @@ estimating the curve inside the weights adds (`engine.influence`), for which ind
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -80,16 +81,24 @@ class ScoredLoss:
         return self.loss.of_event_free(survival), self.loss.of_event(survival)
 
 
+#: A loss under a weighting, and the predictions of all models that it is of.
+Term = tuple[ScoredLoss, Models]
+
+
 def second_moments(
-    scored: ScoredLoss,
-    models: Models,
+    terms: Sequence[Term],
     groups: Groups | None,
     units: Units,
     averages: NDArray[np.float64],
     *,
     any_range: bool,
 ) -> Moments:
-    """Make every influence, and add up its squares: any weighting, groups, batches, covariances over time."""
+    """Make every influence, and add up its squares: any weighting, groups, batches, covariances over time.
+
+    A score may be the sum of several terms, such as those of all statuses (`multiclass`): then their influences are
+    added first.
+    """
+    scored, models = terms[0]
     m, k, time = scored.index.times.size, len(scored.scores), scored.index.outcomes.time
     n_units = models.n if groups is None else groups.n_groups
     # predictions that come in batches are collected, since individuals are visited in order of time
@@ -102,8 +111,14 @@ def second_moments(
     for first in range(0, m, width):
         columns = slice(first, min(first + width, m))
         table = None if groups is None else [arrays.zeros((n_units, columns.stop - first), time) for _ in range(k)]
-        visit = Influences(scored, models.collected(scored.index.times[columns]) if collected else models, columns)
-        for rows, influences in visit.blocks(totals):
+        visits = [
+            Influences(of_term, of_models.collected(scored.index.times[columns]) if collected else of_models, columns)
+            for of_term, of_models in terms
+        ]
+        for of_terms in zip(*(visit.blocks() for visit in visits), strict=True):
+            rows, influences, jumps = reduce(_added, of_terms)
+            if jumps is not None:
+                totals.add_jumps(jumps.places, jumps.steps, jumps.X, columns)
             if table is None:
                 totals.add(influences, columns, rows)
             else:
@@ -113,6 +128,31 @@ def second_moments(
         if table is not None:
             totals.add(table, columns, slice(None))
     return totals.finish().with_null(scored.null)
+
+
+@dataclass(frozen=True, eq=False)
+class JumpInfluences:
+    """What the jumps of a curve that was fitted to others add: X(s; t) at those that fall into a block."""
+
+    places: Array
+    #: Greenwood's weights of all jumps.
+    steps: NDArray[np.float64]
+    #: Shape (jumps, times), for each model.
+    X: list[Array]
+
+
+#: Which individuals a block is of, their influences, (rows, times) for each model, and those of jumps.
+BlockInfluences = tuple[Any, list[Array], JumpInfluences | None]
+
+
+def _added(mine: BlockInfluences, theirs: BlockInfluences) -> BlockInfluences:
+    """Add the influences of two terms on the same individuals, into the first."""
+    (rows, influences, jumps), (_, others, other_jumps) = mine, theirs
+    for a, other in enumerate(others):
+        influences[a] += other
+    if jumps is not None and other_jumps is not None:
+        jumps = replace(jumps, X=[X + other for X, other in zip(jumps.X, other_jumps.X, strict=True)])
+    return rows, influences, jumps
 
 
 class Influences:
@@ -152,11 +192,8 @@ class Influences:
                 arrays.add_rows(totals[a], inside, arrays.to_host(x))
         return totals
 
-    def blocks(self, totals: Totals | None = None) -> Iterator[tuple[Any, list[Array]]]:
-        """Yield which individuals, and their influences, (rows, times) for each model.
-
-        What a curve that was fitted to others adds goes to the totals.
-        """
+    def blocks(self) -> Iterator[BlockInfluences]:
+        """Yield which individuals, their influences, and what a curve that was fitted to others adds."""
         scored, columns = self.scored, self.columns
         for block, rows, influences, gradients in self._deviations():
             jumps: list[Any] = []
@@ -171,9 +208,10 @@ class Influences:
                     operator.add(influences[a], x[:, lo:], in_block, lo)
                 else:
                     jumps.append(operator.at_training_jumps(x, in_block, lo))
-            if jumps and totals is not None:
+            of_jumps = None
+            if jumps:
                 steps = self.operators[0].rows.model.curve.greenwood  # type: ignore[union-attr]
-                totals.add_jumps(jumps[0][0], steps, [X for _, X in jumps], columns)
+                of_jumps = JumpInfluences(jumps[0][0], steps, [X for _, X in jumps])
             if scored.by_n:
                 stop = scored.weights[0].population_index[rows]
                 inside = self.column < stop[:, None]
@@ -181,7 +219,7 @@ class Influences:
                     influences[a] -= inside * arrays.beside(scored.offset[a, columns], influences[a])
             if scored.null is not None and scored.null.of_scored:
                 influences[-1] += scored.null.influence(rows, scored.index.before_time, columns)
-            yield rows, influences
+            yield rows, influences, of_jumps
 
     def _deviations(self) -> Iterator[tuple[slice, Any, list[Array], dict[int, tuple[Array, int]]]]:
         """Yield where a block is in order, which individuals these are, and their deviations, (rows, times) each.
@@ -305,7 +343,9 @@ def mean_influences(scored: ScoredLoss, models: Models, weights: NDArray[np.floa
     m, k = scored.index.times.size, len(scored.scores)
     values = np.zeros((k, models.n))
     totals = Totals(k, models.n, weights[None], np.ones(m), any_range=False, whole=True)
-    for rows, influences in Influences(scored, models, slice(0, m)).blocks(totals):
+    for rows, influences, jumps in Influences(scored, models, slice(0, m)).blocks():
+        if jumps is not None:
+            totals.add_jumps(jumps.places, jumps.steps, jumps.X, slice(0, m))
         for of_model, influence in zip(values, influences, strict=True):
             of_model[rows] = influence @ weights
     used = weights > 0

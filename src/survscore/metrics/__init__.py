@@ -9,6 +9,7 @@ take any of them.
 from __future__ import annotations
 
 from survscore._validation import InputError, check_choice, shown
+from survscore.causes import ALL_CAUSES
 from survscore.inference.intervals import Direction, Scale, sides
 from survscore.metrics.base import FollowUpMetric, History, JointMetric, Loss, Metric, MetricValue, SampleMetric
 from survscore.metrics.benefit import NetBenefit
@@ -76,7 +77,9 @@ def metric_label(name: str) -> str:
 
 
 def cause_label(label: str, cause: str) -> str:
-    """Return what a metric is called, of one cause where there are several."""
+    """Return what a metric is called, of one cause where there are several, or of all statuses together."""
+    if cause == ALL_CAUSES:
+        return f"multi-class {label}"
     return f"{label} of cause {shown(cause)}" if cause else label
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.parallel import cached_property
-from survscore._validation import FloatArray, InputError
+from survscore._validation import FloatArray, InputError, UnfitError
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import ANY_VALUE, Direction, PossibleRange, Scale
@@ -53,6 +53,12 @@ class Loss(Metric):
     #: Where probabilities are clipped, for losses that need it.
     epsilon: float = 0.0
 
+    def of_statuses(self) -> StatusLosses:
+        """Return the losses of single statuses whose sum is the multi-class form; most have none."""
+        raise UnfitError(
+            f"metric {self.name!r} has no multi-class form, which cause='all' asks for: it is of one cause at a time"
+        )
+
     @abstractmethod
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:
         """Return the loss of those who are event-free."""
@@ -81,6 +87,22 @@ class Loss(Metric):
             (self.of_event_free(high) - self.of_event_free(low)) / width,
             (self.of_event(high) - self.of_event(low)) / width,
         )
+
+
+@dataclass(frozen=True)
+class StatusLosses:
+    """The multi-class form of a loss, over event-free and all causes: a sum over statuses.
+
+    Each summand depends on what was predicted for its status alone, so that the status may be projected among
+    individuals for whom that is similar.
+    """
+
+    #: Of the status event-free, for predictions of the probability of no event.
+    event_free: Loss
+    #: Of each cause, for predictions of the probability of no event of this cause.
+    cause: Loss
+    #: The smallest and the largest possible sum.
+    possible: PossibleRange
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,6 +200,9 @@ class History:
     #: The curve of being still under observation, by which weights make up for those who were lost before `until`; None
     #: where none were.
     lost: ProductLimit | None = None
+    #: Under competing risks when those with an event of another cause had it, infinity for all others. In `time` they
+    #: stay to the end of their potential follow-up, without the event of interest. Shape (n,).
+    other_event_time: NDArray[np.float64] | None = None
 
     @cached_property
     def event(self) -> NDArray[np.bool_]:
@@ -193,6 +218,8 @@ class FollowUpMetric(JointMetric):
 
     #: Whether only the order of predictions counts, so that one for all is as good as any other.
     of_order: ClassVar[bool] = False
+    #: Whether, under competing risks, its weights know when events of other causes happened.
+    weighs_other_events: ClassVar[bool] = False
 
     def slope(self, curves: SurvivalCurves, history: History) -> NDArray[np.float64]:
         """Return the derivatives of the value by what is predicted for all individuals at the times of the grid.

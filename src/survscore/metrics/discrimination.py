@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._utils.products import dot
 from survscore._validation import FloatArray, InputError, check_choice, check_length
+from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.inference.intervals import Direction, PossibleRange, Scale
 from survscore.inference.units import coded
@@ -157,6 +158,10 @@ class Concordance(FollowUpMetric):
 
     Notes
     -----
+    Under competing risks it is that of Wolbers and others [3]_: who had an event of another cause by then is compared
+    with the case, too, as one who will not have the event of interest. Such a pair has the weight
+    :math:`[G(T_i-) G(T_j-)]^{-1}`, with :math:`T_j` the time of the other event.
+
     Under `IPCW`, no :math:`C^*` counts as known, and ``"cohort"`` is Uno's concordance [1]_ truncated at tau, as
     ``survival::concordance(timewt="n/G2", ymax=tau)`` of R gives it; ``"harrell"`` is its ``timewt="n"``. As in R,
     pairs with events at the same time are left out, and one who left without event at the time of another's event was
@@ -168,6 +173,8 @@ class Concordance(FollowUpMetric):
        prediction procedures with censored survival data. Statistics in Medicine 30, 1105-1117.
     .. [2] Antolini, Boracchi and Biganzoli (2005). A time-dependent discrimination index for survival data. Statistics
        in Medicine 24, 3927-3944.
+    .. [3] Wolbers, Blanche, Koller, Witteman and Gerds (2014). Concordance for prognostic models with competing risks.
+       Biostatistics 15, 526-539.
 
     Examples
     --------
@@ -194,6 +201,7 @@ class Concordance(FollowUpMetric):
     scale: ClassVar[Scale] = "logit"
     possible: ClassVar[PossibleRange] = (0.0, 1.0)
     of_order: ClassVar[bool] = True
+    weighs_other_events: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
@@ -231,7 +239,7 @@ class Concordance(FollowUpMetric):
                 return MetricValue(
                     np.nan, nothing, "an event occurs when no individual could still be under observation"
                 )
-            case_weight[case] = observed**-2.0
+            case_weight[case] = 1.0 / observed
         shares = None
         if self.kind in ("pooled", "weighted"):
             codes = np.zeros(time.size, dtype=np.intp) if self.strata is None else self.strata
@@ -240,7 +248,9 @@ class Concordance(FollowUpMetric):
             if not shares.overlap:
                 return MetricValue(np.nan, nothing, "no individual of some stratum could be followed to an event")
 
-        by_stratum, of_control, total = self._pairs(curves, history, counted, case_weight, shares)
+        kinds = _kinds_of_pairs(history, case_weight, counted, lost)
+        by_stratum, of_control, once = self._pairs(curves, history, kinds, shares)
+        total = float(by_stratum[1].sum())
         if not total > 0:
             return MetricValue(np.nan, nothing, "no individual was observed event-free after any event")
         value = float(by_stratum[0].sum() / total)
@@ -251,39 +261,43 @@ class Concordance(FollowUpMetric):
             influence += shares.influence(of_case, by_part)
         gradient = None
         if history.lost is not None:
-            # a pair's weight has the factor of every exit before the case, twice
-            later = np.append(np.cumsum(of_case[::-1])[::-1], 0.0)
-            after = np.searchsorted(time, history.lost.times, side="right")
-            gradient = 2.0 * later[after] if lost is not None else np.zeros(after.size)
+            gradient = np.zeros(history.lost.times.size)
+            if lost is not None:  # a pair's weight has the factor of every exit before the case, twice
+                gradient = 2.0 * _later(time, of_case, lost.times)
+            if lost is not None and history.other_event_time is not None:  # or once, and once of those before a control
+                by_case, by_control = (one[0] - value * one[1] for one in once / total)
+                gradient -= _later(time, by_case, lost.times)
+                gradient += _later(history.other_event_time[order], by_control, lost.times)
         unsorted = np.empty(time.size)
         unsorted[order] = influence
         return MetricValue(value, unsorted, moved=gradient)
 
     def _pairs(
-        self,
-        curves: SurvivalCurves,
-        history: History,
-        counted: NDArray[np.bool_],
-        case_weight: Vector,
-        shares: _Shares | None,
-    ) -> tuple[Vector, Vector, float]:
-        """Return what pairs weigh, concordant ones and all, by case and by control, and altogether; in order of time.
+        self, curves: SurvivalCurves, history: History, kinds: list[_Pairs], shares: _Shares | None
+    ) -> tuple[Vector, Vector, Vector]:
+        """Return what pairs weigh, concordant ones and all, by case and by control; in order of time.
 
-        By case for each stratum of controls: (2, strata, n); by control (2, n).
+        By case for each stratum of controls: (2, strata, n); by control (2, n). Last, of the pairs whose weight has the
+        case's factor once, by case and by control, (2, 2, n).
         """
-        time, event = history.time[history.order], (history.label != 0)[history.order]
-        n_strata = 1 if shares is None else shares.n
-        of_case, of_control = np.zeros((2, n_strata, time.size)), np.zeros((2, time.size))
-        for survival, cases, risk_set in self._risk_sets(curves, history, case_weight > 0):
+        event = (history.label != 0)[history.order]
+        n_strata, n = 1 if shares is None else shares.n, event.size
+        of_case, of_control, once = np.zeros((2, n_strata, n)), np.zeros((2, n)), np.zeros((2, 2, n))
+        is_case = kinds[0].case > 0
+        for survival, cases, risk_set in self._risk_sets(curves, history, is_case):
             for g in range(n_strata):
-                weight, control = np.where(cases, case_weight, 0.0), counted.astype(np.float64)
-                if shares is not None:
-                    weight, control = weight * shares.case_weight(g), control * (shares.codes == g)
-                weight, control = weight[risk_set], control[risk_set]
-                sums = pair_sums(time[risk_set], event[risk_set], survival[risk_set], weight, control)
-                of_case[:, g, risk_set] += weight * np.array(sums[:2])
-                of_control[:, risk_set] += control * np.array(sums[2:])
-        return of_case, of_control, float(of_case[1].sum())
+                for kind in kinds:
+                    weight, control = np.where(cases, kind.case, 0.0), kind.control
+                    if shares is not None:
+                        weight, control = weight * shares.case_weight(g), control * (shares.codes == g)
+                    weight, control = weight[risk_set], control[risk_set]
+                    sums = pair_sums(kind.time[risk_set], event[risk_set], survival[risk_set], weight, control)
+                    by_case, by_control = kind.sign * weight * sums[:2], kind.sign * control * sums[2:]
+                    of_case[:, g, risk_set] += by_case
+                    of_control[:, risk_set] += by_control
+                    if kind.once:
+                        once[:, :, risk_set] += np.array([by_case, by_control])
+        return of_case, of_control, once
 
     def _risk_sets(
         self, curves: SurvivalCurves, history: History, case: NDArray[np.bool_]
@@ -305,6 +319,48 @@ class Concordance(FollowUpMetric):
             cases = case & (knot_of == k)
             first = np.searchsorted(time, time[np.argmax(cases)], side="left")
             yield at(float(knots[k])), cases, slice(int(first), None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pairs:
+    """Pairs whose weight is a product of one number of the case and one of the control; all in order of time."""
+
+    #: When each leaves: a control has to be there when the case has its event.
+    time: Vector
+    case: Vector
+    control: Vector
+    sign: float = 1.0
+    #: Whether their weight has the factor of each exit before the case once, and that of those before the control once.
+    once: bool = False
+
+
+def _kinds_of_pairs(
+    history: History, case: Vector, counted: NDArray[np.bool_], lost: ProductLimit | None
+) -> list[_Pairs]:
+    """Return the pairs; `case` is the inverse of the curve of being under observation just before each case.
+
+    Those with another event stay to the end of their follow-up, with the factor of when they had it, from then on.
+    """
+    time, control = history.time[history.order], counted.astype(np.float64)
+    if lost is None or history.other_event_time is None:
+        return [_Pairs(time, case**2, control)]
+    left = history.other_event_time[history.order]
+    others, until_event = left < np.inf, np.minimum(time, left)
+    known = lost.before(np.where(others, left, 0.0))
+    factor = np.where(others & (known > 0), control / np.where(known > 0, known, 1.0), 0.0)
+    return [
+        _Pairs(until_event, case**2, control),
+        # of those with another event the pairs from it on: all pairs, less those before it
+        _Pairs(time, case, factor, once=True),
+        _Pairs(until_event, case, factor, sign=-1.0, once=True),
+    ]
+
+
+def _later(time: Vector, values: Vector, at: Vector) -> Vector:
+    """Return the sums of the values of those whose time is after each of some others."""
+    order = np.argsort(time, kind="stable")
+    rest = np.append(np.cumsum(values[order][::-1])[::-1], 0.0)
+    return np.asarray(rest[np.searchsorted(time[order], at, side="right")])
 
 
 class _Shares:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore._validation import FloatArray, InputError
 from survscore.inference.intervals import PossibleRange, Scale
-from survscore.metrics.base import Loss
+from survscore.metrics.base import Loss, StatusLosses
 
 #: Probabilities closer than this to 0 or 1 count as this far away under the logarithmic loss.
 DEFAULT_EPSILON = 1e-7
@@ -42,6 +42,9 @@ class Brier(Loss):
     label: ClassVar[str] = "Brier score"
     scale: ClassVar[Scale] = "log"
     possible: ClassVar[PossibleRange] = (0.0, 1.0)
+
+    def of_statuses(self) -> StatusLosses:  # noqa: D102
+        return StatusLosses(self, self, (0.0, 2.0))
 
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
         distance: NDArray[np.float64] = 1.0 - arrays.as_float64(survival)
@@ -106,6 +109,9 @@ class Log(Loss):
     def __post_init__(self) -> None:
         check_epsilon(self.epsilon)
 
+    def of_statuses(self) -> StatusLosses:  # noqa: D102
+        return StatusLosses(_LogOfEventFree(self.epsilon), _LogOfCause(self.epsilon), self.possible)
+
     def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:  # noqa: D102
         return -self._log(self._clipped(survival))
 
@@ -113,7 +119,7 @@ class Log(Loss):
         return -self._log(1.0 - self._clipped(survival))
 
     def slopes(self, survival: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # noqa: D102
-        if type(self) is not Log:
+        if type(self) not in (Log, _LogOfEventFree, _LogOfCause):
             return super().slopes(survival)
         clipped = self._clipped(survival)
         inside = np.where(clipped == survival, 1.0, 0.0)  # a clipped probability does not move with the prediction
@@ -134,6 +140,36 @@ class Log(Loss):
     def _log(probability: NDArray[np.float64]) -> NDArray[np.float64]:
         logarithm: NDArray[np.float64] = arrays.namespace(probability).log(probability)
         return logarithm
+
+
+@dataclass(frozen=True)
+class _LogOfEventFree(Log):
+    """Minus the logarithm of the probability of no event, of those who are event-free; nothing of the others."""
+
+    takes_tensors: ClassVar[bool] = True
+
+    def of_event(self, survival: FloatArray) -> NDArray[np.float64]:
+        nothing: NDArray[np.float64] = 0.0 * arrays.as_float64(survival)
+        return nothing
+
+    def slopes(self, survival: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        event_free, with_event = super().slopes(survival)
+        return event_free, 0.0 * with_event
+
+
+@dataclass(frozen=True)
+class _LogOfCause(Log):
+    """Minus the logarithm of the probability of a cause, of those who had its event; nothing of the others."""
+
+    takes_tensors: ClassVar[bool] = True
+
+    def of_event_free(self, survival: FloatArray) -> NDArray[np.float64]:
+        nothing: NDArray[np.float64] = 0.0 * arrays.as_float64(survival)
+        return nothing
+
+    def slopes(self, survival: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        event_free, with_event = super().slopes(survival)
+        return 0.0 * event_free, with_event
 
 
 def check_epsilon(epsilon: float) -> None:

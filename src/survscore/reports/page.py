@@ -22,6 +22,7 @@ from survscore.analysis.backtest_results import Backtest
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Range
 from survscore.engine.inputs import Null
+from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
 from survscore.io.files import written_whole
 from survscore.metrics import Metric
@@ -84,7 +85,10 @@ class Report:
 
 def report(
     y: Outcomes,
-    models: SurvivalCurves | Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    models: SurvivalCurves
+    | IncidenceCurves
+    | Mapping[str, SurvivalCurves | IncidenceCurves]
+    | Iterable[tuple[str, SurvivalCurves | IncidenceCurves]],
     *,
     metric: str | Metric | Sequence[str | Metric] = ("brier", "log"),
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,

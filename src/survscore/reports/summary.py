@@ -54,7 +54,10 @@ TITLE = "How good are the predictions?"
 
 def summarise(
     y: Outcomes,
-    models: SurvivalCurves | Mapping[str, SurvivalCurves] | Iterable[tuple[str, SurvivalCurves]],
+    models: SurvivalCurves
+    | IncidenceCurves
+    | Mapping[str, SurvivalCurves | IncidenceCurves]
+    | Iterable[tuple[str, SurvivalCurves | IncidenceCurves]],
     *,
     metric: str | Metric | Sequence[str | Metric] = ("brier", "log"),
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,

@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown
+from survscore.causes import ALL_CAUSES
 from survscore.results.long_tables import ALL
 from survscore.results.printing import caption, interpolation_note, verdict_text
 from survscore.results.rounding import Number, decimals, p_text
@@ -112,7 +113,10 @@ class ScoreTable(PrintedAsTables):
         tables = [self._part(list(rows)) for _, rows in parts]
         note = interpolation_note(self.settings["curves"])
         tables[0] = replace(tables[0], notes=(*tables[0].notes, *note))
-        cause = f"; cause {shown(self.settings['cause'])}" if "cause" in self.settings else ""
+        cause = ""
+        if "cause" in self.settings:
+            every = self.settings["cause"] == ALL_CAUSES
+            cause = "; multi-class: event-free and all causes" if every else f"; cause {shown(self.settings['cause'])}"
         return Tables(caption(self.n, self.n_dropped_out, self.level, cause), tables, self.leak_warnings)
 
     def _part(self, rows: list[TableRow]) -> Part:
