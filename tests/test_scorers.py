@@ -301,5 +301,5 @@ def test_bad_scorers_are_named(data):
         def predict_curves(self, X):
             return np.ones((len(X), 1))
 
-    with pytest.raises(ss.InputError, match="must return SurvivalCurves, not ndarray"):
+    with pytest.raises(ss.InputError, match="must return SurvivalCurves or IncidenceCurves, not ndarray"):
         scorer(Wrong(), *data)

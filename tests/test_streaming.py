@@ -96,7 +96,7 @@ def test_too_few_and_too_many_are_told():
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        (CURVES.probabilities, "batches must be SurvivalCurves, not ndarray"),
+        (CURVES.probabilities, "batches must be SurvivalCurves or IncidenceCurves, not ndarray"),
         (ss.SurvivalCurves([[0.9]], [1]), "batches must all be on the same grid of times"),
         (ss.SurvivalCurves([[0.9, 0.5]], [1, 4], "step"), "batches must all be read the same way"),
     ],

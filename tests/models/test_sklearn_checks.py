@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import survscore as ss
-from survscore.models import BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
+from survscore.models import AalenJohansen, BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
 
 
 def outcomes_of(y):
@@ -20,6 +20,14 @@ def outcomes_of(y):
     if not np.isfinite(values).all():
         raise ValueError("Input y contains NaN or inf")
     return ss.Outcomes(values - values.min() + 1.0, np.ones(values.size))
+
+
+def causes_of(y):
+    """Turn it into times after 0 of events of two causes."""
+    outcomes = outcomes_of(y)
+    if not isinstance(outcomes, ss.Outcomes):
+        return outcomes
+    return ss.Outcomes(outcomes.time, 1 + np.arange(len(outcomes)) % 2, causes=["churn", "non-payment"])
 
 
 class CheckedLogisticHazard(LogisticHazard):
@@ -38,6 +46,14 @@ class CheckedBCESurvival(BCESurvival):
         return super().score(X, outcomes_of(y))
 
 
+class CheckedCauses(LogisticHazard):
+    def fit(self, X, y):
+        return super().fit(X, causes_of(y))
+
+    def score(self, X, y):
+        return super().score(X, causes_of(y), cause="churn")
+
+
 QUICK = {"n_times": 5, "width": 4, "n_layers": 1, "epochs": 2, "device": "cpu", "random_state": 0}
 #: Which checks can't pass, and why. The baselines are not put through them: `KaplanMeier` takes any X, and
 #: `HorizonClassifiers` leaves X to its classifier.
@@ -47,7 +63,8 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [CheckedLogisticHazard(**QUICK), CheckedBCESurvival(**QUICK)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+    [CheckedLogisticHazard(**QUICK), CheckedBCESurvival(**QUICK), CheckedCauses(**QUICK)],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_scikit_learn_checks(estimator, check):
@@ -57,5 +74,9 @@ def test_scikit_learn_checks(estimator, check):
 def test_baselines_have_parameters_too():
     from sklearn.base import clone
 
-    for model in (KaplanMeier(7), HorizonClassifiers(LogisticRegression(), [1, 2], keep="administrative")):
+    for model in (
+        KaplanMeier(7),
+        AalenJohansen(7),
+        HorizonClassifiers(LogisticRegression(), [1, 2], keep="administrative"),
+    ):
         assert repr(clone(model)) == repr(model)

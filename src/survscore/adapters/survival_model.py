@@ -10,17 +10,32 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metaestimators import available_if
 
-from survscore._validation import FloatArray, InputError, as_times, check_length
+from survscore._validation import FloatArray, InputError, UnfitError, as_times, check_length, several
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.scores import brier_score
 from survscore.weighting import Weighting, weightings_that_fit
 
+#: What models predict: survival, or under competing risks the cumulative incidence of each cause.
+Curves = SurvivalCurves | IncidenceCurves
 
-def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X") -> Outcomes:
-    """Return the target, checked to have as many individuals as the covariates have rows."""
+
+def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X", *, causes: bool = False) -> Outcomes:
+    """Return the target, checked to have as many individuals as the covariates have rows.
+
+    Competing causes are refused unless the model learns `causes`: with events of all causes alike it would predict the
+    time to any of them, and scores of one cause would take that for the time to this one.
+    """
     outcomes = as_outcomes(y)
     check_length(name, len(outcomes), of, n_rows)
+    if not causes and len(outcomes.causes) > 1:
+        raise UnfitError(
+            f"{name} has competing causes ({several([repr(one) for one in outcomes.causes])}), and this model learns "
+            "events of one kind; LogisticHazard, HorizonClassifiers and AalenJohansen learn causes, and "
+            "Outcomes(y.time, y.event, y.censoring_time) has any event"
+        )
     return outcomes
 
 
@@ -42,11 +57,11 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         """Fit to covariates and outcomes."""
 
     @abstractmethod
-    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
-        """Return predicted survival."""
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> Curves:
+        """Return predicted survival, or under competing risks predicted incidences."""
 
     def predict_survival_function(self, X: Any, times: ArrayLike) -> FloatArray:
-        """Return predicted survival at `times` as an array.
+        """Return predicted survival at `times` as an array; under competing risks that of any event.
 
         Parameters
         ----------
@@ -59,11 +74,30 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n, len(times))
         """
-        return self.predict_curves(X, as_times(times)).probabilities
+        curves = self.predict_curves(X, as_times(times))
+        return curves.event_free().probabilities if isinstance(curves, IncidenceCurves) else curves.probabilities
+
+    def predict_cumulative_incidence(self, X: Any, times: ArrayLike) -> FloatArray:
+        """Return the predicted cumulative incidence of each cause at `times` as an array.
+
+        Parameters
+        ----------
+        X : array_like or data frame
+            Covariates.
+        times : array_like
+            Strictly increasing.
+
+        Returns
+        -------
+        ndarray of shape (n, causes, len(times))
+            With one cause where the model was not fitted to competing risks.
+        """
+        curves = self.predict_curves(X, as_times(times))
+        return curves.probabilities if isinstance(curves, IncidenceCurves) else 1.0 - curves.probabilities[:, None]
 
     @available_if(_has_fixed_times)  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> FloatArray:
-        """Return predicted survival at the times that the model was made with, as scikit-learn's wrappers ask for it.
+        """Return predictions at the times that the model was made with, as scikit-learn's wrappers ask for them.
 
         Only models with fixed times have it: ``cross_val_predict`` puts the predictions of all folds into one array,
         and grids that each model learnt from its own fold are not the same.
@@ -75,11 +109,12 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
 
         Returns
         -------
-        ndarray of shape (n, len(times))
+        ndarray of shape (n, len(times)), or (n, causes, len(times))
+            Survival, or under competing risks the cumulative incidence of each cause.
         """
-        return self.predict_survival_function(X, cast("Any", self).times)
+        return self.predict_curves(X, as_times(cast("Any", self).times)).probabilities
 
-    def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
+    def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None, cause: Cause | None = None) -> float:
         """Return minus the integrated Brier score, so that higher is better.
 
         The range is that of the model's own grid, so that models with other grids can't be compared by it. For that,
@@ -94,6 +129,8 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         weighting : str or Weighting, optional
             As for `brier_score`. Without it the score is administrative if all censoring times are known,
             uncensored if all individuals had the event, and rejected otherwise.
+        cause : str or int, optional
+            As for `brier_score`; required under competing risks, unless `y` says it (`Outcomes.for_cause`).
 
         Returns
         -------
@@ -101,7 +138,7 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         """
         outcomes = as_outcomes(y)
         weighting = weighting_for(outcomes, weighting)
-        score = brier_score(outcomes, self.predict_curves(X), weighting=weighting, errors=False)
+        score = brier_score(outcomes, self.predict_curves(X), weighting=weighting, errors=False, cause=cause)
         return -score.integrated(nan="stop").value
 
     def __sklearn_tags__(self) -> Any:

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from survscore._validation import (
 from survscore._version import __version__
 from survscore.analysis.compare import Request, compare
 from survscore.analysis.selection import EventKFold, curves_of, innermost
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.inputs import Null, one_or_more
@@ -45,10 +46,12 @@ if TYPE_CHECKING:
 #: Packages whose estimators want another target, and what makes them take ours.
 WRAPPERS = {"sksurv": "ScikitSurvival", "xgboost": "XGBoost", "skpro": "Skpro"}
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+Curves = SurvivalCurves | IncidenceCurves
 #: The curves of a fold, and the seconds that fitting and predicting took.
-Fit = tuple[SurvivalCurves | IncidenceCurves, float, float]
+Fit = tuple[Curves, float, float]
 
 
+@takes_cause
 def cross_validate(
     estimators: Mapping[str, Any],
     X: Any,
@@ -58,6 +61,7 @@ def cross_validate(
     metric: str | Metric | Sequence[str | Metric] = "brier",
     weighting: str | Weighting | Sequence[str | Weighting] | None = None,
     times: ArrayLike | None = None,
+    cause: Cause | None = None,
     groups: ArrayLike | None = None,
     reference: str | None = None,
     null: Null = True,
@@ -79,11 +83,11 @@ def cross_validate(
     X : array_like or data frame
         Covariates.
     y : Outcomes or structured array
-        What was observed. Estimators are given the same kind.
+        What was observed. Estimators are given the same kind, with all causes under competing risks.
     cv : int, splitter or iterable of (train, test), default 5
         The folds. An int stands for `EventKFold`, shuffled by `seed`, which keeps `groups` together. Each
         individual must be tested exactly once. Other splitters that shuffle get the seed if they have none.
-    metric, weighting, times, reference, null, level
+    metric, weighting, times, cause, reference, null, level
         As for `compare`, by default with the administrative and the projected weighting where :math:`C^*` is known.
         Values that a weighting holds for each individual (strata, curves) are cut to each fold.
     groups : array_like of shape (n,), optional
@@ -145,8 +149,11 @@ def cross_validate(
     1       Weibull  0.151  0.009
     2  Kaplan-Meier  0.205  0.008
     """
-    request = _request(metric, weighting, as_outcomes(y))  # an error in it is raised before anything is fitted
+    outcomes = as_outcomes(y) if cause is None else as_outcomes(y).for_cause(cause)
+    _ = outcomes.event_of_interest  # raises, if there are several causes and none was chosen
+    request = _request(metric, weighting, outcomes)  # an error in it is raised before anything is fitted
     made = out_of_fold(estimators, X, y, cv=cv, groups=groups, n_jobs=n_jobs, seed=seed, progress=progress)
+    made = replace(made, y=outcomes)
     curves = made.curves()
     options: dict[str, Any] = {"reference": reference, "null": null, "groups": made.groups, "level": level}
     comparison: Comparison = compare(
@@ -166,6 +173,7 @@ def cross_validate(
         "metrics": comparison.metrics,
         "weightings": comparison.weightings,
         "times": comparison.times.tolist(),
+        "cause": comparison.scored[0].settings.get("cause"),
         "reference": comparison.reference,
         "level": level,
         "curves": comparison.scored[0].settings["curves"],
@@ -191,14 +199,15 @@ class OutOfFold:
     described: str  # the folds in words
     fits: dict[str, list[Fit]]  # by estimator, for each fold
 
-    def curves(self) -> dict[str, Any]:
+    def curves(self) -> dict[str, Curves]:
         """Return the curves of all individuals, in the order of the data."""
         order = np.argsort(np.concatenate([test for _, test in self.splits]), kind="stable")
         return {name: _joined([fit[0] for fit in fits])[order] for name, fits in self.fits.items()}
 
 
-def _joined(parts: Sequence[Any]) -> Any:
-    return type(parts[0]).concatenate(parts)
+def _joined(parts: Sequence[Any]) -> Curves:
+    joined: Curves = type(parts[0]).concatenate(parts)
+    return joined
 
 
 def out_of_fold(
@@ -255,7 +264,7 @@ def _fold_scores(made: OutOfFold, request: Request, times: NDArray[np.float64]) 
     for k, (_, test) in enumerate(made.splits):
         of_fold, y_fold = request.of_rows(made.y, test), made.y[test]
         curves = {name: fits[k][0] for name, fits in made.fits.items()}
-        counts = (len(y_fold), int(y_fold.event.sum()))
+        counts = (len(y_fold), int(y_fold.event_of_interest.sum()))
         for name, fits in made.fits.items():
             _, fit_seconds, predict_seconds = fits[k]
             started = time.perf_counter()
@@ -291,7 +300,7 @@ class CrossValidation(PrintedAsTables):
     """
 
     comparison: Comparison
-    curves: dict[str, SurvivalCurves | IncidenceCurves]
+    curves: dict[str, Curves]
     y: Outcomes
     fold: NDArray[np.intp]
     fold_scores: tuple[FoldScores, ...]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, check_choice, check_length, check_whole
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves
 from survscore.metrics import Metric, as_metric
@@ -25,6 +26,7 @@ class CurveScorer:
     metric: Metric
     weighting: str | Weighting
     times: NDArray[np.float64]
+    cause: Cause | None = None
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         """Return the mean score over the times, or the score at the only one; minus it, where lower is better.
@@ -35,20 +37,24 @@ class CurveScorer:
         curves = curves_of(estimator, X)
         check_length("the predictions", len(curves), "y", len(outcomes))
         (score,) = score_all(
-            outcomes, curves, metric=self.metric, weighting=self.weighting, times=self.times, errors=False
-        )
+            outcomes, curves, metric=self.metric, weighting=self.weighting, times=self.times, errors=False,
+            cause=self.cause,
+        )  # fmt: skip
         value = score.integrated().value if self.times.size > 1 else float(score.scores[0])
         if np.isnan(value):
             raise InputError(f"there is no score at {self.times[0]:g}: {'; '.join(score.undefined)}")
         return -value if self.metric.direction == "lower" else value
 
 
-def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, times: ArrayLike) -> CurveScorer:
+@takes_cause
+def make_scorer(
+    metric: str | Metric = "brier", *, weighting: str | Weighting, times: ArrayLike, cause: Cause | None = None
+) -> CurveScorer:
     """Make a scorer for scikit-learn's ``cross_val_score`` and ``GridSearchCV``.
 
     It takes `Outcomes` as ``y``, or structured arrays as scikit-survival's, with the censoring times in a third field
     if the weighting needs them (`Outcomes.to_structured`). Estimators need a method ``predict_curves(X)`` that returns
-    `SurvivalCurves`, as the models and the adapters of this library have it, or scikit-survival's
+    `SurvivalCurves` or `IncidenceCurves`, as the models and the adapters of this library have it, or scikit-survival's
     ``predict_survival_function(X)``. They may be the last step of a ``Pipeline``, or what a search has found.
 
     Parameters
@@ -60,6 +66,8 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
         not fit, since each fold has other individuals.
     times : array_like
         One horizon, or several: then the score is the mean over the range they span. The same for all folds.
+    cause : str or int, optional
+        As for `brier_score`; required under competing risks, unless the outcomes say it (`Outcomes.for_cause`).
 
     Returns
     -------
@@ -76,7 +84,7 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
     --------
     >>> import survscore as ss
     >>> ss.make_scorer("brier", weighting="administrative", times=[10, 20, 30])
-    CurveScorer(metric=Brier(), weighting='administrative', times=array([10., 20., 30.]))
+    CurveScorer(metric=Brier(), weighting='administrative', times=array([10., 20., 30.]), cause=None)
     """
     chosen = as_metric(metric)
     if chosen.direction not in ("lower", "higher"):
@@ -85,7 +93,7 @@ def make_scorer(metric: str | Metric = "brier", *, weighting: str | Weighting, t
         )
     if not isinstance(weighting, Weighting):
         check_choice("weighting", weighting, tuple(WEIGHTINGS))  # refuse an unknown name now, not in the first fold
-    return CurveScorer(chosen, weighting, as_times(times))
+    return CurveScorer(chosen, weighting, as_times(times), cause)
 
 
 def curves_of(estimator: Any, X: Any) -> SurvivalCurves | IncidenceCurves:
@@ -133,7 +141,7 @@ def innermost(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class EventKFold:
-    """K folds with about the same share of events each, and with groups kept whole.
+    """K folds with about the same share of events each, cause by cause, and with groups kept whole.
 
     A splitter as scikit-learn's, for its searches and for `cross_validate`. It reads the event out of `Outcomes` or a
     structured array, which ``StratifiedKFold`` can't. With groups it is ``StratifiedGroupKFold``.
@@ -170,7 +178,8 @@ class EventKFold:
         """Yield the positions of those to train on, and of those to test; groups are kept whole, X is not looked at."""
         from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-        event = as_outcomes(y).numpy().event
+        outcomes = as_outcomes(y).numpy()
+        event = outcomes.event if outcomes.cause is None else outcomes.cause
         if groups is not None:
             groups = np.asarray(groups)
             check_length("groups", len(groups), "y", event.size)

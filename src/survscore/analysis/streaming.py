@@ -8,10 +8,11 @@ from typing import Self, cast
 from numpy.typing import ArrayLike
 
 from survscore._validation import InputError, as_times
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Arrivals, Block, PushedCurves, check_batch
 from survscore.engine.evaluation import Evaluation
-from survscore.engine.inputs import check_outcomes, of_cause, one_or_more
+from survscore.engine.inputs import of_cause, one_or_more
 from survscore.engine.prepared import PreparedWeights
 from survscore.engine.sums import Sums
 from survscore.incidence import IncidenceCurves
@@ -45,6 +46,8 @@ class StreamingScore:
     times : array_like, optional
         The evaluation times, strictly increasing. By default those of `brier_score`, chosen when the first batch comes,
         whose grid says how far predictions reach.
+    cause
+        As for `brier_score`, but one at a time.
 
     Examples
     --------
@@ -57,6 +60,7 @@ class StreamingScore:
     array([0.1, 0.2])
     """
 
+    @takes_cause
     def __init__(
         self,
         y: Outcomes,
@@ -64,8 +68,9 @@ class StreamingScore:
         metric: str | Loss | Sequence[str | Loss] = "brier",
         weighting: str | Weighting | Sequence[str | Weighting] | None = None,
         times: ArrayLike | None = None,
+        cause: Cause | None = None,
     ) -> None:
-        check_outcomes(y)
+        y, _ = of_cause(y, {"curves": None}, cause)  # predictions come later
         metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
         for chosen in metrics:
             if not isinstance(chosen, Loss):
@@ -92,10 +97,7 @@ class StreamingScore:
         return self._arrivals.n_arrived
 
     def update(self, curves: SurvivalCurves | IncidenceCurves) -> Self:
-        """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid.
-
-        Under competing risks scores are of the cause that was chosen by ``y.for_cause``.
-        """
+        """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""
         of_one: SurvivalCurves = of_cause(self._y, {"curves": curves})[1]["curves"]
         check_batch(of_one, self._first)
         if self._evaluation is None:  # only now is it known how far predictions reach

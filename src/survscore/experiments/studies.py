@@ -97,7 +97,7 @@ def constant_hazard(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
     report("simulating")
     training, validation, test = samples(study, size, seeds)
     tables: list[pd.DataFrame] = []
-    curves = {TRUTH: test.survival(TIMES)}
+    curves: dict[str, Any] = {TRUTH: test.survival(TIMES)}
     ends = np.array(SHOWN_CENSORING_TIMES)
     shown: dict[str, FloatArray] = {TRUTH: np.tile(study.survival(FINE_TIMES), (ends.size, 1))}
     for name, covariates in ((BCE, _nothing), (BCE_TOLD, _everything)):
@@ -160,7 +160,7 @@ def fit_told(size: Size, seeds: Seeds, report: Report) -> Fitted:
     training, validation, test = samples(study, size, seeds)
     net = {**network_settings(size, seeds), "preset": "default"}
     null = KaplanMeier().fit(training.covariates, training.outcomes)
-    curves = {TRUTH: test.survival(DEMO_TIMES), NULL: null.predict_curves(test.covariates, DEMO_TIMES)}
+    curves: dict[str, Any] = {TRUTH: test.survival(DEMO_TIMES), NULL: null.predict_curves(test.covariates, DEMO_TIMES)}
     for name, kind in ((HAZARD, LogisticHazard), (BCE, BCESurvival)):
         report(f"fitting {name}")
         model = kind(**net).fit(
@@ -184,7 +184,7 @@ def fit_mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> Fit
     report("simulating")
     training, validation, test = samples(study, size, seeds)
     held_out = (validation.covariates, validation.outcomes)
-    curves = {TRUTH: test.survival(TIMES)}
+    curves: dict[str, Any] = {TRUTH: test.survival(TIMES)}
     for name, kind in ((HAZARD, LogisticHazard), (BCE, BCESurvival)):
         report(f"fitting {name}")
         model = kind(**network_settings(size, seeds)).fit(training.covariates, training.outcomes, validation=held_out)

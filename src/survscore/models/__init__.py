@@ -1,4 +1,4 @@
-"""Models that make survival curves: the paper's two methods, classifiers per horizon, and a baseline."""
+"""Models that make survival curves: the paper's two methods, classifiers per horizon, and baselines."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ except ImportError as _error:
 
 from survscore._validation import InputError
 from survscore.models import saving as _saving
+from survscore.models.baselines import AalenJohansen, KaplanMeier
 from survscore.models.estimators import BCESurvival, LogisticHazard
 from survscore.models.horizon_classifiers import HorizonClassifiers
-from survscore.models.kaplan_meier import KaplanMeier
 from survscore.models.training import TrainingHistory
 from survscore.models.validation_scores import ValidationScore
 
 __all__ = [
+    "AalenJohansen",
     "BCESurvival",
     "HorizonClassifiers",
     "KaplanMeier",
@@ -30,10 +31,10 @@ __all__ = [
     "load",
 ]
 
-_STORED = {model.__name__: model for model in (LogisticHazard, BCESurvival, KaplanMeier)}
+_STORED = {model.__name__: model for model in (LogisticHazard, BCESurvival, KaplanMeier, AalenJohansen)}
 
 
-def load(path: str | Path, **options: Any) -> LogisticHazard | BCESurvival | KaplanMeier:
+def load(path: str | Path, **options: Any) -> LogisticHazard | BCESurvival | KaplanMeier | AalenJohansen:
     """Read whatever model a file holds that was made by a model's `save`.
 
     Parameters

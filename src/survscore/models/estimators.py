@@ -11,8 +11,8 @@ from torch import Tensor
 
 from survscore._validation import InputError
 from survscore.curves import Monotone
-from survscore.models.grid import Keep, hazard_labels, survival_labels
-from survscore.models.losses import survival_from_hazards, survival_from_probabilities
+from survscore.models.grid import Keep, Status, hazard_labels, survival_labels
+from survscore.models.losses import incidence_from_hazards, survival_from_hazards, survival_from_probabilities
 from survscore.models.network_model import CENSORING, EVENT, NetworkModel
 from survscore.models.presets import Preset
 from survscore.outcomes import Outcomes
@@ -95,6 +95,8 @@ _PARAMETERS = """
         The grid.
     net_ : torch.nn.Module
         The trained net.
+    causes_ : tuple of str
+        The causes that predictions are of; empty where they are survival.
     history_ : TrainingHistory
         Losses by epoch, as a frame and as a plot.
     features_ : Features
@@ -130,6 +132,16 @@ class LogisticHazard(NetworkModel):
     and the loss minus the log-likelihood: an event contributes :math:`\log h_j` of its interval and
     :math:`\log(1 - h_k)` of those before, a censored individual those of the intervals it was seen to survive whole.
 
+    Under competing risks there is one output per cause and interval, and a softmax over "no event, cause 1, ..., cause
+    K" in place of the logistic function:
+
+    .. math::
+
+        p_{jk}(x) = \frac{e^{z_{jk}(x)}}{1 + \sum_l e^{z_{jl}(x)}}, \qquad
+        F_k(t_j \mid x) = \sum_{l \le j} p_{lk} \prod_{i < l} \Big[1 - \sum_{k'} p_{ik'}\Big]
+
+    An event contributes :math:`\log p_{jk}` of its cause in its interval, and ends the follow-up for all causes.
+
     <parameters>
 
     Examples
@@ -142,11 +154,13 @@ class LogisticHazard(NetworkModel):
     SurvivalCurves(3 individuals, 2 times from 25 to 50, interpolation='linear', extrapolation='nan', float32)
     """
 
+    _learns_causes = True
+
     def fit_censoring(self, X: Any, y: Any, *, validation: tuple[Any, Any] | None = None) -> Self:
         """Train the network for the censoring distribution G, for use in `IPCW`.
 
         Censorings take the part of events, and the other way round, also at ties: an individual with an event at t only
-        shows that its censoring came at t or later.
+        shows that its censoring came at t or later. Events of all causes are alike here.
 
         Parameters
         ----------
@@ -170,14 +184,16 @@ class LogisticHazard(NetworkModel):
         return self._fit(X, y, validation, CENSORING)
 
     @staticmethod
-    def _labels(
-        time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64], target: str
-    ) -> NDArray[np.int8]:
+    def _labels(time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
         return hazard_labels(time, event, grid, events_first=target == EVENT)
 
     @staticmethod
     def _survival(logits: Tensor) -> Tensor:
         return survival_from_hazards(logits)
+
+    @staticmethod
+    def _incidence(logits: Tensor, n_times: int) -> Tensor:
+        return incidence_from_hazards(logits, n_times)
 
 
 @_with_parameters(
@@ -224,9 +240,7 @@ class BCESurvival(NetworkModel):
         return labels
 
     @staticmethod
-    def _labels(
-        time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64], target: str
-    ) -> NDArray[np.int8]:
+    def _labels(time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
         return survival_labels(time, event, grid)
 
     @staticmethod

@@ -1,7 +1,8 @@
 """Time grids, and which binary outcomes an individual's follow-up shows on them.
 
 Both methods of the paper are binary classifiers with one output per grid time. They differ in the question
-asked at each of them, and so in the labels: 1 for yes, -1 for no, 0 where the follow-up doesn't tell.
+asked at each of them, and so in the labels: 1 for yes, -1 for no, 0 where the follow-up doesn't tell. Under competing
+risks the yes of Logistic-Hazard is the number of the cause.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from survscore.censoring.product_limit import ProductLimit
 SPACINGS = ("equidistant", "quantiles")
 Keep = Literal["known", "administrative"]
 KEEPS = ("known", "administrative")
+#: Whether each individual had the event, or the number of its cause, 0 without event.
+Status = NDArray[np.bool_] | NDArray[np.int8]
 
 
 def time_grid(
@@ -80,18 +83,18 @@ def equal_steps(survival: NDArray[np.float64], n: int) -> NDArray[np.intp]:
 
 
 def hazard_labels(
-    time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64], *, events_first: bool = True
+    time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], *, events_first: bool = True
 ) -> NDArray[np.int8]:
     r"""Return whether the event came in each interval, for those at risk there: Logistic-Hazard's labels.
 
     Interval j is :math:`(t_{j-1}, t_j]`, the first one with 0. An event moves up to the right end of its interval:
-    1 there, -1 before. Censoring moves down to the left end: an individual only counts as having survived an interval
-    that it was observed to survive whole.
+    1 there (or the number of its cause), -1 before. Censoring moves down to the left end: an individual only counts as
+    having survived an interval that it was observed to survive whole.
 
     Parameters
     ----------
     time, event : ndarray of shape (n,)
-        Follow-up.
+        Follow-up; `event` may be numbers of causes, 0 without event.
     grid : ndarray of shape (m,)
         The right ends.
     events_first : bool
@@ -107,12 +110,12 @@ def hazard_labels(
     containing = np.searchsorted(grid, time, side="left")
     survived = np.where(event, containing, np.searchsorted(grid, time, side="right" if events_first else "left"))
     labels = np.where(columns < survived[:, None], np.int8(-1), np.int8(0))
-    hit = np.flatnonzero(event & (containing < grid.size))  # an event after the grid is one more survivor of it
-    labels[hit, containing[hit]] = 1
+    hit = np.flatnonzero((event != 0) & (containing < grid.size))  # an event after the grid is one more survivor of it
+    labels[hit, containing[hit]] = event[hit]
     return labels
 
 
-def survival_labels(time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64]) -> NDArray[np.int8]:
+def survival_labels(time: NDArray[np.float64], event: Status, grid: NDArray[np.float64]) -> NDArray[np.int8]:
     r"""Return whether an individual is event-free at each time: the BCE method's labels (eq:bce_loss_t).
 
     1 where :math:`T_i > \tau_j`; -1 where :math:`T_i \le \tau_j` and :math:`D_i = 1`; 0 where the individual was

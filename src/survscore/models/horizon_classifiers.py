@@ -1,4 +1,4 @@
-"""One binary classifier per horizon: what most practitioners do, and the paper's warning."""
+"""One classifier per horizon: what most practitioners do, and the paper's warning."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._validation import FloatArray, InputError, as_times, check_choice, check_rule
-from survscore.adapters.survival_model import SurvivalModel, as_training_data, check_within
+from survscore.adapters.survival_model import Curves, SurvivalModel, as_training_data, check_within
 from survscore.analysis.populations import at_horizon
 from survscore.curves import SurvivalCurves
-from survscore.models.grid import KEEPS, Keep
+from survscore.incidence import IncidenceCurves
+from survscore.models.grid import KEEPS, Keep, Status
 from survscore.outcomes import Outcomes
 
 
@@ -22,8 +23,29 @@ class _Known(NamedTuple):
     """Those whose status at a horizon is known, that status, and their weights; None where all have weight one."""
 
     rows: NDArray[np.intp]
-    event_free: NDArray[np.bool_]
+    #: Whether they are event-free; under competing risks the number of the cause, 0 if event-free.
+    status: Status
     weight: NDArray[np.float64] | None
+
+
+class _Fitted(NamedTuple):
+    """The classifier of a horizon, and the statuses that it tells apart; None where there was only one."""
+
+    classifier: Any
+    statuses: Status
+
+    def probabilities(self, X: Any) -> FloatArray:
+        """Return the probability of each of the statuses, (n, statuses)."""
+        if self.classifier is None:
+            return np.ones((n_rows_of(X), 1))
+        probabilities: FloatArray = self.classifier.predict_proba(X)
+        return probabilities
+
+    def event_free(self, X: Any) -> FloatArray:
+        """Return the probability of being event-free, without competing risks."""
+        if self.classifier is None:
+            return np.full(n_rows_of(X), float(self.statuses[0]))
+        return self.probabilities(X)[:, 1]
 
 
 class HorizonClassifiers(SurvivalModel):
@@ -37,6 +59,11 @@ class HorizonClassifiers(SurvivalModel):
     :math:`C^*_i \ge t` are kept, events among them or not, as in the administrative score. That drops more, and is
     not biased if :math:`C^*` is independent of the event time given the covariates. Those who dropped out are left out,
     and the others weighted for them (see `Administrative`).
+
+    Under competing risks the classifier learns several classes, event-free and each cause, from the same individuals:
+    an event of any cause settles the status. Those dropped under ``keep="known"`` are again event-free only, so that
+    the incidence of every cause is estimated too high, and where the covariates encode :math:`C^*`, after it
+    approaches the cause's share of the events. ``keep="administrative"`` is the option that does not learn this.
 
     Parameters
     ----------
@@ -54,11 +81,15 @@ class HorizonClassifiers(SurvivalModel):
     times_ : ndarray
         The horizons.
     estimators_ : list
-        The fitted classifiers; None at a horizon where all labels were equal.
+        The fitted classifiers; None at a horizon where all labels were equal. Under competing risks their classes are
+        0, 1, ... for those statuses that occur at the horizon, event-free first.
+    causes_ : tuple of str
+        The causes that predictions are of; empty where they are survival.
 
     Notes
     -----
-    Classifiers of neighbouring times know nothing of each other, so the curves may rise. They are kept as they are.
+    Classifiers of neighbouring times know nothing of each other, so survival may rise, and the incidence of a cause
+    fall. They are kept as they are. Incidences at a horizon add up to at most 1, as a classifier's probabilities do.
     There is no `save`: the classifiers are any scikit-learn objects, and those are stored by running code (pickle).
 
     Examples
@@ -78,6 +109,7 @@ class HorizonClassifiers(SurvivalModel):
 
     times_: NDArray[np.float64]
     estimators_: list[Any]
+    causes_: tuple[str, ...]
 
     def __init__(self, estimator: Any, times: ArrayLike, *, keep: Keep = "known", n_jobs: int | None = None) -> None:
         self.estimator = estimator
@@ -105,36 +137,35 @@ class HorizonClassifiers(SurvivalModel):
         if not hasattr(self.estimator, "predict_proba"):
             raise InputError(f"estimator must have predict_proba, which {type(self.estimator).__name__} has not")
         X = collected(X)
-        outcomes = as_training_data(y, n_rows_of(X))
+        outcomes = as_training_data(y, n_rows_of(X), causes=True)
         times = as_times(self.times)
         last = outcomes.time.max()
         if not outcomes.event.all():  # otherwise the status of all is always known
             check_rule("times", f"before the follow-up ends, at {last:g}", times >= last, times)
         jobs = [delayed(_fit_one)(self.estimator, X, self._known(outcomes, t)) for t in times]
-        found: list[Any] = Parallel(n_jobs=self.n_jobs)(jobs)
-        self.times_, self.estimators_ = times, [fitted for fitted, _ in found]
-        self._constants = np.array([share for _, share in found])
+        self._fitted: list[_Fitted] = Parallel(n_jobs=self.n_jobs)(jobs)
+        self.times_, self.estimators_ = times, [fitted.classifier for fitted in self._fitted]
+        self.causes_ = outcomes.causes
         return self
 
     def _known(self, y: Outcomes, t: float) -> _Known:
         """Return whom to learn from at t."""
         if self.keep == "administrative":
-            horizon = at_horizon(y, t)
+            horizon = at_horizon(y.for_cause(1), t)  # those known, and their weights, are the same for all causes
             weighted = bool((horizon.weight != 1.0).any())
             if weighted and not has_fit_parameter(_last_step(self.estimator)[0], "sample_weight"):
                 raise InputError(
                     f"estimator must take sample_weight, to weight for the {y.n_dropped_out} of {len(y)} who dropped "
                     f"out; {type(self.estimator).__name__} does not"
                 )
-            return _Known(horizon.rows, ~horizon.event, horizon.weight if weighted else None)
-        event_free = y.time > t
-        rows = np.flatnonzero(event_free | y.event)
+            return _Known(horizon.rows, _status(y, t)[horizon.rows], horizon.weight if weighted else None)
+        rows = np.flatnonzero((y.time > t) | y.event)
         if rows.size == 0:
             raise InputError(f"times: no individual's status is known at {t:g}")
-        return _Known(rows, event_free[rows], None)
+        return _Known(rows, _status(y, t)[rows], None)
 
-    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
-        """Return each classifier's probability of being event-free.
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> Curves:
+        """Return each classifier's probability of being event-free; under competing risks of each cause.
 
         Parameters
         ----------
@@ -145,20 +176,28 @@ class HorizonClassifiers(SurvivalModel):
 
         Returns
         -------
-        SurvivalCurves
+        SurvivalCurves or IncidenceCurves
         """
         check_is_fitted(self)
         X = collected(X)
-        columns: list[FloatArray] = [
-            np.full(n_rows_of(X), share) if fitted is None else fitted.predict_proba(X)[:, 1]
-            for fitted, share in zip(self.estimators_, self._constants, strict=True)
-        ]
-        curves = SurvivalCurves(np.stack(columns, axis=1), self.times_, monotone="keep")
+        curves = self._curves(X)
         if times is None:
             return curves
         grid = as_times(times)
         check_within(grid, self.times_)
+        if isinstance(curves, IncidenceCurves):
+            return IncidenceCurves(curves.at(grid), grid, causes=self.causes_, monotone="keep")
         return SurvivalCurves(curves.at(grid), grid, monotone="keep")
+
+    def _curves(self, X: Any) -> Curves:
+        """Return what is predicted at the horizons."""
+        if not self.causes_:
+            survival = [fitted.event_free(X) for fitted in self._fitted]
+            return SurvivalCurves(np.stack(survival, axis=1), self.times_, monotone="keep")
+        incidence = np.zeros((n_rows_of(X), 1 + len(self.causes_), self.times_.size))
+        for j, fitted in enumerate(self._fitted):
+            incidence[:, fitted.statuses, j] = fitted.probabilities(X)
+        return IncidenceCurves(incidence[:, 1:], self.times_, causes=self.causes_, monotone="keep")
 
 
 def _last_step(estimator: Any) -> tuple[Any, str]:
@@ -170,12 +209,19 @@ def _last_step(estimator: Any) -> tuple[Any, str]:
     return inner, f"{name}__{prefix}"
 
 
-def _fit_one(estimator: Any, X: Any, known: _Known) -> tuple[Any, float]:
-    """Return the fitted classifier, or None where there is nothing to tell apart, and the share of event-free."""
-    rows, event_free, weight = known
-    if event_free.all() or not event_free.any():
-        return None, float(event_free[0])
+def _status(y: Outcomes, t: float) -> Status:
+    """Return who is event-free at t, or who has had an event of which cause by then, of those whose status is known."""
+    happened = y.event & (y.time <= t)
+    return ~happened if y.cause is None else y.cause * happened
+
+
+def _fit_one(estimator: Any, X: Any, known: _Known) -> _Fitted:
+    """Return the fitted classifier, or None where there is nothing to tell apart."""
+    rows, status, weight = known
+    statuses: Any = np.unique(status)
+    if statuses.size == 1:
+        return _Fitted(None, statuses)
     weighted = {} if weight is None else {f"{_last_step(estimator)[1]}sample_weight": weight}
-    return clone(estimator).fit(take_rows(X, rows), event_free, **weighted), float(
-        np.average(event_free, weights=weight)
-    )
+    # numbers without gaps, which some classifiers insist on, where no event of a cause happened so early
+    label = status if status.dtype == np.bool_ else np.searchsorted(statuses, status)
+    return _Fitted(clone(estimator).fit(take_rows(X, rows), label, **weighted), statuses)

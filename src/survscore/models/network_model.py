@@ -16,14 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from survscore._utils.frames import n_rows_of
-from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole
-from survscore.adapters.survival_model import SurvivalModel, as_training_data, check_within, weighting_for
+from survscore._validation import InputError, as_times, check_choice, check_flag, check_number, check_whole, several
+from survscore.adapters.survival_model import Curves, SurvivalModel, as_training_data, check_within, weighting_for
 from survscore.analysis.streaming import StreamingScore
+from survscore.causes import ALL_STATUSES, Cause
 from survscore.curves import INTERPOLATIONS, InterpolationKind, Monotone, SurvivalCurves
+from survscore.incidence import IncidenceCurves, IncidenceInterpolation
 from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
 from survscore.models.features import MISSING, Features, as_table
-from survscore.models.grid import KEEPS, Keep, counted_labels, time_grid
+from survscore.models.grid import KEEPS, Keep, Status, counted_labels, time_grid
 from survscore.models.presets import PATIENCE, PRESETS, Preset
 from survscore.models.schedule import Schedule
 from survscore.models.training import (
@@ -47,6 +49,8 @@ class NetworkModel(SurvivalModel):
 
     #: Whether the method makes curves that can't rise.
     _monotone: Monotone = "check"
+    #: Whether the method tells competing causes apart.
+    _learns_causes = False
     #: Who is learnt from at each time, where `keep` is left at None.
     _keep_by_default: Mapping[Preset, Keep] = {"default": "administrative", "paper": "known"}
 
@@ -55,6 +59,7 @@ class NetworkModel(SurvivalModel):
     net_: TabularNet
     history_: TrainingHistory
     target_: str
+    causes_: tuple[str, ...]
     n_features_in_: int
     feature_names_in_: NDArray[Any]
 
@@ -119,15 +124,18 @@ class NetworkModel(SurvivalModel):
 
     @staticmethod
     @abstractmethod
-    def _labels(
-        time: NDArray[np.float64], event: NDArray[np.bool_], grid: NDArray[np.float64], target: str
-    ) -> NDArray[np.int8]:
-        """Return the binary outcomes that follow-up shows on the grid."""
+    def _labels(time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
+        """Return the outcomes that follow-up shows on the grid: binary ones, or causes."""
 
     @staticmethod
     @abstractmethod
     def _survival(logits: Tensor) -> Tensor:
         """Return survival on the grid from the net's outputs."""
+
+    @staticmethod
+    def _incidence(logits: Tensor, n_times: int) -> Tensor:
+        """Return the incidence of each cause on the grid from the net's outputs."""
+        raise NotImplementedError
 
     # Fitting
 
@@ -146,7 +154,7 @@ class NetworkModel(SurvivalModel):
         X : array_like or data frame of shape (n, p)
             Covariates. Numbers and booleans are standardised here; text and categories of a data frame are embedded.
         y : Outcomes
-            What was observed.
+            What was observed. Under competing risks, predictions are `IncidenceCurves` of its causes.
         validation : tuple of (X, y), optional
             The data that decide when to stop; by default `validation_share` of those given.
         scores : ValidationScore or sequence of them, optional
@@ -168,13 +176,16 @@ class NetworkModel(SurvivalModel):
     ) -> Self:
         settings, device, share = self._settings(), _as_device(self.device), self._check_share(validation)
         X = as_table(X)
-        outcomes = as_training_data(y, n_rows_of(X))
+        outcomes = as_training_data(y, n_rows_of(X), causes=self._learns_causes)
+        causes = outcomes.causes if target == EVENT and self._learns_causes else ()
+        if causes:
+            _ = self._interpolation_of_causes  # refused now, not after the fit
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max))
-        time, event = outcomes.time, happened(outcomes, target)
+        time, event, status = outcomes.time, happened(outcomes, target), status_of(outcomes, target)
         if not event.any():
             raise InputError(f"y has no {'events' if target == EVENT else 'censored'}: there is nothing to learn")
-        rows, held_out = split(time, event, share, random)
+        rows, held_out = split(time, status, share, random)
         # only from the rows that are trained on: a category or a gap that others have can't be learnt
         features = Features.learn(X, missing=self.missing, rows=rows)
         numbers, codes = features.encode(X)
@@ -186,24 +197,38 @@ class NetworkModel(SurvivalModel):
         validating, observed = None, None
         if validation is not None:
             encoded = features.encode(validation[0], model=type(self).__name__)
-            observed = as_training_data(validation[1], len(encoded[0]), "y of validation", "X of validation")
+            observed = as_training_data(
+                validation[1], len(encoded[0]), "y of validation", "X of validation", causes=self._learns_causes
+            )
+            if observed.causes != outcomes.causes:
+                raise InputError(f"y of validation must have the causes of y, {named(outcomes)}, not {named(observed)}")
             validating = Examples.of(encoded, self._kept_labels(observed, grid, target), device)
         elif held_out.size:
             validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device)
             observed = outcomes[held_out]
         if scores and observed is None:
             raise InputError("scores need validation data: give validation=, or a validation_share above 0")
-        watching = [EpochScore(score, cast("Outcomes", observed), partial(self._curves, grid)) for score in scores]
+        as_curves = partial(self._curves, grid, causes)
+        watching = [EpochScore(score, cast("Outcomes", observed), as_curves) for score in scores]
         with ONE_AT_A_TIME, own_random_numbers(seed, torch.device("cpu")):
-            net = self._make_net(features, grid.size)
+            net = self._make_net(features, grid.size * max(len(causes), 1))
         history = train(net.to(device), examples, validating, settings, seed=seed, scores=watching)
         # nothing is kept before this, so that a fit that fails leaves the model as it was
-        self._store(features, grid, target, net, history)
+        self._store(features, grid, target, causes, net, history)
         return self
+
+    @property
+    def _interpolation_of_causes(self) -> IncidenceInterpolation:
+        """How incidences are read between grid times."""
+        if self.interpolation == "constant-hazard":
+            raise InputError(
+                "interpolation='constant-hazard' is for events of one kind: incidences are read as 'linear' or 'step'"
+            )
+        return self.interpolation
 
     def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
         """Return what the net learns from, or is judged by."""
-        labels = self._labels(y.time, happened(y, target), grid, target)
+        labels = self._labels(y.time, status_of(y, target), grid, target)
         keep = self._keep_by_default[self.preset] if self.keep is None else self.keep
         if keep == "known" or (self.keep is None and (target == CENSORING or y.censoring_time is None)):
             return labels
@@ -214,9 +239,16 @@ class NetworkModel(SurvivalModel):
         return counted_labels(labels, y.censoring_time, grid)
 
     def _store(
-        self, features: Features, grid: NDArray[np.float64], target: str, net: TabularNet, history: TrainingHistory
+        self,
+        features: Features,
+        grid: NDArray[np.float64],
+        target: str,
+        causes: tuple[str, ...],
+        net: TabularNet,
+        history: TrainingHistory,
     ) -> None:
         self.features_, self.times_, self.target_, self.net_, self.history_ = features, grid, target, net, history
+        self.causes_ = causes
         self.n_features_in_ = len(features.columns)
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
@@ -277,8 +309,8 @@ class NetworkModel(SurvivalModel):
 
     # Prediction
 
-    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
-        """Return predicted survival.
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> Curves:
+        """Return predicted survival; under competing risks the cumulative incidence of each cause.
 
         Parameters
         ----------
@@ -289,32 +321,40 @@ class NetworkModel(SurvivalModel):
 
         Returns
         -------
-        SurvivalCurves
+        SurvivalCurves or IncidenceCurves
             In single precision.
         """
         check_is_fitted(self)
         encoded = self.features_.encode(X, model=type(self).__name__)
         grid = self.times_ if times is None else as_times(times)
         check_within(grid, self.times_)
+        if self.causes_:
+            incidence = np.empty((len(encoded[0]), len(self.causes_), grid.size), dtype=np.float32)
+            for rows, logits in self._outputs(encoded):
+                incidence[rows] = self._curves(self.times_, self.causes_, logits).numpy().at(grid)
+            return IncidenceCurves(incidence, grid, causes=self.causes_, interpolation=self._interpolation_of_causes)
         curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
         reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.interpolation).interpolate(grid)
         for rows, logits in self._outputs(encoded):
             curves[rows] = reading(self._survival(logits).cpu().numpy())
         return SurvivalCurves(curves, grid, self.interpolation, monotone=self._monotone)
 
-    def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None) -> float:
+    def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None, cause: Cause | None = None) -> float:
         """Return minus the integrated Brier score; see `SurvivalModel.score`.
 
-        Predictions are scored batch by batch, so that there is no matrix of all of them.
+        Predictions are scored batch by batch, so that there is no matrix of all of them, but for multi-class scores.
         """
         check_is_fitted(self)
         if self.target_ == CENSORING:
             raise InputError("this model was fitted to the censoring distribution; scores are for event times")
         encoded = self.features_.encode(X, model=type(self).__name__)
-        outcomes = as_training_data(y, len(encoded[0]))
+        outcomes = as_training_data(y, len(encoded[0]), causes=True)
+        outcomes = outcomes if cause is None else outcomes.for_cause(cause)
+        if outcomes.interest == ALL_STATUSES:
+            return super().score(X, outcomes, weighting=weighting)
         stream = StreamingScore(outcomes, weighting=weighting_for(outcomes, weighting))
         for _, logits in self._outputs(encoded):
-            stream.update(self._curves(self.times_, logits))
+            stream.update(self._curves(self.times_, self.causes_, logits))
         return -stream.result().integrated(nan="stop").value
 
     def _outputs(self, encoded: tuple[NDArray[np.float32], NDArray[np.int64]]) -> Iterator[tuple[slice, Tensor]]:
@@ -326,8 +366,11 @@ class NetworkModel(SurvivalModel):
                 logits = self.net_(*(torch.from_numpy(part[rows]).to(device) for part in encoded))
             yield rows, logits
 
-    def _curves(self, grid: NDArray[np.float64], logits: Tensor) -> SurvivalCurves:
+    def _curves(self, grid: NDArray[np.float64], causes: tuple[str, ...], logits: Tensor) -> Curves:
         """Return the curves that outputs of the net stand for, where they are."""
+        if causes:
+            incidence = self._incidence(logits, grid.size)
+            return IncidenceCurves(incidence, grid, causes=causes, interpolation=self._interpolation_of_causes)
         return SurvivalCurves(self._survival(logits), grid, self.interpolation, monotone=self._monotone)
 
     # Files
@@ -346,6 +389,7 @@ class NetworkModel(SurvivalModel):
         learnt = {
             "times": self.times_,
             "target": self.target_,
+            "causes": self.causes_,
             "features": self.features_.to_dict(),
             "history": self.history_.to_dict(),
             "own_net": self._made_with["net"] is not None,
@@ -380,6 +424,7 @@ class NetworkModel(SurvivalModel):
             grid = as_times(stored.learnt["times"])
             target = stored.learnt["target"]
             check_choice("target", target, (EVENT, CENSORING))
+            causes = saving.as_causes(stored.learnt.get("causes", []))
             features = Features.from_dict(stored.learnt["features"])
             history = TrainingHistory.from_dict(stored.learnt["history"])
             if grid[0] <= 0:
@@ -388,10 +433,10 @@ class NetworkModel(SurvivalModel):
                 raise ValueError(f"{model.n_layers} layers, but {len(stored.arrays)} arrays")
             # without memory of its own, so that sizes a file claims cost nothing until they are seen to fit its arrays
             with torch.device("meta"):
-                made = model._make_net(features, grid.size)
+                made = model._make_net(features, grid.size * max(len(causes), 1))
             architectures.fill(made, {name: torch.from_numpy(array.copy()) for name, array in stored.arrays.items()})
             made.to(where).eval()
-            model._store(features, grid, target, made, history)
+            model._store(features, grid, target, causes, made, history)
         return model
 
     def __sklearn_tags__(self) -> Any:
@@ -405,6 +450,16 @@ class NetworkModel(SurvivalModel):
 def happened(outcomes: Outcomes, target: str) -> NDArray[np.bool_]:
     """Return who had what the model is about: the event, or its censoring."""
     return outcomes.event if target == EVENT else ~outcomes.event
+
+
+def status_of(outcomes: Outcomes, target: str) -> Status:
+    """Return the same, as the numbers of causes under competing risks."""
+    return happened(outcomes, target) if target == CENSORING or outcomes.cause is None else outcomes.cause
+
+
+def named(outcomes: Outcomes) -> str:
+    """Return the names of the causes in words."""
+    return several([repr(name) for name in outcomes.causes]) if outcomes.causes else "none"
 
 
 def _as_device(name: Any) -> torch.device:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from survscore._validation import InputError
 from survscore._version import __version__
+from survscore.causes import check_names
 
 FORMAT = "survscore model, form 1"
 
@@ -107,6 +108,15 @@ def read(path: str | Path, *, expected: str | None = None) -> Stored:
     if expected is not None and stored.model != expected:
         raise InputError(f"{where} holds a {stored.model}, not a {expected}")
     return stored
+
+
+def as_causes(stored: Any) -> tuple[str, ...]:
+    """Return the names of causes that a file holds."""
+    if not isinstance(stored, list) or not all(isinstance(name, str) for name in stored):
+        raise ValueError("causes are a list of names")
+    if stored:
+        check_names(stored)
+    return tuple(stored)
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:

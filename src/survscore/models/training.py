@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from survscore._validation import InputError, check_number, check_whole, warn
-from survscore.models.losses import binary_log_likelihood_loss
+from survscore.models.losses import log_likelihood_loss
 from survscore.models.schedule import Schedule
 from survscore.models.training_data import Examples
 from survscore.models.validation_scores import COLUMNS, EpochScore
@@ -212,7 +212,7 @@ def evaluate(net: nn.Module, examples: Examples, scores: Sequence[EpochScore] = 
     total = torch.zeros((), dtype=torch.float64, device=examples.numbers.device)
     for rows in evaluation_batches(len(examples), examples.numbers.device):
         logits = net(examples.numbers[rows], examples.codes[rows])
-        total += binary_log_likelihood_loss(logits, examples.labels[rows]).double() * len(logits)
+        total += log_likelihood_loss(logits, examples.labels[rows]).double() * len(logits)
         if scores and total.isfinite():  # a net that has diverged makes no curves
             for score in scores:
                 score.update(logits)

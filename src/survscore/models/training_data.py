@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from survscore._validation import InputError
-from survscore.models.losses import binary_log_likelihood_loss
+from survscore.models.grid import Status
+from survscore.models.losses import log_likelihood_loss
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,16 @@ class Examples:
     def loss(self, net: nn.Module, rows: Tensor) -> Tensor:
         """Return the mean loss over some rows."""
         numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
-        return binary_log_likelihood_loss(net(numbers, codes), labels)
+        return log_likelihood_loss(net(numbers, codes), labels)
 
 
 def split(
-    time: NDArray[np.float64], event: NDArray[np.bool_], share: float, random: np.random.RandomState
+    time: NDArray[np.float64], event: Status, share: float, random: np.random.RandomState
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return rows to train on and rows to validate on, the latter the same share of events and of others.
+    """Return rows to train on and rows to validate on, the latter the same share of events, by cause, and of others.
 
-    The individual followed longest, and one event, always stay in training: the grid ends with the one, and without the
-    other there is nothing to learn.
+    The individual followed longest, and one event of each cause, always stay in training: the grid ends with the one,
+    and without the others there is nothing to learn.
     """
     n = event.size
     order = random.permutation(n)
@@ -57,9 +58,10 @@ def split(
         raise InputError(f"X has {n} rows (n_samples = {n}); {needs}")
     if not share:
         return np.arange(n), order[:0]
-    free = order[~np.isin(order, [np.argmax(time), np.argmax(event)])]
+    causes = [event == cause for cause in np.unique(event) if cause]
+    free = order[~np.isin(order, [np.argmax(time), *(np.argmax(cause) for cause in causes)])]
     held_out = np.zeros(n, dtype=np.bool_)
-    for kind in (event, ~event):
+    for kind in (*causes, event == 0):
         members = free[kind[free]]
         held_out[members[: round(share * np.count_nonzero(kind))]] = True
     if not held_out.any():

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from survscore._validation import FewFollowedWarning, InputError, UndefinedScoreWarning
-from survscore.adapters.survival_model import weighting_for
+from survscore.adapters.survival_model import Curves, weighting_for
 from survscore.analysis.streaming import StreamingScore
-from survscore.curves import SurvivalCurves
+from survscore.causes import Cause
 from survscore.metrics import Loss, as_metric
 from survscore.outcomes import Outcomes
 from survscore.weighting import Weighting
@@ -40,6 +40,8 @@ class ValidationScore:
         Over which the score is averaged, by the trapezoidal rule; by default as for `brier_score`.
     name : str, optional
         Of the column in the history; by default ``validation_brier``, after the metric.
+    cause : str or int, optional
+        As for `brier_score`; required under competing risks, unless the validation data say it (`Outcomes.for_cause`).
 
     Examples
     --------
@@ -56,6 +58,7 @@ class ValidationScore:
     metric: str | Loss = "brier"
     times: ArrayLike | None = None
     name: str | None = None
+    cause: Cause | None = None
 
     @property
     def column(self) -> str:
@@ -66,11 +69,11 @@ class ValidationScore:
 class EpochScore:
     """A validation score at work: fed with a net's outputs, asked at the end of the epoch."""
 
-    def __init__(self, score: ValidationScore, y: Outcomes, as_curves: Callable[[Tensor], SurvivalCurves]) -> None:
+    def __init__(self, score: ValidationScore, y: Outcomes, as_curves: Callable[[Tensor], Curves]) -> None:
         self.name = score.column
         self._as_curves = as_curves
         self._stream = StreamingScore(
-            y, metric=score.metric, weighting=weighting_for(y, score.weighting), times=score.times
+            y, metric=score.metric, weighting=weighting_for(y, score.weighting), times=score.times, cause=score.cause
         )
 
     def update(self, logits: Tensor) -> None:

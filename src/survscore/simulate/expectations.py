@@ -5,25 +5,29 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, as_times, as_vector, check_length
+from survscore._validation import FloatArray, InputError, as_times, as_vector, check_length, several
+from survscore.causes import Cause
 from survscore.censoring.distributions import CensoringDistribution, KnownCensoring
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.metrics import Loss, as_metric
 from survscore.outcomes import Outcomes
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting, as_weighting
 from survscore.weighting.interval_weights import inverse
 
 Array = NDArray[np.float64]
+Curves = SurvivalCurves | IncidenceCurves
 
 
 def expected_score(
-    truth: SurvivalCurves,
-    curves: SurvivalCurves,
+    truth: Curves,
+    curves: Curves,
     censoring_time: ArrayLike,
     *,
     weighting: str | Weighting,
     metric: str | Loss = "brier",
     times: ArrayLike,
+    cause: Cause | None = None,
 ) -> Array:
     r"""Return the expectation of a score over event times, with censoring times and predictions fixed.
 
@@ -41,11 +45,15 @@ def expected_score(
       where :math:`G = 1` for known censoring times. Divided by the sum of the weights, as by default, it is the ratio
       of two expectations, which a score approaches as individuals get many; divided by n it is exact.
 
+    Under competing risks :math:`1 - F_{ik}` takes the place of :math:`S_i`, and :math:`1 - \pi_i` is what is predicted
+    for :math:`F_{ik}`. Under IPCW those who had an event of another cause get :math:`\ell_1`, weighted from their event
+    on as those with an event of the cause are.
+
     Parameters
     ----------
-    truth : SurvivalCurves
-        The true survival. For IPCW, steps on the grid of all possible event times.
-    curves : SurvivalCurves
+    truth : SurvivalCurves or IncidenceCurves
+        The true survival, or incidences. For IPCW, steps on the grid of all possible event times.
+    curves : SurvivalCurves or IncidenceCurves
         What is predicted, for the same individuals.
     censoring_time : array_like of shape (n,)
         :math:`C^*`.
@@ -54,6 +62,8 @@ def expected_score(
         Kaplan-Meier of given outcomes. What is estimated from the scored outcomes themselves has no exact expectation.
     metric : {"brier", "log"} or Loss, default "brier"
     times : array_like of shape (m,)
+    cause : str or int, optional
+        Of incidence curves with several causes, the one that the score is of.
 
     Returns
     -------
@@ -83,8 +93,8 @@ def expected_score(
     if not isinstance(loss, Loss):
         raise InputError(f"metric must be a loss, which is known for each individual, not {loss.name!r}")
     chosen = as_weighting(weighting, Outcomes([0.0], [0]))
-    predicted = np.asarray(curves.at(wanted), dtype=np.float64)
-    event_free, with_event = _expected_weights(truth, end, chosen, wanted)
+    predicted = np.asarray(_of_cause(curves, cause).at(wanted), dtype=np.float64)
+    event_free, with_event = _expected_weights(truth, cause, end, chosen, wanted)
     with np.errstate(invalid="ignore", divide="ignore"):
         losses = event_free * loss.of_event_free(predicted) + with_event * loss.of_event(predicted)
         by_n = isinstance(chosen, IPCW) and chosen.normalize == "n"  # the others' weights sum to the number counted
@@ -92,16 +102,19 @@ def expected_score(
         return np.asarray(losses.sum(axis=0) / divisor)
 
 
-def mean_squared_error(truth: SurvivalCurves, curves: SurvivalCurves, times: ArrayLike) -> Array:
+def mean_squared_error(truth: Curves, curves: Curves, times: ArrayLike, *, cause: Cause | None = None) -> Array:
     r"""Return :math:`\mathrm{MSE}(t) = \frac1n \sum_i [S_i(t) - \pi_i(t)]^2` (eq:mse).
 
-    The expected uncensored Brier score is this plus `irreducible_error`.
+    The expected uncensored Brier score is this plus `irreducible_error`. Under competing risks it is that of the
+    incidence of a cause.
 
     Parameters
     ----------
-    truth, curves : SurvivalCurves
-        The true and the predicted survival of the same individuals.
+    truth, curves : SurvivalCurves or IncidenceCurves
+        The true and the predicted survival of the same individuals, or their incidences.
     times : array_like of shape (m,)
+    cause : str or int, optional
+        Of incidence curves with several causes, the one in question.
 
     Examples
     --------
@@ -112,17 +125,31 @@ def mean_squared_error(truth: SurvivalCurves, curves: SurvivalCurves, times: Arr
     """
     check_length("curves", len(curves), "truth", len(truth))
     wanted = as_times(times)
-    return np.asarray(np.mean(np.square(truth.at(wanted) - curves.at(wanted)), axis=0, dtype=np.float64))
+    differences = _of_cause(truth, cause).at(wanted) - _of_cause(curves, cause).at(wanted)
+    return np.asarray(np.mean(np.square(differences), axis=0, dtype=np.float64))
 
 
-def irreducible_error(truth: SurvivalCurves, times: ArrayLike) -> Array:
+def irreducible_error(truth: Curves, times: ArrayLike, *, cause: Cause | None = None) -> Array:
     r"""Return :math:`\frac1n \sum_i S_i(t) [1 - S_i(t)]`: the Brier score that even the truth has, at each time."""
-    survival = truth.at(as_times(times))
+    survival = _of_cause(truth, cause).at(as_times(times))
     return np.asarray(np.mean(survival * (1.0 - survival), axis=0, dtype=np.float64))
 
 
-def _expected_weights(truth: SurvivalCurves, end: Array, weighting: Weighting, times: Array) -> tuple[Array, Array]:
-    """Return the expected weights, (n, m), of individuals as event-free ones, and as ones who had the event."""
+def _of_cause(curves: Curves, cause: Cause | None) -> SurvivalCurves:
+    """Return the probabilities of being without the event of interest."""
+    if isinstance(curves, SurvivalCurves):
+        return curves
+    if cause is None and len(curves.causes) > 1:
+        listed = several([repr(name) for name in curves.causes])
+        raise InputError(f"the curves are of several causes ({listed}): say which one (cause=)")
+    return curves.for_cause(1 if cause is None else cause)
+
+
+def _expected_weights(
+    curves: Curves, cause: Cause | None, end: Array, weighting: Weighting, times: Array
+) -> tuple[Array, Array]:
+    """Return the expected weights, (n, m), of individuals without the event of interest, and with it."""
+    truth = _of_cause(curves, cause)
     survival = np.asarray(truth.at(times), dtype=np.float64)
     match weighting:
         case Uncensored():
@@ -145,8 +172,18 @@ def _expected_weights(truth: SurvivalCurves, end: Array, weighting: Weighting, t
     else:
         at_events = inverse(censoring.before(Outcomes(grid, np.ones(grid.size))), cap)
         at_times = inverse(censoring.at(times), cap)
-    happens = -np.diff(truth.probabilities.astype(np.float64), axis=1, prepend=1.0)
-    weighted = np.multiply(happens, at_events, out=np.zeros_like(happens), where=happens > 0)
-    cumulative = np.concatenate((np.zeros((len(truth), 1)), np.cumsum(weighted, axis=1)), axis=1)
     last = np.minimum(np.searchsorted(grid, times, side="right"), np.searchsorted(grid, end, side="right")[:, None])
-    return survival * at_times * (end[:, None] > times), np.take_along_axis(cumulative, last, axis=1)
+
+    def seen(survival: FloatArray) -> Array:
+        """Return the expected weights of events that end this curve, up to the times and to C*."""
+        happens = -np.diff(survival.astype(np.float64), axis=1, prepend=1.0)
+        weighted = np.multiply(happens, at_events, out=np.zeros_like(happens), where=happens > 0)
+        cumulative = np.concatenate((np.zeros((len(happens), 1)), np.cumsum(weighted, axis=1)), axis=1)
+        return np.take_along_axis(cumulative, last, axis=1)
+
+    with_event, followed = seen(truth.probabilities), at_times * (end[:, None] > times)
+    if isinstance(curves, SurvivalCurves):
+        return survival * followed, with_event
+    any_event = curves.event_free()
+    others = seen(any_event.probabilities) - with_event
+    return np.asarray(any_event.at(times)) * followed + others, with_event

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.parallel import each
 from survscore._validation import InputError, as_times, check_choice, check_rule, check_whole
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:
@@ -35,18 +36,32 @@ class Sample:
     #: What would be observed without censoring, up to the end of the study window.
     uncensored: Outcomes
     true_survival: Survival
+    #: The true cumulative incidences, (n, causes, times), under competing risks.
+    true_incidence: Survival | None = None
 
     @classmethod
-    def of(cls, covariates: pd.DataFrame, uncensored: Outcomes, censoring_time: Array, survival: Survival) -> Sample:
+    def of(
+        cls,
+        covariates: pd.DataFrame,
+        uncensored: Outcomes,
+        censoring_time: Array,
+        survival: Survival,
+        incidence: Survival | None = None,
+    ) -> Sample:
         """Censor what would be observed."""
-        observed = uncensored.event & (uncensored.time <= censoring_time)
-        outcomes = Outcomes(np.where(observed, uncensored.time, censoring_time), observed, censoring_time)
-        return cls(covariates, outcomes, uncensored, survival)
+        return cls(covariates, uncensored.until(censoring_time), uncensored, survival, incidence)
 
     def survival(self, times: ArrayLike) -> SurvivalCurves:
         """Return the true survival of these individuals at `times`, as curves that fall only there."""
         grid = as_times(times)
         return SurvivalCurves(self.true_survival(grid), grid, "step")
+
+    def incidence(self, times: ArrayLike) -> IncidenceCurves:
+        """Return the true cumulative incidence of each cause at `times`, as curves that rise only there."""
+        if self.true_incidence is None:
+            raise InputError("this sample has events of one kind: survival(times) has its truth")
+        grid = as_times(times)
+        return IncidenceCurves(self.true_incidence(grid), grid, causes=self.outcomes.causes, interpolation="step")
 
     def censoring(self, times: ArrayLike) -> SurvivalCurves:
         r"""Return the true :math:`G_i(t) = 1\{C^*_i > t\}` at `times`."""

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from survscore.analysis.backtest_results import pairs_of
 from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import out_of_fold
-from survscore.curves import SurvivalCurves
 from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
 from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, estimators, family
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, scores
@@ -79,7 +78,7 @@ def at_closing(data: Prepared, entries: Sequence[Entry], effort: Effort, folds: 
 
 
 def judged(
-    data: Prepared, entries: Sequence[Entry], horizons: Values, curves: Mapping[str, SurvivalCurves]
+    data: Prepared, entries: Sequence[Entry], horizons: Values, curves: Mapping[str, Any]
 ) -> dict[str, list[Row]]:
     """Return what the scores say of predictions, and how they agree, as rows of two tables."""
     weightings = {name: score(data.y) for name, score in scores().items()}

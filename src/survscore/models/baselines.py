@@ -1,0 +1,223 @@
+"""The baselines: the same curves for all individuals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from survscore._utils.frames import n_rows_of
+from survscore._validation import InputError, as_times, check_whole
+from survscore.adapters.survival_model import SurvivalModel, as_training_data
+from survscore.censoring.aalen_johansen import Incidence
+from survscore.censoring.product_limit import ProductLimit
+from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
+from survscore.models import saving
+from survscore.models.grid import equal_steps
+from survscore.outcomes import Outcomes, as_outcomes
+
+
+class _Baseline(SurvivalModel):
+    """A product limit of the training data, as a step function that stays after its last jump."""
+
+    times_: NDArray[np.float64]
+    survival_: NDArray[np.float64]
+    _learns_causes = False
+
+    def __init__(self, n_times: int = 200, times: ArrayLike | None = None) -> None:
+        self.n_times = n_times
+        self.times = times
+
+    def _training_data(self, X: Any, y: Any) -> Outcomes:
+        check_whole("n_times", self.n_times, 1)
+        n = len(as_outcomes(y)) if X is None else n_rows_of(X)
+        outcomes = as_training_data(y, n, causes=self._learns_causes).numpy()
+        if not outcomes.event.any():
+            raise InputError("y has no events: there is nothing to learn")
+        return outcomes
+
+    def _grid(self, times: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+        """Return where to predict, and how many jumps have passed there."""
+        check_is_fitted(self)
+        times = self.times if times is None else times
+        if times is not None:
+            grid = as_times(times)
+        elif self.times_.size <= self.n_times:
+            grid = self.times_
+        else:
+            grid = self.times_[equal_steps(self.survival_, self.n_times)]
+        return grid, np.searchsorted(self.times_, grid, side="right")
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, whole or not at all."""
+        check_is_fitted(self)
+        params = self.get_params() | {"times": None if self.times is None else as_times(self.times)}
+        saving.write(path, type(self).__name__, params, *self._learnt())
+
+    def _learnt(self) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
+        """Return plain data and arrays, for a file."""
+        return {}, {"times": self.times_, "survival": self.survival_}
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a model from a file made by `save`; nothing in it is run."""
+        stored = saving.read(path, expected=cls.__name__)
+        with stored.refusing_damage():
+            model = cls(**stored.params)
+            check_whole("n_times", model.n_times, 1)
+            if model.times is not None:
+                as_times(model.times)
+            model._take(stored)
+        return model
+
+    def _take(self, stored: saving.Stored) -> None:
+        """Take what a file holds, checked."""
+        times, survival = as_times(stored.arrays["times"]), stored.arrays["survival"]
+        if survival.dtype != np.float64:
+            raise ValueError(f"survival is {survival.dtype}")
+        SurvivalCurves(survival[None], times)
+        self.times_, self.survival_ = times, survival
+
+
+class KaplanMeier(_Baseline):
+    r"""The Kaplan-Meier curve of the training data, the same for all individuals: what a model must beat.
+
+    .. math:: \hat S(t) = \prod_{s \le t} \left(1 - \frac{d_s}{Y_s}\right)
+
+    with :math:`d_s` events at s among :math:`Y_s` at risk just before.
+
+    Parameters
+    ----------
+    n_times : int, default 200
+        Predicted curves without `times` have at most this many grid points, at about equal steps of the curve; the
+        exact one stays in `times_` and `survival_`.
+    times : array_like, optional
+        The grid of predicted curves, in place of that.
+
+    Attributes
+    ----------
+    times_, survival_ : ndarray
+        The jumps, and the curve from each on. It stays after the last.
+
+    See Also
+    --------
+    AalenJohansen : The same under competing risks.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 2, 3, 4], event=[1, 0, 1, 0])
+    >>> model = ss.models.KaplanMeier().fit(None, y)
+    >>> model.predict_survival_function(range(2), times=[1, 3])
+    array([[0.75 , 0.375],
+           [0.75 , 0.375]])
+    """
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to outcomes; `X` is not looked at, and may be None."""
+        curve = ProductLimit.of_events(self._training_data(X, y))
+        self.times_, self.survival_ = curve.times, curve.survival
+        return self
+
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
+        """Return the curve once for every row of `X`, which is only counted.
+
+        Parameters
+        ----------
+        X : sized
+            Covariates, or anything with as many rows.
+        times : array_like, optional
+            The grid; by default that of the parameter `times`, or at most `n_times` of the jumps.
+
+        Returns
+        -------
+        SurvivalCurves
+            Read as step functions.
+        """
+        grid, passed = self._grid(times)
+        values = np.concatenate(([1.0], self.survival_))[passed]
+        return SurvivalCurves(np.tile(values, (n_rows_of(X), 1)), grid, "step", extrapolation="hold")
+
+
+class AalenJohansen(_Baseline):
+    r"""The cumulative incidence of each cause in the training data, the same for all individuals.
+
+    .. math:: \hat F_k(t) = \sum_{s \le t} \hat S(s-) \frac{d_{ks}}{Y_s}
+
+    with :math:`d_{ks}` events of cause k at s among :math:`Y_s` at risk just before, and :math:`\hat S` the
+    Kaplan-Meier curve of events of any cause.
+
+    Parameters
+    ----------
+    n_times : int, default 200
+        Predicted curves without `times` have at most this many grid points, at about equal steps of :math:`\hat S`;
+        the exact ones stay in `times_` and `incidence_`.
+    times : array_like, optional
+        The grid of predicted curves, in place of that.
+
+    Attributes
+    ----------
+    times_, survival_, incidence_ : ndarray
+        The jumps, :math:`\hat S` from each on, and the incidences, (causes, jumps). They stay after the last.
+    causes_ : tuple of str
+        The causes.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 2, 3, 4], event=[1, 2, 1, 0], causes=["default", "repayment"])
+    >>> model = ss.models.AalenJohansen().fit(None, y)
+    >>> model.predict_cumulative_incidence(range(1), times=[1, 3])
+    array([[[0.25, 0.5 ],
+            [0.  , 0.25]]])
+    """
+
+    incidence_: NDArray[np.float64]
+    causes_: tuple[str, ...]
+    _learns_causes = True
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to outcomes; `X` is not looked at, and may be None."""
+        outcomes = self._training_data(X, y)
+        causes = outcomes.causes or ("1",)
+        several = [Incidence.of(outcomes.for_cause(k)) for k in range(1, len(causes) + 1)]
+        curve = several[0].curve
+        self.times_, self.survival_, self.causes_ = curve.times, curve.survival, causes
+        self.incidence_ = np.array([incidence.values for incidence in several])
+        return self
+
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> IncidenceCurves:
+        """Return the curves once for every row of `X`, which is only counted.
+
+        Parameters
+        ----------
+        X : sized
+            Covariates, or anything with as many rows.
+        times : array_like, optional
+            The grid; by default that of the parameter `times`, or at most `n_times` of the jumps.
+
+        Returns
+        -------
+        IncidenceCurves
+            Read as step functions.
+        """
+        grid, passed = self._grid(times)
+        values = np.pad(self.incidence_, ((0, 0), (1, 0)))[:, passed]
+        tiled = np.tile(values, (n_rows_of(X), 1, 1))
+        return IncidenceCurves(tiled, grid, causes=self.causes_, interpolation="step", extrapolation="hold")
+
+    def _learnt(self) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
+        learnt, arrays = super()._learnt()
+        return learnt | {"causes": self.causes_}, arrays | {"incidence": self.incidence_}
+
+    def _take(self, stored: saving.Stored) -> None:
+        super()._take(stored)
+        incidence, causes = stored.arrays["incidence"], saving.as_causes(stored.learnt["causes"])
+        if incidence.dtype != np.float64:
+            raise ValueError(f"incidence is {incidence.dtype}")
+        IncidenceCurves(incidence[None], self.times_, causes=causes)
+        self.incidence_, self.causes_ = incidence, causes
