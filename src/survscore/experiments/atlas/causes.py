@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError
 from survscore.analysis.backtest import backtest
-from survscore.analysis.selection import EventKFold
-from survscore.curves import SurvivalCurves
-from survscore.experiments.atlas.cause_models import NULL, out_of_fold
+from survscore.analysis.cross_validation import out_of_fold
 from survscore.experiments.atlas.closing import LEVEL, Row
 from survscore.experiments.atlas.data import FEWEST_WITH_STATUS, Prepared
 from survscore.experiments.atlas.earlier import horizons_on, judged_rows, truth_rows
-from survscore.experiments.atlas.models import FAMILIES, Effort, Entry
+from survscore.experiments.atlas.models import FAMILIES, NULL_BY_CAUSE, Effort, Entry, estimators
 from survscore.experiments.atlas.models import family as of_family
 from survscore.experiments.atlas.results import against_null, compared, halves_of, percent
 from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED, scores
@@ -65,12 +63,11 @@ def by_cause(
         now, groups = data.y[there], None if data.groups is None else data.groups[there]
         then, X = now.as_of(day), data.X[there]
         made = out_of_fold(
-            list(entries), X, then, horizons, effort, list(EventKFold(folds, True, seed).split(X, then, groups))
-        )
-        for number, cause in enumerate(now.causes):
-            curves = {name: SurvivalCurves(1.0 - one[:, number], horizons) for name, one in made.items()}
+            estimators(entries, horizons, effort), X, then, cv=folds, groups=groups, n_jobs=1, seed=seed, progress=False
+        ).curves()
+        for cause in now.causes:
             found = backtest(
-                now.for_cause(cause), curves, as_of=day, horizons=horizons, groups=groups, n_draws=0, level=LEVEL,
+                now.for_cause(cause), made, as_of=day, horizons=horizons, groups=groups, n_draws=0, level=LEVEL,
                 weighting=[scores()[name] for name in SCORES], n_splits=n_splits, n_jobs=1, seed=seed,
             )  # fmt: skip
             tables["truths"] += [{"cause": cause, **row} for row in truth_rows(found, SCORES)]
@@ -125,7 +122,7 @@ class AtlasByCause:
         about = pd.DataFrame([{"set": name, **{w: one["about"][w] for w in words}} for name, one in results.items()])
         seconds = {name: round(one["seconds"], 1) for name, one in results.items()}
         versions = next(iter(results.values()))["versions"]
-        models = against_null(truths, NULL, ("set", "cause"))
+        models = against_null(truths, NULL_BY_CAUSE, ("set", "cause"))
         return cls(about, models, backtests, {**settings, "versions": versions, "seconds": seconds})
 
     @classmethod

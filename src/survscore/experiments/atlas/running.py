@@ -66,7 +66,7 @@ class Plan:
     @property
     def entries(self) -> list[Entry]:
         """The models."""
-        every = cause_models.listed() if self.by_cause else listed()
+        every = listed(cause_models.RECIPES) if self.by_cause else listed()
         return [one for one in every if one.name in self.models]
 
     @property
@@ -211,7 +211,7 @@ def atlas_by_cause(
     if isinstance(size, str):
         check_choice("size", size, tuple(SIZES))
         size = SIZES[size]
-    entries, missing = installed(cause_models.listed())
+    entries, missing = installed(listed(cause_models.RECIPES))
     plan = Plan(size, seed, tuple(one.name for one in entries), Path(out), by_cause=True)
     found = AtlasByCause.of(*_run(sets, plan, missing, n_jobs, progress))
     found.save(plan.folder)
