@@ -103,6 +103,7 @@ def _skpro() -> Any:
 QUICK = {"times": TIMES, "epochs": 2, "n_layers": 1, "width": 4, "device": "cpu", "random_state": 0, "progress": False}
 CASES = {
     "KaplanMeier": Case(lambda: ss.models.KaplanMeier(times=TIMES), {"n_times": [5, 50]}),
+    "AalenJohansen": Case(lambda: ss.models.AalenJohansen(times=TIMES), {"n_times": [5, 50]}),
     "LogisticHazard": Case(lambda: ss.models.LogisticHazard(**QUICK), {"width": [2, 4]}),
     "classifiers": Case(
         lambda: ss.models.HorizonClassifiers(LogisticRegression(), TIMES, keep="administrative"),

@@ -63,7 +63,6 @@ def test_is_a_read_only_copy():
         (([[1, 2]], [1, 0]), r"time must be one-dimensional, not of shape \(1, 2\)"),
         (([[1], [1, 2]], [1, 0]), "time is ragged"),
         (([1, 2], [1]), "event has length 1, but time has length 2"),
-        (([1, 2], [1, 2]), r"event must be 0 or 1 \(or boolean\): 1 of 2 is larger \(2\), .* position 1 \(2\)"),
         (([1, 2], [1, np.nan]), "event must be 0 or 1"),
         (([1, 2], [1, None]), "event must be without missing values"),
         (([1, 2], ["yes", "no"]), "event must hold booleans or 0 and 1"),
@@ -82,39 +81,12 @@ def test_bad_input_is_named(arguments, message):
         ss.Outcomes(*arguments)
 
 
-@pytest.mark.parametrize("kind", [int, float, object, np.uint8, torch.tensor])
-def test_codes_of_several_events_are_competing_risks(kind, monkeypatch):
-    codes = [0, 1, 2, 3, 2]
-    if kind is torch.tensor:  # as on a device
-        monkeypatch.setattr(
-            "survscore._utils.arrays.resident", lambda values: values if hasattr(values, "detach") else None
-        )
-        event = torch.tensor(codes)
-    else:
-        event = np.array(codes, dtype=kind)
-    with pytest.raises(ss.InputError, match=r"event must be 0 or 1 .*: 3 of 5 are larger \(2, 3\), .* position 2 \(2"):
-        ss.Outcomes([1, 2, 3, 4, 5], event)
-    with pytest.raises(ss.InputError, match=r"competing risks.*time = censoring_time, event = 0.* 15 % .* 21 % would"):
-        ss.Outcomes([1, 2, 3, 4, 5], event)
-
-
 def test_what_is_no_code_is_no_competing_risk():
     for event, first in (([0, 1.5, 2], "1.5"), ([2, -1, 0], "-1"), ([2, np.inf, 0], "inf"), ([2, np.nan, 0], "nan")):
         with pytest.raises(ss.InputError, match=rf"1 of 3 is not, the first at position 1 \({first}\)$"):
             ss.Outcomes([1, 2, 3], event)
     with pytest.raises(ss.InputError, match="If 1 means censored and 2 the event, pass event == 2"):
         ss.Outcomes([1, 2], [1, 2])
-
-
-def test_competing_risks_are_refused_at_every_door():
-    frame = pd.DataFrame({"days": [1.0, 2.0, 3.0], "status": [0, 1, 2]})
-    array = np.array([(1.0, 0), (2.0, 1), (3.0, 2)], dtype=[("days", float), ("status", int)])
-    with pytest.raises(ss.InputError, match=r"1 of 3 is larger \(2\), .*competing risks"):
-        ss.Outcomes.from_frame(frame, time="days", event="status")
-    with pytest.raises(ss.InputError, match=r"field 'status' must be 0 or 1 .*competing risks"):
-        ss.Outcomes.from_structured(array)
-    with pytest.raises(ss.InputError, match=r"array must be structured with one boolean field"):
-        ss.Outcomes.from_structured(array[:2])
 
 
 def test_the_recipe_has_the_share_that_is_true_and_censoring_has_not():

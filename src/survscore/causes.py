@@ -54,8 +54,8 @@ class Causes:
             _check_one_kind(codes.tolist())
             if names is not None:
                 check_rule("event", "without missing values", np.array([code is None for code in codes]), codes)
-                numeric = not any(isinstance(code, (str, bool)) for code in codes.tolist())
-                codes = codes.astype(np.float64) if numeric else codes
+            if all(isinstance(code, (int, float)) and not isinstance(code, bool) for code in codes.tolist()):
+                codes = codes.astype(np.float64)
         numeric = codes.dtype.kind in "iuf"
         if names is None and (not numeric or not _has_causes(codes)):
             return (), None

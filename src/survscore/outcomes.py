@@ -237,7 +237,8 @@ class Outcomes:
         if len(names) != 2 + carried or len(events) != 1 or len(times) != 1:
             raise InputError(
                 "array must be structured with one boolean field (event) and one of numbers (time), and may have a "
-                f"third of numbers called {CENSORING_FIELD!r}" + (f"; its fields are {list(names)}" if names else "")
+                f"third of numbers called {CENSORING_FIELD!r}; codes of causes are whole numbers called {EVENT_FIELD!r}"
+                + (f"; its fields are {list(names)}" if names else "")
             )
         if carried and censoring_time is not None:
             raise InputError(f"censoring_time was given twice: as an argument, and as the field {CENSORING_FIELD!r}")
@@ -617,7 +618,7 @@ class Outcomes:
             f"({100 * events / max(n, 1):.1f} %{f': {by_cause}' if by_cause else ''})",
         ]
         if self.interest:
-            parts.append(f"of interest {in_words(self.chosen_cause)}")
+            parts.append(f"of interest {in_words(self.chosen_cause).removeprefix('of ')}")
         if n:
             parts.append(f"time {self.time.min():g} to {self.time.max():g}")
         if self.censoring_time is None:
@@ -648,7 +649,7 @@ class Outcomes:
         return {name: _arrays.count_true(self.cause == code) for code, name in enumerate(self.causes, start=1)}
 
     def _named_causes(self) -> str:
-        of_interest = f" (of interest {self.causes[self.interest - 1]!r})" if self.interest else ""
+        of_interest = f" (of interest {self.chosen_cause!r})" if self.interest else ""
         return f"{', '.join(map(repr, self.causes)) or 'none'}{of_interest}"
 
     @property

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from lifelines import KaplanMeierFitter
+from lifelines import AalenJohansenFitter, CoxPHFitter, KaplanMeierFitter
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import survscore as ss
-from survscore.models import HorizonClassifiers, KaplanMeier
+from survscore.models import AalenJohansen, HorizonClassifiers, KaplanMeier
 
 
 def censored(n, seed=0):
@@ -57,6 +57,96 @@ def test_kaplan_meier_score_and_errors():
         KaplanMeier().fit(X[:199], y)
     with pytest.raises(ss.InputError, match="n_times"):
         KaplanMeier(0).fit(X, y)
+
+
+# Aalen-Johansen
+
+
+def of_causes(n, seed=0):
+    X, y = censored(n, seed)
+    cause = np.random.default_rng(seed + 1).integers(1, 4, n)
+    return X, ss.Outcomes(y.time, np.where(y.event, cause, 0), y.censoring_time, causes=["a", "b", "c"])
+
+
+@pytest.mark.filterwarnings("ignore:Tied event times")  # lifelines moves them apart
+def test_aalen_johansen_agrees_with_lifelines():
+    _, y = of_causes(300)
+    y = y[np.unique(y.time, return_index=True)[1]]
+    y = y[y.time > 0]  # where lifelines' incidence starts, whatever happens then
+    times = np.linspace(0, 2, 50)
+    predicted = AalenJohansen().fit(None, y).predict_cumulative_incidence(range(2), times)
+    assert predicted.shape == (2, 3, 50)
+    fitters = {
+        name: AalenJohansenFitter().fit(y.time, y.cause, event_of_interest=k) for k, name in enumerate(y.causes, 1)
+    }
+    reference = ss.IncidenceCurves.from_aalen_johansen(fitters, extrapolation="hold")
+    assert reference.causes == y.causes
+    np.testing.assert_allclose(predicted[:1], reference.at(times), rtol=1e-12, atol=1e-15)
+
+
+def test_aalen_johansen_and_kaplan_meier_are_the_same_where_they_should_be():
+    X, y = of_causes(500)
+    any_event = ss.Outcomes(y.time, y.event, y.censoring_time)
+    survival = KaplanMeier(times=[0.5, 1.0]).fit(X, any_event).predict(X)
+    one, all_three = (AalenJohansen(times=[0.5, 1.0]).fit(X, outcomes) for outcomes in (any_event, y))
+    assert one.causes_ == ("1",)
+    assert all_three.causes_ == ("a", "b", "c")
+    np.testing.assert_allclose(one.predict_survival_function(X, [0.5, 1.0]), survival, rtol=1e-12)
+    np.testing.assert_allclose(all_three.predict_survival_function(X, [0.5, 1.0]), survival, rtol=1e-12)
+    np.testing.assert_allclose(one.predict_curves(X).for_cause(1).at([0.5, 1]), survival, rtol=1e-12)
+
+
+def test_aalen_johansen_thins_its_grid_but_not_its_values():
+    _, y = of_causes(5000)
+    model = AalenJohansen(n_times=20).fit(None, y)
+    curves = model.predict_curves(y)
+    assert curves.times.size == 20
+    places = np.searchsorted(model.times_, curves.times)
+    np.testing.assert_array_equal(curves.probabilities[7], model.incidence_[:, places])
+    assert np.abs(np.diff(curves.event_free().probabilities[0])).max() < 1.5 / 20
+
+
+def test_aalen_johansen_is_the_null_model():
+    X, y = of_causes(400)
+    curves = AalenJohansen(times=[0.25, 0.5, 1.0]).fit(X, y).predict_curves(X)
+    for cause in y.causes:
+        compared = ss.compare(y, {"net": curves}, weighting="administrative", times=[0.25, 0.5], cause=cause)
+        (null,) = compared.to_frame()["model"].unique()
+        assert null == "Aalen-Johansen"
+        np.testing.assert_allclose(compared.to_frame()["difference"], 0.0, atol=1e-14)
+
+
+def test_one_kind_of_event_is_asked_for_where_causes_have_no_form():
+    X, y = of_causes(200)
+    for model in (KaplanMeier(), ss.adapters.Lifelines(CoxPHFitter())):
+        with pytest.raises(ss.InputError, match=r"competing causes \('a', 'b' and 'c'\).*: fit it to y.any_event"):
+            model.fit(X, y.for_cause("a"))
+        model.fit(X, y.any_event())
+
+
+def test_aalen_johansen_score_and_errors():
+    X, y = of_causes(200)
+    model = AalenJohansen().fit(X, y)
+    assert model.score(X, y.for_cause("b")) < 0
+    with pytest.raises(ss.InputError, match=r"y has competing causes \('a', 'b', 'c'\)"):
+        model.score(X, y)
+    with pytest.raises(ss.InputError, match="no events"):
+        AalenJohansen().fit(None, ss.Outcomes([1, 2], [0, 0], causes=["a"]))
+    with pytest.raises(ss.InputError, match="y has length 200, but X has length 199"):
+        AalenJohansen().fit(X[:199], y)
+    with pytest.raises(ss.InputError, match="n_times"):
+        AalenJohansen(0).fit(X, y)
+
+
+def test_aalen_johansen_cross_validated_per_cause():
+    X, y = of_causes(300)
+    result = ss.cross_validate(
+        {"null": AalenJohansen(times=[0.25, 0.5, 1.0])}, X, y.for_cause("b"), cv=3, times=[0.25, 0.5], progress=False
+    )
+    (curves,) = result.curves.values()
+    assert isinstance(curves, ss.IncidenceCurves)
+    assert len(curves) == 300
+    assert result.comparison.scored[0].settings["cause"] == "b"
 
 
 # Classifiers per horizon

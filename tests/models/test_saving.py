@@ -10,7 +10,7 @@ import pytest
 from torch import nn
 
 import survscore as ss
-from survscore.models import BCESurvival, KaplanMeier, LogisticHazard, load
+from survscore.models import AalenJohansen, BCESurvival, KaplanMeier, LogisticHazard, load
 
 QUICK = {"n_times": 6, "width": 4, "n_layers": 2, "epochs": 2, "random_state": 0, "device": "cpu"}
 SAMPLE = ss.simulate.SineConstantAcceleratingStudy("simple").sample(300, seed=1)
@@ -51,8 +51,18 @@ def rewrite(path, change):
         BCESurvival(**QUICK),
         KaplanMeier(n_times=10),
         KaplanMeier(times=[0.25, 0.5]),
+        AalenJohansen(n_times=10),
     ],
-    ids=["plain", "quantiles", "explicit times", "linear", "bce", "kaplan-meier", "kaplan-meier at times"],
+    ids=[
+        "plain",
+        "quantiles",
+        "explicit times",
+        "linear",
+        "bce",
+        "kaplan-meier",
+        "kaplan-meier at times",
+        "aalen-johansen",
+    ],
 )
 @pytest.mark.parametrize("how", ["module", "class"])
 def test_predictions_are_the_same(tmp_path, model, how):
@@ -246,6 +256,6 @@ def test_a_failed_save_leaves_the_old_file(saved, monkeypatch):
 def test_only_a_fitted_model_is_saved(tmp_path):
     from sklearn.exceptions import NotFittedError
 
-    for model in (LogisticHazard(), KaplanMeier()):
+    for model in (LogisticHazard(), KaplanMeier(), AalenJohansen()):
         with pytest.raises(NotFittedError):
             model.save(tmp_path / "model")

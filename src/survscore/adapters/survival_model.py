@@ -33,8 +33,8 @@ def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X", *, cau
     if not causes and len(outcomes.causes) > 1:
         raise UnfitError(
             f"{name} has competing causes ({several([repr(one) for one in outcomes.causes])}), and this model learns "
-            "events of one kind; LogisticHazard, HorizonClassifiers and AalenJohansen learn causes, and "
-            "Outcomes(y.time, y.event, y.censoring_time) has any event"
+            "events of one kind: fit it to y.any_event() for events of any cause, or take LogisticHazard, "
+            "HorizonClassifiers or AalenJohansen, which learn causes"
         )
     return outcomes
 

@@ -187,7 +187,7 @@ class AalenJohansen(_Baseline):
         several = [Incidence.of(outcomes.for_cause(k)) for k in range(1, len(causes) + 1)]
         curve = several[0].curve
         self.times_, self.survival_, self.causes_ = curve.times, curve.survival, causes
-        self.incidence_ = np.array([incidence.table(curve.times)[0] for incidence in several])
+        self.incidence_ = np.array([incidence.table(self.times_)[0] for incidence in several])
         return self
 
     def predict_curves(self, X: Any, times: ArrayLike | None = None) -> IncidenceCurves:

@@ -1,0 +1,538 @@
+"""Cumulative incidences of competing causes: what is taken, how they are read, and what is refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import survscore as ss
+from survscore import IncidenceCurves
+
+TIMES = np.array([1.0, 2.0, 4.0])
+#: Two individuals, two causes.
+F = np.array([[[0.1, 0.2, 0.3], [0.2, 0.2, 0.5]], [[0.0, 0.1, 0.1], [0.3, 0.4, 0.8]]])
+NAMES = ["relapse", "death"]
+
+
+@st.composite
+def incidences(draw):
+    n, n_causes, m = (draw(st.integers(1, most)) for most in (4, 3, 5))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    steps = rng.dirichlet(np.full(n_causes * m + 1, 0.5), n)[:, :-1].reshape(n, n_causes, m)
+    times = np.cumsum(rng.uniform(0.1, 1.0, m)) - draw(st.sampled_from([0.0, 0.05]))
+    kind, after = draw(st.sampled_from(["linear", "step"])), draw(st.sampled_from(["nan", "hold"]))
+    return IncidenceCurves(steps.cumsum(axis=2).clip(0, 1), times, interpolation=kind, extrapolation=after)
+
+
+WHEN = st.lists(st.floats(0, 6), min_size=1, max_size=6, unique=True).map(sorted)
+
+
+def literal(curves, i, k, time):
+    """F_k(t) of one individual, by the definition."""
+    grid, values = curves.times, curves.probabilities[i, k]
+    if time > grid[-1]:
+        return values[-1] if curves.extrapolation == "hold" else np.nan
+    below = [j for j in range(grid.size) if grid[j] <= time]
+    left, start = (values[below[-1]], grid[below[-1]]) if below else (0.0, 0.0)
+    if curves.interpolation == "step" or len(below) == grid.size:
+        return left
+    right, end = values[len(below)], grid[len(below)]
+    return left + (right - left) * (time - start) / (end - start)
+
+
+@given(incidences(), WHEN)
+@settings(deadline=None, max_examples=60)
+def test_reading_agrees_with_the_literal_one(curves, times):
+    n, n_causes, _ = curves.shape
+    expected = [[[literal(curves, i, k, time) for time in times] for k in range(n_causes)] for i in range(n)]
+    np.testing.assert_allclose(curves.at(times), expected, rtol=1e-12, atol=1e-15)
+
+
+@given(incidences(), WHEN)
+@settings(deadline=None, max_examples=60)
+def test_survival_of_causes_and_of_all_agree_with_incidences(curves, times):
+    found = curves.at(times)
+    for k, cause in enumerate(curves.causes):
+        of_one = curves.for_cause(cause)
+        np.testing.assert_allclose(of_one.at(times), 1 - found[:, k], rtol=0, atol=1e-14)
+        np.testing.assert_array_equal(of_one.probabilities, curves.for_cause(k + 1).probabilities)
+    whole = np.where(curves.reaches(np.array(times)), 1.0, np.nan) + 0 * found[:, 0]
+    np.testing.assert_allclose(curves.event_free().at(times) + found.sum(axis=1), whole, rtol=0, atol=1e-14)
+    assert curves.event_free().default_interpolation == curves.default_interpolation is False
+
+
+@given(incidences(), WHEN, st.data())
+@settings(deadline=None, max_examples=60)
+def test_picking_individuals_commutes_with_reading(curves, times, data):
+    rows = data.draw(st.lists(st.integers(0, len(curves) - 1), min_size=1, max_size=5))
+    np.testing.assert_array_equal(curves[rows].at(times), curves.at(times)[rows])
+    again = IncidenceCurves.concatenate([curves[[row]] for row in rows])
+    np.testing.assert_array_equal(again.at(times), curves.at(times)[rows])
+    assert again.causes == curves.causes
+    assert (again.interpolation, again.extrapolation) == (curves.interpolation, curves.extrapolation)
+
+
+@given(incidences())
+@settings(deadline=None, max_examples=40)
+def test_layouts_of_other_packages_come_back_the_same(curves):
+    values, times = curves.probabilities, curves.times
+    total = values.sum(axis=1, keepdims=True)
+    alike = {
+        "pycox": IncidenceCurves(
+            values.transpose(1, 2, 0), times, axes=("causes", "times", "individuals"), first="cause"
+        ),
+        "hazardous": IncidenceCurves(np.concatenate([1 - total, values], axis=1), times, first="event-free"),
+        "total": IncidenceCurves(np.concatenate([total, values], axis=1).clip(0, 1), times, first="total-risk"),
+        "mapping": IncidenceCurves({name: values[:, k] for k, name in enumerate(curves.causes)}, times),
+        "frames": IncidenceCurves.from_frames(
+            {name: pd.DataFrame(values[:, k].T, index=times) for k, name in enumerate(curves.causes)}
+        ),
+    }
+    for name, other in alike.items():
+        np.testing.assert_array_equal(other.probabilities, values, err_msg=name)
+        assert other.causes == curves.causes
+
+
+def test_positions_slices_and_masks():
+    curves = IncidenceCurves(F, TIMES, causes=NAMES)
+    for key, rows in ((0, [0]), (-1, [1]), (slice(1, None), [1]), ([1, 0], [1, 0]), (np.array([False, True]), [1])):
+        np.testing.assert_array_equal(curves[key].probabilities, F[rows])
+    with pytest.raises(IndexError):
+        curves[2]
+    with pytest.raises(IndexError):
+        curves[:, 0]
+
+
+def test_what_it_shows_of_itself():
+    curves = IncidenceCurves(F.astype(np.float32), TIMES, causes=NAMES, interpolation="step")
+    assert repr(curves) == (
+        "IncidenceCurves(2 individuals, 2 causes ('relapse' and 'death'), 3 times from 1 to 4, interpolation='step', "
+        "extrapolation='nan', float32)"
+    )
+    assert len(curves) == 2
+    assert curves.shape == (2, 2, 3)
+    assert not curves.default_interpolation
+    assert IncidenceCurves(F, TIMES).default_interpolation
+    assert IncidenceCurves(F, TIMES).causes == ("1", "2")
+    np.testing.assert_array_equal(curves.reaches(np.array([4.0, 5.0])), [True, False])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_floats_are_not_copied_and_stay_writeable(dtype):
+    array = F.astype(dtype)
+    curves = IncidenceCurves(array, TIMES)
+    assert np.shares_memory(curves.probabilities, array)
+    assert not curves.probabilities.flags.writeable
+    assert not curves.times.flags.writeable
+    array[0, 0, 0] = 0.05
+    assert curves.for_cause(1).probabilities.dtype == np.float64
+    with pytest.raises(AttributeError):
+        curves.causes = ("a", "b")
+
+
+def test_a_small_incidence_survives_float32():
+    tiny = np.full((1, 2, 1), 1e-9, dtype=np.float32)
+    curves = IncidenceCurves(tiny, [1.0])
+    assert 1 - curves.for_cause(1).probabilities[0, 0] == pytest.approx(1e-9, rel=1e-6)
+    assert 1 - curves.event_free().probabilities[0, 0] == pytest.approx(2e-9, rel=1e-6)
+
+
+def test_tensors_stay_tensors():
+    given_tensor = torch.tensor(F)
+    with ss.config.using(backend="torch"):
+        curves = IncidenceCurves(given_tensor, TIMES, causes=NAMES)
+        assert curves.probabilities.data_ptr() == given_tensor.data_ptr()
+        assert isinstance(curves.at([1.5, 9]), torch.Tensor)
+        assert isinstance(curves[[0]].event_free().probabilities, torch.Tensor)
+        moved = IncidenceCurves(given_tensor.permute(1, 2, 0), TIMES, axes=("causes", "times", "individuals"))
+        enforced = IncidenceCurves(given_tensor.flip(2), TIMES, monotone="enforce")
+        mapped = IncidenceCurves({name: given_tensor[:, k] for k, name in enumerate(NAMES)}, TIMES)
+        with pytest.raises(ss.InputError, match=r"sum to at most 1: 1 sum is larger, .* row 0 at time 4 \(1.1 = "):
+            IncidenceCurves(
+                given_tensor + torch.tensor([[0, 0, 0.3], [0, 0, 0]])[None] * torch.tensor([1.0, 0])[:, None, None],
+                TIMES,
+            )
+    np.testing.assert_array_equal(moved.numpy().probabilities, F)
+    np.testing.assert_array_equal(mapped.numpy().probabilities, F)
+    np.testing.assert_array_equal(enforced.numpy().probabilities, F[:, :, -1:].repeat(3, axis=2))
+    here = IncidenceCurves(F, TIMES, causes=NAMES)
+    assert here.device is None
+    there = here.to("cpu")
+    assert there.device == torch.device("cpu")
+    np.testing.assert_array_equal(there.numpy().at([0.5, 3]), here.at([0.5, 3]))
+    np.testing.assert_array_equal(there.at([0.5, 3]).numpy(), here.at([0.5, 3]))
+
+
+def changed(row, cause, column, value):
+    values = F.copy()
+    values[row, cause, column] = value
+    return values
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (changed(1, 1, 2, 0.95), r"sum to at most 1: 1 sum is larger, .* row 1 at time 4 \(1.05 = 0.1 \+ 0.95\)"),
+        (changed(0, 1, 2, np.nan), r"cause 'death' must be without NaN: 1 value is not, .* row 0 at time 4"),
+        (changed(0, 0, 0, -0.1), r"cause 'relapse' must be between 0 and 1: 1 value is not, .* time 1 \(-0.1"),
+        (F * 100, r"between 0 and 1: .* are these percentages"),
+        (
+            changed(0, 0, 1, 0.05),
+            r"'relapse' must not decrease with time: 1 value does, .* time 2 \(0.05 after 0.1\); monotone='keep'",
+        ),
+        (1 - F, r"cause 'relapse' must not decrease .*; they fall on average, as survival does"),
+        (F[0], r"probabilities must have shape \(individuals, causes, times\), not \(2, 3\)"),
+        (F[:0], "probabilities has no rows"),
+        (F[:, :, :2], r"probabilities has 2 columns, but times has length 3 .* shape \(2, 2, 2\)\)"),
+        (np.ones((2, 2, 3), dtype=complex), "probabilities must hold numbers"),
+        (F.transpose(1, 2, 0), r"probabilities has 2 columns, .*; name the order of the axes \(axes=\)"),
+    ],
+    ids=lambda value: value[:30] if isinstance(value, str) else "",
+)
+def test_bad_incidences_are_named(values, message):
+    with pytest.raises(ss.InputError, match=message):
+        IncidenceCurves(values, TIMES, causes=NAMES)
+
+
+def test_the_first_offender_is_found_in_large_arrays():
+    values = np.tile(F[:1], (30_000, 1, 1))
+    values[25_000:25_003, 1, 2] = 0.9
+    with pytest.raises(
+        ss.InputError, match=r"3 sums are larger, the first in row 25000 at time 4 \(1.2 = 0.3 \+ 0.9\)"
+    ):
+        IncidenceCurves(values, TIMES)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_is_no_excess(dtype):
+    rng = np.random.default_rng(0)
+    steps = rng.dirichlet(np.ones(3 * 40), 200).astype(dtype).reshape(200, 3, 40)
+    values = steps.cumsum(axis=2, dtype=dtype)
+    assert values[:, :, -1].astype(np.float64).sum(axis=1).max() > 1
+    curves = IncidenceCurves(values, np.arange(1.0, 41.0))
+    assert (curves.event_free().probabilities >= 0).all()
+    with pytest.raises(ss.InputError, match="sum to at most 1"):
+        IncidenceCurves(values * dtype(1.02), np.arange(1.0, 41.0))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"causes": ["a"]}, r"causes has 1 name, and probabilities 2 along .*Say what index 0 is: first='event-free'"),
+        ({"causes": ["a"], "first": "cause"}, r"causes has 1 name, and probabilities 2 along the axis of causes$"),
+        ({"causes": ["a", "b", "c"]}, r"causes has 3 names, and probabilities 2 along the axis of causes$"),
+        ({"causes": ["a", "a"]}, "causes must have different names: 'a' and 'a'"),
+        ({"causes": "ab"}, "causes must be a sequence of names, not 'ab'"),
+        ({"first": "survival"}, "first must be one of 'event-free', 'total-risk', 'cause', not 'survival'"),
+        ({"axes": ("rows", "causes", "times")}, "axes must be 'individuals', 'causes' and 'times' in some order"),
+        ({"interpolation": "constant-hazard"}, r"interpolation must be one of 'linear', 'step' for incidences: "),
+        ({"interpolation": "cubic"}, "interpolation must be one of"),
+        ({"extrapolation": "zero"}, "extrapolation must be one of"),
+        ({"monotone": "no"}, "monotone must be one of"),
+    ],
+)  # fmt: skip
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ss.InputError, match=message):
+        IncidenceCurves(F, TIMES, **options)
+
+
+def test_monotone():
+    values = changed(0, 0, 1, 0.05)
+    assert IncidenceCurves(values, TIMES, monotone="keep").probabilities[0, 0, 1] == 0.05
+    enforced = IncidenceCurves(values, TIMES, monotone="enforce")
+    assert enforced.probabilities[0, 0, 1] == 0.1
+    assert values[0, 0, 1] == 0.05
+    # replaced by the largest so far, incidences may sum to more than 1
+    with pytest.raises(ss.InputError, match=r"row 0 at time 2 \(1.2 = 0.9 \+ 0.3\)"):
+        IncidenceCurves([[[0.9, 0.1], [0.0, 0.3]]], [1, 2], monotone="enforce")
+    with pytest.raises(ss.InputError, match="sum to at most 1"):
+        IncidenceCurves([[[0.9, 0.8], [0.0, 0.3]]], [1, 2], monotone="keep")
+
+
+# What index 0 is
+
+
+def with_first(kind):
+    total = F.sum(axis=1, keepdims=True)
+    return np.concatenate([total if kind == "total-risk" else 1 - total, F], axis=1)
+
+
+@pytest.mark.parametrize("kind", ["event-free", "total-risk"])
+def test_one_index_more_than_causes_is_refused_without_a_word(kind):
+    values = with_first(kind) * (0.5 if kind == "total-risk" else 1)
+    with pytest.raises(ss.InputError, match=r"index 0 .* the others. Say what it is: first='event-free', first='tot"):
+        IncidenceCurves(values, TIMES)
+    with pytest.raises(ss.InputError, match=r"causes has 2 names, and probabilities 3 .*Say what index 0 is"):
+        IncidenceCurves(values, TIMES, causes=NAMES)
+    curves = IncidenceCurves(with_first(kind), TIMES, causes=NAMES, first=kind)
+    np.testing.assert_array_equal(curves.probabilities, F)
+
+
+@pytest.mark.parametrize(("kind", "said"), [("event-free", "total-risk"), ("total-risk", "event-free")])
+def test_a_wrong_word_about_index_0_is_refused(kind, said):
+    first = "0.7" if kind == "event-free" else "0.3"
+    with pytest.raises(
+        ss.InputError, match=rf"5 values are not, the first in row 0 at time 1 \({first}, and .*'{kind}' fits"
+    ):
+        IncidenceCurves(with_first(kind), TIMES, first=said)
+    with pytest.raises(ss.InputError, match=r"if the causes are right, pass these alone"):
+        IncidenceCurves(np.concatenate([F[:, :1] / 3, F], axis=1), TIMES, first=said)
+    with pytest.raises(ss.InputError, match="there is no other index"):
+        IncidenceCurves(F[:, :1], TIMES, first=said)
+
+
+def test_a_cause_that_is_the_sum_of_others_is_one_if_the_user_says_so():
+    values = with_first("total-risk") / 2
+    assert IncidenceCurves(values, TIMES, first="cause").causes == ("1", "2", "3")
+    assert IncidenceCurves(values, TIMES, causes=["a", "b", "c"]).causes == ("a", "b", "c")
+
+
+def test_one_individual_without_an_axis_of_individuals():
+    curves = IncidenceCurves(with_first("total-risk")[0], TIMES, axes=("causes", "times"), first="total-risk")
+    np.testing.assert_array_equal(curves.probabilities, F[:1])
+    assert len(curves[np.zeros(5, dtype=int)]) == 5
+
+
+# From other packages
+
+
+def test_from_scikit_survival():
+    nonparametric = pytest.importorskip("sksurv.nonparametric")
+    rng = np.random.default_rng(0)
+    time, event = rng.exponential(size=200), rng.integers(0, 3, 200)
+    times, values = nonparametric.cumulative_incidence_competing_risks(event, time)
+    curves = IncidenceCurves(values, times, axes=("causes", "times"), first="total-risk", interpolation="step")
+    own = ss.models.AalenJohansen().fit(None, ss.Outcomes(time, event)).predict_curves(range(1), [0.1, 0.5, 1.5])
+    np.testing.assert_allclose(curves.at([0.1, 0.5, 1.5]), own.probabilities, rtol=1e-10)
+
+
+def test_from_pycox():
+    models = pytest.importorskip("pycox.models")
+
+    net = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Unflatten(1, (2, 3)))
+    X = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
+    cif = models.DeepHit(net, duration_index=TIMES).predict_cif(X)
+    curves = IncidenceCurves(cif, TIMES, axes=("causes", "times", "individuals"))
+    assert curves.shape == (5, 2, 3)
+    np.testing.assert_array_equal(curves.probabilities[3, 1], cif[1, :, 3])
+
+
+def test_from_aalen_johansen():
+    fitter_class = pytest.importorskip("lifelines").AalenJohansenFitter
+    rng = np.random.default_rng(0)
+    time, event = rng.exponential(size=100), rng.integers(0, 3, 100)
+    fitters = [fitter_class().fit(time, event, event_of_interest=k) for k in (2, 1)]
+    curves = IncidenceCurves.from_aalen_johansen(fitters)
+    assert curves.causes == ("2", "1")
+    assert curves.interpolation == "step"
+    for fitter, k in zip(fitters, (2, 1), strict=True):
+        np.testing.assert_allclose(1 - curves.for_cause(str(k)).at([0.3, 1])[0], fitter.predict([0.3, 1]), rtol=1e-12)
+    named = IncidenceCurves.from_aalen_johansen({"b": fitters[0]}, extrapolation="hold")
+    assert named.causes == ("b",)
+    assert np.isfinite(named.at([1e6])).all()
+    assert IncidenceCurves.from_aalen_johansen(fitters[0]).causes == ("2",)
+    with pytest.raises(ss.InputError, match="fitters must be of different causes"):
+        IncidenceCurves.from_aalen_johansen(fitters[:1] * 2)
+    with pytest.raises(ss.InputError, match="fitted AalenJohansenFitter of lifelines, not object"):
+        IncidenceCurves.from_aalen_johansen(object())
+    with pytest.raises(ss.InputError, match="fitted AalenJohansenFitter of lifelines, not AalenJohansenFitter"):
+        IncidenceCurves.from_aalen_johansen({"a": fitter_class()})
+
+
+def test_aalen_johansen_of_different_times_are_read_as_they_were():
+    fitter_class = pytest.importorskip("lifelines").AalenJohansenFitter
+    one = fitter_class().fit([1, 2, 3], [1, 1, 0], event_of_interest=1)
+    other = fitter_class().fit([1.5, 2.5, 4], [2, 0, 0], event_of_interest=2)
+    curves = IncidenceCurves.from_aalen_johansen({"a": one, "b": other}, extrapolation="hold")
+    np.testing.assert_allclose(curves.at([0.9, 1, 1.5, 2, 9])[0] * 3, [[0, 1, 1, 2, 2], [0, 0, 1, 1, 1]], rtol=1e-12)
+
+
+def test_bad_frames_and_mappings_are_named():
+    frame = pd.DataFrame({"x": [0.1, 0.2], "y": [0.1, 0.3]}, index=[1.0, 2.0])
+    with pytest.raises(ss.InputError, match="frames of causes 'a' and 'b' must have the same times"):
+        IncidenceCurves.from_frames({"a": frame, "b": frame.set_axis([1.0, 3.0])})
+    with pytest.raises(ss.InputError, match="frames of causes 'a' and 'b' must have the same columns"):
+        IncidenceCurves.from_frames({"a": frame, "b": frame[["y", "x"]]})
+    with pytest.raises(ss.InputError, match="the frame of cause 'b' must be a pandas data frame"):
+        IncidenceCurves.from_frames({"a": frame, "b": frame.to_numpy()})
+    for nothing in ({}, frame):
+        with pytest.raises(ss.InputError, match="frames must map causes to pandas data frames"):
+            IncidenceCurves.from_frames(nothing)
+    with pytest.raises(ss.InputError, match="probabilities is empty: name at least one cause"):
+        IncidenceCurves({}, TIMES)
+    with pytest.raises(ss.InputError, match="probabilities of cause 'b' has 1 rows, and those of cause 'a' 2"):
+        IncidenceCurves({"a": F[:, 0], "b": F[:1, 1]}, TIMES)
+    with pytest.raises(ss.InputError, match="probabilities of cause 'b' has 2 columns, but times has length 3"):
+        IncidenceCurves({"a": F[:, 0], "b": F[:, 1, :2]}, TIMES)
+    with pytest.raises(ss.InputError, match="a mapping names its causes"):
+        IncidenceCurves({"a": F[:, 0]}, TIMES, causes=["a"])
+    with pytest.raises(ss.InputError, match="causes must have different names"):
+        IncidenceCurves({1: F[:, 0], "1": F[:, 1]}, TIMES)
+
+
+def test_curves_that_do_not_fit_together_are_named():
+    curves = IncidenceCurves(F, TIMES, causes=NAMES)
+    with pytest.raises(
+        ss.InputError, match="parts must be of the same causes: 'relapse' and 'death', and not '1' and '2'"
+    ):
+        IncidenceCurves.concatenate([curves, IncidenceCurves(F, TIMES)])
+    with pytest.raises(ss.InputError, match="parts must be IncidenceCurves"):
+        IncidenceCurves.concatenate([curves, curves.event_free()])
+    with pytest.raises(ss.InputError, match="read alike"):
+        IncidenceCurves.concatenate([curves, IncidenceCurves(F, TIMES, causes=NAMES, interpolation="step")])
+
+
+def test_concatenated_on_different_grids():
+    early, late = IncidenceCurves(F, TIMES), IncidenceCurves(F, TIMES + 0.5)
+    both = IncidenceCurves.concatenate([early, late])
+    np.testing.assert_array_equal(both.times, [1, 1.5, 2, 2.5, 4])
+    np.testing.assert_allclose(both.at([0.7, 3]), np.concatenate([early.at([0.7, 3]), late.at([0.7, 3])]), rtol=1e-12)
+
+
+def test_a_cause_that_there_is_not():
+    curves = IncidenceCurves(F, TIMES, causes=NAMES)
+    for cause in ("cure", 0, 3, True, None):
+        with pytest.raises(ss.InputError, match="the causes are 'relapse' and 'death'"):
+            curves.for_cause(cause)
+
+
+# In scores
+
+
+@pytest.fixture(scope="module")
+def y():
+    rng = np.random.default_rng(1)
+    time, end = rng.exponential(3, 300), rng.uniform(1, 6, 300)
+    cause = np.where(time <= end, rng.integers(1, 3, 300), 0)
+    return ss.Outcomes(np.minimum(time, end), cause, end, causes=NAMES)
+
+
+@pytest.fixture(scope="module")
+def curves():
+    steps = np.random.default_rng(2).dirichlet(np.ones(7), 300)[:, :6].reshape(300, 2, 3)
+    return IncidenceCurves(steps.cumsum(axis=2), TIMES, causes=NAMES)
+
+
+SCORED = {"weighting": "administrative", "times": [1, 2]}
+
+
+def brier(y, curves, **options):
+    return ss.brier_score(y, curves, **SCORED, **options).scores
+
+
+def test_scores_are_of_the_cause_that_is_chosen(y, curves):
+    status = (y.time[:, None] <= [1, 2]) & (y.cause == 2)[:, None]
+    counted = y.censoring_time[:, None] >= [1, 2]
+    losses = (status - curves.at([1, 2])[:, 1]) ** 2
+    expected = (losses * counted).sum(axis=0) / counted.sum(axis=0)
+    unnamed = IncidenceCurves(curves.probabilities, TIMES)
+    for given_curves in (curves, unnamed, curves.for_cause("death")):
+        np.testing.assert_allclose(brier(y, given_curves, cause="death"), expected, rtol=1e-12)
+        np.testing.assert_allclose(brier(y.for_cause(2), given_curves), expected, rtol=1e-12)
+        np.testing.assert_allclose(brier(y, given_curves, event_of_interest="death"), expected, rtol=1e-12)
+
+
+def test_causes_in_another_order_are_found_by_name(y, curves):
+    turned = IncidenceCurves(curves.probabilities[:, ::-1], TIMES, causes=NAMES[::-1])
+    np.testing.assert_array_equal(brier(y, turned, cause="death"), brier(y, curves, cause="death"))
+
+
+def test_one_of_the_causes_predicted_is_enough_for_its_score(y, curves):
+    alone = IncidenceCurves({"death": curves.probabilities[:, 1]}, TIMES)
+    np.testing.assert_array_equal(brier(y, alone, cause="death"), brier(y, curves, cause="death"))
+    with pytest.raises(ss.InputError, match="the curves have no predictions of cause 'relapse', only of 'death'"):
+        brier(y, alone, cause="relapse")
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_cause_that_never_occurs_may_be_predicted(y, curves):
+    more = dict(zip(NAMES, curves.probabilities.transpose(1, 0, 2), strict=True))
+    more["cure"] = np.zeros((300, 3))
+    np.testing.assert_array_equal(
+        brier(y, IncidenceCurves(more, TIMES), cause="death"), brier(y, curves, cause="death")
+    )
+    # in a small sample a cause may not occur; that its incidence is predicted as above 0 is what it is scored for
+    without = y.cause != 1
+    rest, predicted = y[without], curves[without]
+    assert rest.n_by_cause["relapse"] == 0
+    counted = rest.censoring_time >= 2
+    expected = (predicted.at([2])[counted, 0, 0] ** 2).mean()
+    assert brier(rest, predicted, cause="relapse")[1] == pytest.approx(expected, rel=1e-12)
+
+
+def test_curves_that_do_not_fit_the_outcomes_are_named(y, curves):
+    one_kind = ss.Outcomes(y.time, y.event, y.censoring_time)
+    values = curves.probabilities
+    misspelt = IncidenceCurves(values, TIMES, causes=["relapse", "Death"])
+    more = IncidenceCurves(np.concatenate([values, values[:, :1] / 9], axis=1) * 0.9, TIMES)
+    for outcomes, given_curves, cause, message in [
+        (y, curves, None, r"y has competing causes \('relapse', 'death'\): say which one scores are of \(cause="),
+        (y, curves.event_free(), None, r"y has competing causes \('relapse', 'death'\): say which one"),
+        (y, curves, "cure", "cause must be the name of a cause, or its number from 1 on, not 'cure'; the causes are"),
+        (y, misspelt, "relapse", "must be of the causes of y, 'relapse' and 'death', not of 'relapse' and 'Death'"),
+        (y, more, "relapse", r"3 indices along the axis of causes, and y has 2 causes .* Say what index 0 is: "),
+        (one_kind, curves, None, "predict 2 causes, 'relapse' and 'death', and y has events of one kind: give it"),
+        (one_kind, curves, "death", "y has events of one kind, so that cause can't be 'death': give it the causes"),
+        (y, values, "death", "curves must be SurvivalCurves or IncidenceCurves, not ndarray"),
+        (y, curves[:5], "death", "curves has length 5, but y has length 300"),
+    ]:  # fmt: skip
+        with pytest.raises(ss.InputError, match=message):
+            brier(outcomes, given_curves, cause=cause)
+    with pytest.raises(ss.InputError, match="the curves of 'net' must be of the causes of y"):
+        ss.compare(y, {"net": misspelt}, cause="relapse", times=[1])
+    with pytest.raises(ss.InputError, match="cause and event_of_interest are two spellings"):
+        brier(y, curves, cause="death", event_of_interest="relapse")
+
+
+def test_one_cause_is_the_ordinary_score(y, curves):
+    one_kind = ss.Outcomes(y.time, y.event, y.censoring_time)
+    survival = curves.event_free()
+    alone = IncidenceCurves((1 - survival.probabilities)[:, None], TIMES)
+    np.testing.assert_allclose(brier(one_kind, alone), brier(one_kind, survival), rtol=1e-13)
+    named = ss.Outcomes(y.time, y.event.astype(int), y.censoring_time, causes=["any"])
+    np.testing.assert_allclose(brier(named, alone, cause="any"), brier(one_kind, survival), rtol=1e-13)
+
+
+def test_batches_and_streams_of_incidences(y, curves):
+    expected = brier(y, curves, cause="death")
+    batches = ss.CurveBatches(lambda: (curves[start : start + 90] for start in range(0, 300, 90)), 300)
+    assert batches.causes == tuple(NAMES)
+    np.testing.assert_allclose(brier(y, batches, cause="death"), expected, rtol=1e-12)
+    stream = ss.StreamingScore(y.for_cause("death"), **SCORED)
+    for start in range(0, 300, 90):
+        stream.update(curves[start : start + 90])
+    np.testing.assert_allclose(stream.result().scores, expected, rtol=1e-12)
+    with pytest.raises(ss.InputError, match="batches must all be of the same causes"):
+        brier(
+            y, ss.CurveBatches(lambda: [curves[:150], IncidenceCurves(curves[150:].probabilities, TIMES)], 300), cause=1
+        )
+
+
+def test_incidences_are_taken_by_other_functions(y, curves):
+    chosen = y.for_cause("death")
+    of_one = curves.for_cause("death")
+    for function, options in [
+        (ss.score_terms, SCORED),
+        (ss.calibration, {"time": 2, "weighting": "administrative"}),
+    ]:
+        one, other = (function(chosen, given_curves, **options) for given_curves in (curves, of_one))
+        assert repr(one) == repr(other)
+    for function in (ss.counted_population, ss.score_table):
+        one, other = (function(chosen, {"net": given_curves}) for given_curves in (curves, of_one))
+        frames = [made if isinstance(made, pd.DataFrame) else made.to_frame() for made in (one, other)]
+        pd.testing.assert_frame_equal(*frames)
+    with pytest.raises(ss.InputError, match="must be SurvivalCurves"):
+        ss.distribution_calibration(ss.Outcomes(y.time, y.event, y.censoring_time), curves)
+
+
+@pytest.mark.parametrize("name", ["brier_score", "log_loss", "auc", "score_all", "calibration"])
+def test_event_of_interest_is_the_cause(y, curves, name):
+    options = {"time": 2} if name == "calibration" else {"times": [2]}
+    metric = {"metric": "brier"} if name == "score_all" else {}
+    made = [
+        getattr(ss, name)(y, curves, weighting="administrative", **options, **metric, **{spelling: "relapse"})
+        for spelling in ("cause", "event_of_interest")
+    ]
+    assert repr(made[0]) == repr(made[1])
