@@ -247,7 +247,9 @@ def test_what_the_page_says_in_words(found):
     runs = found.backtests.query("family == 'all'")
     ordered = runs.groupby(["set", "cause", "score"])["ordered"].mean().unstack()
     behind = ordered.index[ordered["projected"] < ordered[["administrative", "IPCW"]].max(axis=1)]
-    assert behind.tolist() == [("senators", "retirement")]
+    assert set(behind.get_level_values("set")) == {"senators"}
+    most = (ordered[["administrative", "IPCW"]].max(axis=1) - ordered["projected"]).idxmax()
+    assert most == ("senators", "retirement")
     means = found.models.groupby(["score", "model"])[["said", "truth"]].mean()
     worst = means.loc["IPCW", "truth"].nlargest(2).index
     assert set(worst) == {name for name in found.settings["models"] if "dropped + entry" in name}
@@ -258,15 +260,14 @@ def test_what_the_page_says_in_words(found):
     retirement = found.models.query("set == 'senators' and cause == 'retirement' and score == 'projected'")
     best = retirement.loc[retirement["truth"].idxmin()]
     assert best["model"] == "Cox by cause + entry"
-    assert best["said"] > 0 > best["truth"]
+    assert best["truth"] < 5 * best["said"] < 0
 
 
 def test_settings_are_said(found):
     page = plain((DOCS / "atlas.rst").read_text())
     assert f"there are {data.FEWEST_WITH_STATUS} events of each cause" in page
     minutes = sum(found.settings["seconds"].values()) / 60
-    assert 3.5 < minutes < 4.5
-    assert "took four minutes on one core" in page
+    assert f"took {minutes:.0f} minutes on one core" in page
 
 
 def test_sentences_are_those_of_the_files(found):
