@@ -353,10 +353,9 @@ def test_an_end_is_an_event_only_where_a_flag_or_a_reason_says_so(capsys, tmp_pa
             "a reason can mean one thing only: 'churn' is named more than once",
         ),
         (
-            {"end": "end", "reason": "why", "event_reasons": ["churn"], "competing": "event-free"},
-            "competing='event-free' needs competing_reasons",
+            {"end": "end", "reason": "why", "event_reasons": ["churn"], "causes": ["churn"]},
+            "causes names those in event; with reason=",
         ),
-        ({"end": "end", "reason": "why", "event_reasons": ["churn"], "competing": "yes"}, "competing must be one of"),
         ({"end": "end", "event": "churned", "reason": "why", "event_reasons": ["x"]}, "both say who had the event"),
         ({"end": "end", "event": "churned", "event_date": "end"}, "both say when observation ended"),
         ({"event": "churned", "event_date": "end"}, "event tells which dates of end= are events"),
@@ -369,42 +368,6 @@ def test_an_end_is_an_event_only_where_a_flag_or_a_reason_says_so(capsys, tmp_pa
     path.write_text("start,end,event\n2017-01-01,,1\n2017-01-01,2017-01-05,1\n")
     with pytest.raises(ss.InputError, match="a date for every individual with event: 1 of 2 have none"):
         io.read_outcomes(path, end="end", **dates)
-
-
-REASONS = {"reason": "why", "event_reasons": ["default"], "competing_reasons": ["repaid"], "censored_reasons": ["sold"]}
-
-
-def test_competing_reasons_are_refused_with_the_recipe_or_kept_event_free(capsys, tmp_path):
-    dated, timed = tmp_path / "dates.csv", tmp_path / "times.csv"
-    dated.write_text(
-        "start,end,why\n2017-01-01,2017-01-11,default\n2017-01-01,2017-01-21,repaid\n2017-01-11,,\n"
-        "2017-01-01,2017-03-01,repaid\n"
-    )
-    timed.write_text("time,why,censoring_time\n10,default,31\n20,repaid,31\n21,,21\n31,repaid,31\n")
-    for path, said in ((dated, {"end": "end", "cutoff": "2017-02-01"}), (timed, {})):
-        with pytest.raises(ss.InputError, match=r"'repaid' of 2 individuals, the first in row 1, are competing risks"):
-            io.read_outcomes(path, **said, **REASONS)
-        y = io.read_outcomes(path, competing="event-free", **said, **REASONS).outcomes
-        assert y.event.tolist() == [True, False, False, False]
-        assert y.time.tolist() == [10, 31, 21, 31]
-        assert y.n_dropped_out == 0
-    options = ["--reason", "why", "--event-reasons", "default", "--competing-reasons", "repaid"]
-    message = refused(capsys, "formats", timed, *options)
-    assert "competing risks" in message
-    assert "(time = C*, event = 0;" in message
-    assert message.rstrip().endswith("--competing event-free keeps them event-free")
-    assert run(capsys, "formats", timed, *options, "--competing", "event-free")[0] == 0
-
-
-def test_competing_events_are_not_kept_event_free_silently_where_that_is_not_right(tmp_path):
-    path = tmp_path / "y.csv"
-    path.write_text("time,why,censoring_time\n10,default,31\n20,repaid,31\n21,sold,30\n")
-    with pytest.warns(UserWarning, match=r"1 individual with a competing event .* 1 dropped out, and weights for them"):
-        y = io.read_outcomes(path, competing="event-free", **REASONS).outcomes
-    assert y.dropped_out.tolist() == [False, False, True]
-    path.write_text("time,why\n10,default\n20,repaid\n")
-    with pytest.raises(ss.InputError, match="competing='event-free' needs censoring_time"):
-        io.read_outcomes(path, competing="event-free", **REASONS)
 
 
 def test_reasons_of_a_study_file_may_have_commas(capsys, tmp_path):
@@ -420,17 +383,6 @@ def test_reasons_of_a_study_file_may_have_commas(capsys, tmp_path):
     asked = ["score", tmp_path / "y.csv", tmp_path / "net.csv", "-w", "administrative", "-t", "1,2", "--by-order"]
     assert run(capsys, *asked, *words, "--csv", "-")[1] == by_study[1]
     assert "'moved, abroad' (1)" in refused(capsys, *asked, *words[:4])
-
-
-@pytest.mark.parametrize("command", ["score", "formats"])
-def test_codes_of_several_events_are_competing_risks(capsys, tmp_path, command):
-    (tmp_path / "y.csv").write_text("time,status,censoring_time\n1,1,3\n2,2,3\n3,0,3\n")
-    (tmp_path / "net.csv").write_text("1,2\n.9,.8\n.9,.7\n.8,.7\n")
-    files = [tmp_path / "y.csv", *([tmp_path / "net.csv", "-w", "administrative"] if command == "score" else [])]
-    message = refused(capsys, command, *files, "--event", "status")
-    assert "y.csv: event must be 0 or 1 (or boolean): 1 of 3 is larger (2), the first at position 1 (2)" in message
-    assert "competing risks" in message
-    assert "(event is column 'status')" in message
 
 
 @pytest.mark.parametrize(

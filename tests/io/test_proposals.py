@@ -172,7 +172,7 @@ def reasons_of_leaving(folder, y):
 
 
 @layout({"start": "opened", "end": "closed", "reason": "close_reason", "event-reasons": '"default, 90 days",default',
-         "competing-reasons": "repaid", "censored-reasons": "open", "competing": "event-free", "cutoff": "2017-01-29",
+         "competing-reasons": "repaid", "censored-reasons": "open", "cutoff": "2017-01-29",
          "id": "loan_id"}, asks=["--cutoff", "--event-reasons"])  # fmt: skip
 def reasons_of_closing_loans(folder, y):
     ended = np.where(y.age > 40, "repaid", "open")
@@ -207,7 +207,7 @@ def veteran_of_r(folder, y):
     return csv(folder, "veteran.csv", pd.DataFrame(frame))
 
 
-@layout({"reason": "status", "event-reasons": "1,2", "censored-reasons": "0"}, asks=["--event-reasons"])
+@layout({"event": "status", "cause": "1"}, asks=["--event", "--cause"])
 def pbc_of_r(folder, y):
     status = np.where(y.event, 1 + (y.age > 30), 0)
     frame = {"id": range(1, N + 1), "time": y.days, "status": status, "trt": 1 + y.age % 2, "age": y.age + 0.7,

@@ -297,11 +297,6 @@ def largest_so_far(matrix: Any) -> Any:
     return matrix.cummax(1).values if is_tensor(matrix) else np.maximum.accumulate(matrix, axis=1)
 
 
-def mirrored(matrix: Any) -> Any:
-    """Return every row from the last value to the first."""
-    return matrix.flip(1) if is_tensor(matrix) else matrix[:, ::-1]
-
-
 def transposed(array: Any, axes: tuple[int, ...]) -> Any:
     """Return an array with its axes in another order."""
     return array.permute(axes) if is_tensor(array) else array.transpose(axes)

@@ -150,15 +150,15 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float, *, rising: bool 
 
     def bad(rows: slice) -> bool:
         block: Any = matrix[rows]
-        if rising:
-            block = arrays.mirrored(block)
-        if checks_steps and _falls(block):
-            return not (bool(block[:, -1].min() >= 0) and bool(block[:, 0].max() <= 1))
+        if checks_steps and _goes_one_way(block, rising):
+            smallest, largest = (0, -1) if rising else (-1, 0)
+            return not (bool(block[:, smallest].min() >= 0) and bool(block[:, largest].max() <= 1))
         if arrays.is_tensor(block) and block.element_size() < 4:
             block = block.float()  # a sum in half precision would round the tolerance away
         bad = ~((block.min() >= 0) & (block.max() <= 1))
         if checks_steps:
-            bad = bad | ((block[:, 1:] - block[:, :-1]).max() > tolerance)
+            steps = block[:, 1:] - block[:, :-1]
+            bad = bad | ((-steps.min() if rising else steps.max()) > tolerance)
         return bool(bad)
 
     # threads get in each other's way between blocks, so that large matrices have larger ones
@@ -169,12 +169,15 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float, *, rising: bool 
     return any(each(bad, blocks, threads=len(blocks) > 8))
 
 
-def _falls(block: Any) -> bool:
-    """Whether no row rises or has a NaN: as one long row, in a third of the time, leaving out the steps between two."""
+def _goes_one_way(block: Any, rising: bool) -> bool:
+    """Whether no row has a NaN, and none rises, or none falls, where curves should be `rising`.
+
+    As one long row, in a third of the time, leaving out the steps between two.
+    """
     values = block.reshape(-1)
-    falls = values[1:] <= values[:-1]
-    falls[block.shape[1] - 1 :: block.shape[1]] = True
-    return bool(falls.all())
+    right = values[1:] >= values[:-1] if rising else values[1:] <= values[:-1]
+    right[block.shape[1] - 1 :: block.shape[1]] = True
+    return bool(right.all())
 
 
 def _refuse(

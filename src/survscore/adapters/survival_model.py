@@ -110,9 +110,11 @@ class SurvivalModel(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         ndarray of shape (n, len(times)), or (n, causes, len(times))
-            Survival, or under competing risks the cumulative incidence of each cause.
+            Survival, or the cumulative incidence of each cause where there are several.
         """
-        return self.predict_curves(X, as_times(cast("Any", self).times)).probabilities
+        curves = self.predict_curves(X, as_times(cast("Any", self).times))
+        one_kind = isinstance(curves, IncidenceCurves) and len(curves.causes) == 1
+        return curves.event_free().probabilities if one_kind else curves.probabilities  # type: ignore[union-attr]
 
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None, cause: Cause | None = None) -> float:
         """Return minus the integrated Brier score, so that higher is better.

@@ -192,17 +192,25 @@ class Incidence:
 
     def event_free(self, jumps: Array, codes: Array | None = None) -> Array:
         """Return the probability of being event-free after so many jumps, as in `ProductLimit.jumps_before`."""
-        padded = arrays.concatenate([arrays.zeros((1,), self.events) + 1.0, self._event_free])
-        return arrays.where(self._at_start(jumps, codes), 1.0, arrays.take(padded, jumps))
+        return arrays.where(self._at_start(jumps, codes), 1.0, arrays.take(self._event_free_after, jumps))
 
     def later(self, jumps: Array, codes: Array | None = None) -> Array:
         """Return U after so many jumps, counted as in `ProductLimit.jumps_before`."""
-        padded = arrays.concatenate([self._from_start[:1], self._later])
         starts = arrays.take(self._from_start, jumps)
         if codes is not None and self.curve.n_strata > 1:  # of a stratum without jumps, that of the next one
-            empty = np.array([part.start == part.stop for part in self.curve.strata()])
+            empty = np.diff(self.curve.starts) == 0
             starts = arrays.where(arrays.beside(empty, codes)[codes], 0.0, starts)
-        return arrays.where(self._at_start(jumps, codes), starts, arrays.take(padded, jumps))
+        return arrays.where(self._at_start(jumps, codes), starts, arrays.take(self._later_after, jumps))
+
+    @cached_property
+    def _event_free_after(self) -> Array:
+        """The probability of being event-free after 0, 1, 2, ... jumps of all strata, the first for none."""
+        return arrays.concatenate([arrays.zeros((1,), self.events) + 1.0, self._event_free])
+
+    @cached_property
+    def _later_after(self) -> Array:
+        """U in the same way."""
+        return arrays.concatenate([self._from_start[:1], self._later])
 
     def _at_start(self, jumps: Array, codes: Array | None) -> Array:
         """Return for whom no jump of the own stratum has passed."""
@@ -215,11 +223,12 @@ class Incidence:
         return self._at_times(self.later, times)
 
     def _at_times(self, after: Callable[..., Array], times: NDArray[np.float64]) -> NDArray[np.float64]:
-        wanted, found = arrays.beside(times, self.curve.times), []
-        for k, part in enumerate(self.curve.strata()):
-            passed = part.start + arrays.count_below(self.curve.times[part], wanted, inclusive=True)
-            found.append(arrays.to_host(after(passed, passed * 0 + k)))
-        return np.array(found)
+        curve = self.curve
+        wanted = arrays.beside(times, curve.times)
+        passed = [part.start + arrays.count_below(curve.times[part], wanted, inclusive=True) for part in curve.strata()]
+        codes = arrays.beside(np.repeat(np.arange(curve.n_strata), times.size), passed[0])
+        found = arrays.to_host(after(arrays.concatenate(passed), codes))
+        return np.asarray(found.reshape(curve.n_strata, times.size))
 
     def event_free_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of being event-free at a few times, (strata, times), as `later_table`."""

@@ -59,8 +59,10 @@ asked = options.several(
     option("--by", metavar="COLUMN", multiple=True, callback=lambda _, __, value: tuple(dict.fromkeys(value)),
            help="Score every segment too, such as every country. Repeat it for combinations of columns."),
     option("--groups", metavar="COLUMN", help="Labels of individuals that belong together. Takes a second pass."),
-    option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as '{model}_{time}'.",
-           usual="{time} or {model}:{time}"),
+    option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as '{model}_{time}', or "
+           "'{cause}_{time}' for those by cause.", usual="{time}, {model}:{time} or {model}:{cause}@{time}"),
+    option("--cause", metavar="NAME",
+           help="Under competing risks, the cause of events that scores are of, by its name or its number."),
     option("--outcomes", "outcomes_from", metavar="SOURCE",
            help="Outcomes in a table of their own, a file or a folder, joined by --id.", usual="with the predictions"),
     option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, who the rows are about."),
@@ -125,8 +127,8 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     write = _writer(sources, arguments)
     ranged = arguments["time_range"]
     as_they_are = (
-        "times", "level", "by", "groups", "reference", "outcomes_from", "id", "format", "manifest", "skip_bad_files",
-        "checksums", "state",
+        "times", "level", "by", "groups", "reference", "outcomes_from", "cause", "id", "format", "manifest",
+        "skip_bad_files", "checksums", "state",
     )  # fmt: skip
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
         weightings = _weightings(arguments)
@@ -204,7 +206,7 @@ def _models(arguments: Arguments, form: Form) -> Any:
 
 def _outcomes(arguments: Arguments, form: Form) -> dict[str, Any] | None:
     """Return the columns of outcomes that were named; None: those of the usual names."""
-    times = ("time", "event", "censoring_time")
+    times = ("time", "event", "censoring_time", "causes")
     dates = ("start", "event_date", "last_seen", "end", "date_format", "origin", "unit")
     dated, ended = arguments["cutoff"] is not None, arguments["end"] is not None
     if ended and dated:
@@ -214,7 +216,7 @@ def _outcomes(arguments: Arguments, form: Form) -> dict[str, Any] | None:
     if arguments["date_format"] is not None and arguments["origin"] is not None:
         raise InputError("--date-format and --origin both say how dates are written; give one")
     for name in times if dated else dates:
-        useful = (name == "event" and ended) or (name == "unit" and form.unit is not None)
+        useful = (name in ("event", "causes") and ended) or (name == "unit" and form.unit is not None)
         if arguments[name] is not None and not useful:
             told = "is for times, not for --cutoff" if dated else "is for dates, which need --cutoff"
             raise InputError(f"--{name.replace('_', '-')} {told}")

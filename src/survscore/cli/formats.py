@@ -27,7 +27,9 @@ OUTCOMES, one row per individual: times ...
 
     time            when the event happened, or until when the individual was seen without it; zero or later
     event           1 (true) where the event happened at time, 0 (false) where it did not; or words that mean one
-                    thing only: yes, y, event, churned, died, dead, deceased, failed; no, n, censored, active, alive
+                    thing only: yes, y, event, churned, died, dead, deceased, failed; no, n, censored, active, alive.
+                    Where several events compete, their causes 1, 2, ... and 0 without event; --causes default,repayment
+                    names them, and then the column may hold these names
     censoring_time  C*, when follow-up of this individual ends, also if the event came first; at least time. Who has
                     no event and a time before C* dropped out, and administrative scores weight for that. Without
                     this column only IPCW scores are possible, and they mislead if predictions encode C*.
@@ -47,14 +49,17 @@ OUTCOMES, one row per individual: times ...
     A date is its midnight. If events on the day of the cut-off are in the data, the cut-off is the day after.
     --unit M and Y count months and years of the calendar: whole ones, plus the fraction of the one begun.
 
-    Where a date may be another end than the event, name it --end, and say which it was by --event (a column of 0 and 1;
-    other ends before the cut-off are drop-outs), or --reason, a column of reasons, and what each of them means:
+    Where a date may be another end than the event, name it --end, and say which it was by --event (a column of 0 and 1,
+    or of causes; other ends before the cut-off are drop-outs), or --reason, a column of reasons, and what each means:
 
     --event-reasons churn,fraud       the event
     --censored-reasons moved,active   the event may still come, unseen: drop-outs, and who was still there
-    --competing-reasons died          it can't come any more. These are refused (competing risks are not supported), or,
-                                      with --competing event-free, kept event-free until C*, which is right without
-                                      drop-outs. Do not name them as censored, which overstates the risk of the event
+    --competing-reasons died          it can't come any more, since another event came first (competing risks). Each is
+                                      a cause of its own; scores are of the event, or of another by --cause died. Do not
+                                      name them as censored, which overstates the risk of the event
+
+    churn=cancelled calls the cause of a reason churn, and several reasons of one name are one cause. Different causes
+    of interest: --event-reasons churn=cancelled,non-payment=unpaid, and --cause churn.
 
     --date-format '%d.%m.%Y' (or %Y%m%d, or decimal-year for 2017.5) and --origin 1970-01-01 (for numbers of days) take
     dates that are written otherwise; so do epoch-seconds and epoch-milliseconds, since 1970.
@@ -87,6 +92,17 @@ that of having had the event, as classifiers give it, say --predicts event; if i
     ,a17,b02
     30,0.95,0.99
     60,0.88,0.97
+
+... or, of several causes of events, with a column per cause and time (--columns '{cause}_{time}' takes default_30;
+--columns '{cause}' a column of lists per cause; a long file has a column cause). Each value is the probability of an
+event of that cause by that time; for each individual and time they sum to at most 1:
+
+    id,default@30,default@60,repayment@30,repayment@60        net:default@30 ..., if there are several models
+    a17,0.02,0.04,0.11,0.19
+
+    Causes are called as in the outcomes, or 1, 2, ... --cause default says which one scores are of, --cause all asks
+    for multi-class scores; "survscore table" and "survscore report" show all causes. A file of one cause alone, with
+    columns 30, 60, needs --cause and --predicts event.
 
     If times are in another unit than those of the outcomes, --predictions-unit month converts them (a year is 365.25
     days, a month a twelfth of it). Without dates, --unit then says what unit the outcomes have.
@@ -129,7 +145,7 @@ def formats(paths: tuple[Path, ...], check: bool, as_json: bool, toml: bool, **a
       survscore formats --check outcomes.csv net.parquet
       survscore formats subscriptions.csv --cutoff 2017-01-29
     """  # noqa: D301
-    usual = {"monotone": "check", "predicts": "survival", "competing": "refuse"}
+    usual = {"monotone": "check", "predicts": "survival"}
     asked = [name for name, value in arguments.items() if value is not usual.get(name) and value is not False]
     about_files = {"--check": check, "--json": as_json, "--toml": toml}
     about_files |= {f"--{name.removesuffix('_column').replace('_', '-')}": True for name in asked}

@@ -204,7 +204,7 @@ def words(context: click.Context, parameter: click.Parameter, value: str | None)
         return None
     found = tuple(split_words(value))
     if not found:
-        raise click.BadParameter("it must name one reason or more, separated by commas", context, parameter)
+        raise click.BadParameter("it must name one or more, separated by commas", context, parameter)
     return found
 
 
@@ -242,7 +242,10 @@ def times_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
 
 outcome_columns = several(
     column("--time", "Column of times.", "time"),
-    column("--event", "Column that says whether the event was observed (0, 1; yes, no; churned, active).", "event"),
+    column("--event", "Column that says whether the event was observed (0, 1; yes, no; churned, active), or its cause "
+           "(0, 1, 2, ...).", "event"),
+    option("--causes", metavar="NAME,...", callback=words, usual="their numbers",
+           help="Names of the causes 1, 2, ... in the column of events, which may hold these names too: churn,fraud."),
     column("--censoring-time", "Column of C*.", "censoring_time, if there is one"),
     option("--cutoff", metavar="DATE", help="Outcomes are dates; the data cut-off, or a column of such dates."),
     column("--start", "With --cutoff, column of dates of entry.", "start"),
@@ -275,14 +278,12 @@ reading = several(
            "--reason says which."),
     option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended. Each reason "
            "in it must be named in one of the next three options."),
-    option("--event-reasons", metavar="WORD,...", callback=words, help="Which reasons are the event: churn,fraud."),
+    option("--event-reasons", metavar="WORD,...", callback=words, help="Which reasons are the event: churn,fraud; "
+           "with names where they are different causes: churn=cancelled,non-payment=unpaid."),
     option("--competing-reasons", metavar="WORD,...", callback=words,
-           help="Which are other events after which the event can't come any more: repaid."),
+           help="Which are other events after which the event can't come any more, each a cause of its own: repaid."),
     option("--censored-reasons", metavar="WORD,...", callback=words,
            help="Which mean that the event may still come: drop-outs, and who was still there: moved,active."),
-    choice("--competing", of=["refuse", "event-free"], default="refuse", show_default=True,
-           help="What to do with competing events: refuse them, or keep these individuals event-free until C*, which "
-           "is right if no individual drops out."),
     option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', decimal-year for 2017.5, "
            "epoch-seconds or epoch-milliseconds since 1970.",
            usual="as 2017-01-29"),
@@ -293,14 +294,17 @@ reading = several(
     option("--long", is_flag=True, help="Files of predictions have a row per individual and time.",
            usual="if ids are repeated"),
     times_option("--grid", help="Times of list columns whose file does not say them, as for --times."),
-    option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as 'surv_{time}'.",
-           usual="{time} or {model}:{time}"),
+    option("--columns", metavar="PATTERN", help="Names of columns of predictions: 'surv_{time}'; '{cause}_{time}' for "
+           "those by cause, '{cause}' for lists.", usual="{time}, {model}:{time} or {model}:{cause}@{time}"),
 )  # fmt: skip
 
 matching = several(
     reading,
     option("--by-order", is_flag=True, help="Match rows by their order, whatever ids files have."),
     option("--allow-extra", is_flag=True, help="Leave out predictions for ids without outcome, instead of refusing."),
+    option("--cause", metavar="NAME|all", usual="the event of --event-reasons; else tables and reports show all causes",
+           help="Under competing risks, the cause of events that scores are of, by its name or its number; all for "
+           "multi-class scores, over event-free and all causes."),
 )  # fmt: skip
 
 files = several(

@@ -159,6 +159,9 @@ def as_data(proposal: Proposal) -> dict[str, Any]:
     }  # fmt: skip
 
 
+OF_SCORES = ("by-order", "groups", "cause")  # options that are not about the file of outcomes
+
+
 def study_file(proposal: Proposal) -> str:
     """Return the study file that says the same as the proposed command."""
     from survscore.cli.sources import FLAGS, SETTINGS
@@ -169,12 +172,12 @@ def study_file(proposal: Proposal) -> str:
     options = dict(proposal.options)
     shared = {own: options.pop(name) for own, name in of_models.items() if name in options}
     outcomes: dict[str, Any] = {"file": proposal.outcomes} | {
-        name: split_words(str(value)) if name in REASON_OPTIONS else value
+        name: split_words(str(value)) if name in (*REASON_OPTIONS, "causes") else value
         for name, value in options.items()
-        if name not in ("by-order", "groups")
+        if name not in OF_SCORES
     }
     score: dict[str, Any] = {"weighting": [proposal.weighting]}
-    score |= {name: value for name, value in options.items() if name in ("by-order", "groups")}
+    score |= {name: value for name, value in options.items() if name in OF_SCORES}
     tables: dict[str, Any] = {"outcomes": outcomes}
     if proposal.models:
         tables["models"] = _models(proposal, shared)

@@ -19,6 +19,7 @@ from survscore._utils.jobs import Progress
 from survscore._validation import InputError, InterpolationWarning
 from survscore._version import __version__
 from survscore.cli import options, study_files
+from survscore.cli.causes import listed_causes, with_cause, with_each_cause
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 from survscore.cli.sources import Source, shared_form, sources
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 # Options whose parameter has another name; files and where results go are told elsewhere.
 OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}
 OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
-REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons", "competing")
+REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons")
 WORDS = {"strata": (*RANKS, options.NONE), "dropout_strata": ("own-ranks", options.NONE)}
 STRATA = tuple(WORDS)
 PASSED_ON = ("caps", "divide_by", "dropout", "population", "theta", "reference_curves")
@@ -227,7 +228,6 @@ def report(
     """  # noqa: D301
     from survscore.analysis.backtest import backtest
     from survscore.reports import report as make_report
-    from survscore.reports.verdicts import share
 
     check_target(out, (".html", ".htm"), inputs(arguments))
     if history is not None and not history.exists():
@@ -240,11 +240,16 @@ def report(
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise InputError(f"--{name.replace('_', '-')} is for --as-of, an earlier data cut-off")
     with noted(), progress(total=1) as show:
-        study, weightings = read(arguments, show, usual="all")
+        study, weightings = read_files(arguments, show, usual="all", metrics=())
+        studies = with_each_cause(study, arguments["cause"])
+        cause = studies[0].outcomes.chosen_cause or None
+        _warn_if_reversed(studies[0], weightings, arguments)
         tested = None
+        if as_of and len(studies) > 1:
+            raise InputError(f"--as-of is for one cause of events: {listed_causes(study.outcomes)}; --cause names one")
         if as_of:
             tested = backtest(
-                study.outcomes, study.models, as_of=list(as_of), horizons=horizons, weighting=weightings,
+                studies[0].outcomes, studies[0].models, as_of=list(as_of), horizons=horizons, weighting=weightings,
                 metric=arguments["metrics"][0], predicted_on=predicted_on, groups=study.groups, n_draws=draws,
                 level=arguments["level"], seed=seed, progress=show,
             )  # fmt: skip
@@ -255,10 +260,20 @@ def report(
             n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
             settings={"files": study.files, "options": _asked({**arguments, "as_of": as_of})}, history=history,
-            backtest=tested, unit=study.unit, progress=show,
+            backtest=tested, unit=study.unit, cause=cause if len(studies) == 1 else None, progress=show,
         )  # fmt: skip
         made.save(out)
-    summary = made.summary
+    for summary in made.summary.get("causes", [made.summary]):
+        _say_found(summary)
+    if tested is not None:
+        say(one_line(tested.sentence))
+    say(f"Written: {out}")
+
+
+def _say_found(summary: dict[str, Any]) -> None:
+    """Say what a report found, of one cause of events."""
+    from survscore.reports.verdicts import share
+
     if summary["caution"]:
         say(f"Careful. {one_line(summary['caution'])}")
     if summary["data"]["dropped_out"]:
@@ -269,9 +284,6 @@ def report(
             say(sentence)
     if summary["around_censoring"]["ipcw"] in ("misleading", "suspect"):
         say(one_line(summary["around_censoring"]["sentences"][0]))
-    if tested is not None:
-        say(one_line(tested.sentence))
-    say(f"Written: {out}")
 
 
 @click.command(short_help="Write files to play with.")
@@ -316,7 +328,28 @@ def simulate(
 def read(
     arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
 ) -> tuple[Study, list[Weighting]]:
-    """Read all files that a command was given, and say which weightings it was asked for."""
+    """Read all files that a command was given, and say which weightings it was asked for; of one cause of events."""
+    study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
+    study = with_cause(study, arguments["cause"])
+    _warn_if_reversed(study, weightings, arguments)
+    return study, weightings
+
+
+def read_each(
+    arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
+) -> tuple[list[Study], list[Weighting]]:
+    """Do what `read` does, and return a study for each cause of events that is to be shown."""
+    study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
+    studies = with_each_cause(study, arguments["cause"])
+    for one in studies:
+        _warn_if_reversed(one, weightings, arguments)
+    return studies, weightings
+
+
+def read_files(
+    arguments: Arguments, show: Progress, *, usual: options.Usual, metrics: Sequence[str]
+) -> tuple[Study, list[Weighting]]:
+    """Read all files that a command was given, whatever causes of events they have, and say which weightings."""
     from survscore.io import Form, read_outcomes, read_study
 
     form = shared_form(arguments)
@@ -354,17 +387,17 @@ def read(
         study, arguments["names"], train=train, usual=usual, metrics=metrics, **strata,
         **{name: arguments[name] for name in PASSED_ON},
     )  # fmt: skip
-    _warn_if_reversed(study, weightings, arguments)
     return study, weightings
 
 
 def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
     """Return what to say after all tables: which of several weightings to use, and which models encode C*."""
     from survscore.analysis.diagnose import leak_warnings
+    from survscore.engine.inputs import any_event
     from survscore.reports.recommendation import recommended_weighting
 
-    y = study.outcomes
-    sentences = leak_warnings(y, study.models, weightings, groups=study.groups, level=arguments["level"])
+    y, models = any_event(study.outcomes, study.models)
+    sentences = leak_warnings(y, models, weightings, groups=study.groups, level=arguments["level"])
     if len(weightings) > 1:
         recommended = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
         return [*sentences, recommended.sentence]
@@ -386,7 +419,7 @@ def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Argu
 
 def outcome_arguments(arguments: Arguments) -> dict[str, Any]:
     """Return the arguments of `read_outcomes` that options stand for."""
-    named = ("time", "event", "censoring_time", "cutoff", *DATES, *REASONS, "unit")
+    named = ("time", "event", "causes", "censoring_time", "cutoff", *DATES, *REASONS, "unit")
     late = "drop" if arguments["drop_late_starts"] else "raise"
     return {name: arguments[name] for name in named} | {"late_starts": late}
 
@@ -513,6 +546,8 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
         "level": arguments["level"],
         "individuals": len(y),
         "events": int(y.event.sum()),
+        **({"causes": y.n_by_cause} if y.causes else {}),
+        **({"cause": y.chosen_cause} if y.interest else {}),
         "dropped_out": y.n_dropped_out,
         "files": study.files,
         "curves": curves_read(study.models, np.zeros(0)),

@@ -31,16 +31,21 @@ IN_OPTIONS = {
     "predictions_unit needs unit,": "--predictions-unit needs --unit,",
     "predictions_unit=": "--predictions-unit=",
     "predictions_unit (": "--predictions-unit (",
-    "reason= and event_reasons= take": "--reason and --event-reasons take",
+    "reason= and event_reasons= take other words, causes= names": (
+        "--reason and --event-reasons take other words, --causes names"
+    ),
+    "say which one scores are of (cause=, or y.for_cause)": "--cause says which one scores are of",
+    "causes= says which": "--causes says which",
+    "causes= gives them": "--causes gives them",
+    "causes names those in event; with reason=, event_reasons and competing_reasons name": (
+        "--causes names those in --event; with --reason, --event-reasons and --competing-reasons name"
+    ),
+    "cause= says which": "--cause says which",
+    "name their column as end": "name their column as --end",
     "reason needs event_reasons": "--reason needs --event-reasons",
     "what reasons mean needs reason=,": "what reasons mean needs --reason,",
     "in event_reasons, censored_reasons (": "in --event-reasons, --censored-reasons (",
     "or competing_reasons (it": "or --competing-reasons (it",
-    "competing='event-free' needs competing_reasons": "--competing event-free needs --competing-reasons",
-    "competing='event-free'": "--competing event-free",
-    "(time = censoring_time, event = 0)": (
-        "(time = C*, event = 0; for a file of outcomes, --reason with --competing-reasons and --competing event-free)"
-    ),
     "date_format and origin both": "--date-format and --origin both",
     "for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')": (
         "--date-format %Y%m%d takes yyyymmdd, --date-format decimal-year takes 2017.5, --origin takes numbers of days"

@@ -27,8 +27,8 @@ LARGEST = 1 << 20  # bytes
 # Which tables there are, beside [models.NAME]: what an option is about.
 TABLES = ("outcomes", "models", "score", "compare", "report", "table")
 OUTCOME_OPTIONS = (
-    "id", "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "unit", "end", "reason",
-    "event-reasons", "competing-reasons", "censored-reasons", "competing", "date-format", "origin", "drop-late-starts",
+    "id", "time", "event", "causes", "censoring-time", "cutoff", "start", "event-date", "last-seen", "unit", "end",
+    "reason", "event-reasons", "competing-reasons", "censored-reasons", "date-format", "origin", "drop-late-starts",
 )  # fmt: skip
 
 

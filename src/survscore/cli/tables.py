@@ -75,15 +75,17 @@ def findings_table(findings: Sequence[Finding]) -> Any:
     return table
 
 
-def heading(metric: str, n: int, n_dropped_out: int | None, how: str) -> Any:
+def heading(metric: str, n: int, n_dropped_out: int | None, how: str, cause: str = "") -> Any:
     """Return the line above tables of a metric."""
     from rich.text import Text
 
-    from survscore.metrics import metric_label
+    from survscore.metrics import cause_label, metric_label
     from survscore.reports.verdicts import people, share
 
     dropped_out = f", {share(n_dropped_out, n)} dropped out" if n_dropped_out else ""
-    return Text.assemble((_capital(metric_label(metric)), "bold"), f" of {people(n)}{dropped_out}, {how}")
+    return Text.assemble(
+        (_capital(cause_label(metric_label(metric), cause)), "bold"), f" of {people(n)}{dropped_out}, {how}"
+    )
 
 
 def console() -> Any:

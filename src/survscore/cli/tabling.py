@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
+from survscore.analysis.score_tables import OF_ALL_CAUSES
+from survscore.causes import ALL_STATUSES
 from survscore.cli import options, study_files
+from survscore.cli.causes import cause_of
 from survscore.cli.options import FILE
-from survscore.cli.scoring import inputs, read, results_writer, settings_of
+from survscore.cli.scoring import inputs, read_each, results_writer, settings_of
 from survscore.cli.screen import check_target, noted, one_line, progress
 
 if TYPE_CHECKING:
+    import pandas as pd
+
+    from survscore.io import Study
     from survscore.results.score_table import ScoreTable
+    from survscore.weighting import Weighting
 
 FORMATS: dict[str, Callable[[Any], str]] = {
     ".txt": lambda table: f"{table}\n",
@@ -58,6 +65,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
     """Judge models at some horizons and over all time: estimates, intervals, differences and p-values in one table.
 
     Files are as for "survscore score". --csv and --parquet write one row for each metric, horizon, weighting and model.
+    Under competing risks there is a table for each cause, unless --cause names one.
 
     \b
     Examples:
@@ -69,33 +77,68 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
     from survscore.analysis.score_tables import score_table
     from survscore.cli.horizons import about_dropout
     from survscore.cli.tables import console
+    from survscore.engine.inputs import any_event
 
     write = results_writer(arguments)
     if out is not None:
         check_target(out, tuple(FORMATS), inputs(arguments))
     metrics = arguments["metrics"]
     with noted(), progress(total=1) as show:
-        study, weightings = read(arguments, show, usual="shown")
-        show(0, 1, "judging")
-        found = score_table(
-            study.outcomes, study.models, horizons=horizons, metric="all" if metrics == ("all",) else metrics or None,
-            thresholds=arguments["thresholds"], weighting=weightings, reference=reference, null=null,
-            groups=study.groups, by=study.by, level=arguments["level"], unit=study.unit,
-        )  # fmt: skip
-    settings = {**settings_of("table", study, weightings, arguments), **found.settings}
-    frame = found.to_frame()
-    taken = write(frame, {"rows": frame}, settings)
+        studies, weightings = read_each(arguments, show, usual="shown")
+        tables = []
+        if len(studies) > 1 and metrics not in ((), ("all",)) and not _of_all_causes(metrics):
+            studies = studies[:-1]
+        for done, study in enumerate(studies):
+            show(done, len(studies), "judging")
+            own, thresholds = metrics, arguments["thresholds"]
+            if len(studies) > 1 and study.outcomes.interest == ALL_STATUSES:
+                own, thresholds = _of_all_causes(metrics), ()
+            tables.append(score_table(
+                study.outcomes, study.models, horizons=horizons, thresholds=thresholds,
+                metric="all" if own == ("all",) else own or None, weighting=weightings, reference=reference,
+                null=null, groups=study.groups, by=study.by, level=arguments["level"], unit=study.unit,
+            ))  # fmt: skip
+    frame = _frame(studies, tables)
+    taken = write(frame, {"rows": frame}, _settings(studies, weightings, arguments, tables))
     if out is not None:
-        _write_page(out, found)
+        _write_page(out, tables)
     elif not taken:
-        click.echo(found.to_text(shutil.get_terminal_size().columns))
-        test = dropout_test(study.outcomes, study.models, np.asarray(found.settings["horizons"], dtype=np.float64))
-        console().print(*about_dropout(test, arguments["level"]))
+        horizons = np.asarray(tables[0].settings["horizons"], dtype=np.float64)
+        for study, found in zip(studies, tables, strict=True):
+            click.echo(found.to_text(shutil.get_terminal_size().columns))
+            test = dropout_test(*any_event(study.outcomes, study.models), horizons)
+            console().print(*about_dropout(test, arguments["level"]))
 
 
-def _write_page(path: Path, found: ScoreTable) -> None:
+def _of_all_causes(metrics: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those of the metrics that have a multi-class form; the usual ones, if all were asked for."""
+    return tuple(name for name in metrics if name in OF_ALL_CAUSES)
+
+
+def _frame(studies: Sequence[Study], tables: Sequence[ScoreTable]) -> pd.DataFrame:
+    """Return the rows of all tables; of causes of events, with the cause of each."""
+    import pandas as pd
+
+    frames = []
+    for study, found in zip(studies, tables, strict=True):
+        frame, cause = found.to_frame(), cause_of(study.outcomes)
+        if cause is not None:
+            frame.insert(0, "cause", cause)
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
+
+
+def _settings(
+    studies: Sequence[Study], weightings: list[Weighting], arguments: dict[str, Any], tables: Sequence[ScoreTable]
+) -> dict[str, Any]:
+    """Return how the tables were made; of several causes, none is the one that they are about."""
+    settings = {**settings_of("table", studies[0], weightings, arguments), **tables[0].settings}
+    return settings if len(studies) == 1 else {name: told for name, told in settings.items() if name != "cause"}
+
+
+def _write_page(path: Path, tables: Sequence[ScoreTable]) -> None:
     from survscore.io.files import written_whole
 
     with written_whole(path) as temporary:
-        temporary.write_text(FORMATS[path.suffix.lower()](found), encoding="utf-8")
+        temporary.write_text("\n".join(map(FORMATS[path.suffix.lower()], tables)), encoding="utf-8")
     click.echo(f"Written: {one_line(path)}", err=True)

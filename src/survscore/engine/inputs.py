@@ -13,7 +13,7 @@ from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
 from survscore.causes import ALL_STATUSES
 from survscore.curves import SurvivalCurves
-from survscore.engine.blocks import InBatches, Predictions
+from survscore.engine.blocks import GivenPredictions, InBatches, Predictions
 from survscore.engine.null import KaplanMeierNull
 from survscore.incidence import IncidenceCurves
 from survscore.metrics import FollowUpMetric
@@ -257,7 +257,7 @@ def reads_whole_curves(metrics: Iterable[Any]) -> bool:
 
 
 def curves_read(
-    models: Mapping[str, Predictions], times: NDArray[np.float64], *, whole: bool = False
+    models: Mapping[str, GivenPredictions], times: NDArray[np.float64], *, whole: bool = False
 ) -> dict[str, dict[str, Any]]:
     """Return how each model was read, as plain data for the settings of a result.
 

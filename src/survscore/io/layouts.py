@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, plural
+from survscore.io.column_names import NamedColumns, as_cause, in_order
 from survscore.io.forms import Form
 from survscore.io.long_form import LongForm, repeats_an_id
 from survscore.io.outcomes import ID
-from survscore.io.tables import TableFile, about, arrow, identifiers, listed, numbers
+from survscore.io.tables import TableFile, about, arrow, identifiers, listed, numbers, vector
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 METADATA = b"survscore"
+CAUSE = "cause"  # what long form calls its column of causes
 SURVIVAL = "survival"  # what a file calls the predictions of a model that has the name of the file
 BLOCK = 4096
 # What the column of times is called where rows are times; without a name it is as pandas writes an index.
@@ -48,6 +48,8 @@ class Layout:
         Whether ids are names of columns, which there always are, so that they need not be ids.
     long : bool
         Whether each row of the file is about one individual at one time.
+    causes : dict
+        For each model that predicts several causes what they are; its matrix has individuals, causes and times.
     """
 
     models: list[str]
@@ -57,6 +59,7 @@ class Layout:
     of_lists: bool = False
     names_are_ids: bool = False
     long: bool = False
+    causes: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def layout_of(file: TableFile, form: Form, id: str | bool | None) -> Layout | None:
@@ -68,27 +71,48 @@ def layout_of(file: TableFile, form: Form, id: str | bool | None) -> Layout | No
     id_column = id if isinstance(id, str) else ID if ID in file.names else None
     if form.long:
         return _long(file, id_column, id is not False)
-    wide = _wide(file, form.columns, id_column)
-    lists = list_columns(file.schema) if form.columns is None else []
-    if wide and lists:
-        raise InputError(f"{file.path}: has columns named by time and list columns ({lists[0]!r}); keep one kind")
-    if not wide and not lists:
+    others = [name for name in file.names if name != id_column]
+    with about(file.path):
+        named = NamedColumns.of(others, list_columns(file.schema), form.columns)
+    if not named:
         return _long(file, id_column, id is not False, said=False) if form.columns is None and id_column else None
     ids = None if id is False or id_column is None else identifiers(file, id_column)
 
-    def read_wide(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
-        times = np.array(sorted(wide[model]))
-        return times, _wide_matrix(file, [wide[model][time] for time in times]), _metadata(file, None)
+    def read_wide(columns: dict[float, str]) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
+        times = np.array(sorted(columns))
+        return times, _wide_matrix(file, [columns[time] for time in times]), _metadata(file, None)
 
-    def read_lists(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
-        says = _metadata(file, model)
-        return *_list_matrix(file, model, form.grid, says), says
+    def read_list(column: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
+        says = _metadata(file, column)
+        return *_list_matrix(file, column, form.grid, says), says
+
+    def read(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
+        if model in named.lists:
+            return read_list(named.lists[model])
+        if model in named.by_time:
+            return read_wide(named.by_time[model])
+        several = named.by_cause[model]
+        parts = [read_list(one) if isinstance(one, str) else read_wide(one) for one in several.values()]
+        with about(file.path):
+            return _of_causes(list(several), parts)
 
     own = {id_column} if id_column is not None else set()
-    if lists:
-        return Layout(lists, read_lists, ids, {*own, *lists}, of_lists=True)
-    used = {column for by_time in wide.values() for column in by_time.values()}
-    return Layout(list(wide), read_wide, ids, {*own, *used})
+    causes = {model: tuple(several) for model, several in named.by_cause.items()}
+    return Layout(named.models, read, ids, {*own, *named.columns}, named.of_lists, causes=causes)
+
+
+def _of_causes(
+    causes: Sequence[str], parts: Sequence[tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]]
+) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
+    """Return the predictions of several causes as one array of individuals, causes and times."""
+    times, _, says = parts[0]
+    for cause, (own, *_) in zip(causes, parts, strict=True):
+        if not np.array_equal(own, times):
+            raise InputError(
+                f"all causes must be predicted at the same times: {causes[0]!r} is at {plural(times.size, 'time')} "
+                f"({times[0]:g} to {times[-1]:g}), {cause!r} at {plural(own.size, 'time')} ({own[0]:g} to {own[-1]:g})"
+            )
+    return times, np.stack([matrix for _, matrix, _ in parts], axis=1), says
 
 
 def looks_transposed(file: TableFile, named_by_time: bool) -> bool:
@@ -118,48 +142,6 @@ def looks_transposed(file: TableFile, named_by_time: bool) -> bool:
 
 def _all_fall_or_rise(steps: NDArray[Any]) -> bool:
     return bool((steps <= 0).all() or (steps >= 0).all())
-
-
-def _wide(file: TableFile, columns: str | None, id_column: str | None) -> dict[str, dict[float, str]]:
-    with about(file.path):
-        return columns_by_time([name for name in file.names if name != id_column], columns)
-
-
-def columns_by_time(names: Sequence[str], columns: str | None = None) -> dict[str, dict[float, str]]:
-    """Return the columns of each model by time, by a pattern or as usual; a model without name is ''."""
-    named = re.compile(_pattern(columns), re.DOTALL).fullmatch if columns else _usual_name
-    found: dict[str, dict[float, str]] = defaultdict(dict)
-    for column in names:
-        match = named(column)
-        time = None if match is None else _as_time(match["time"])
-        if match is None or time is None:
-            continue
-        if not 0 <= time < np.inf:
-            raise InputError(f"column {column!r} is named like a time, but times are finite, zero or later")
-        model = match.groupdict().get("model") or ""
-        if time in found[model]:
-            raise InputError(f"columns {found[model][time]!r} and {column!r} are the same time")
-        found[model][time] = column
-    return dict(found)
-
-
-def _usual_name(column: str) -> re.Match[str] | None:
-    return re.fullmatch(r"(?:(?P<model>.*):)?(?P<time>[^:]+)", column, re.DOTALL)
-
-
-def _pattern(columns: str) -> str:
-    if columns.count("{time}") != 1 or columns.count("{model}") > 1:
-        raise InputError(f"columns must hold {{time}} once, and {{model}} at most once, not {columns!r}")
-    escaped = re.escape(columns)
-    return escaped.replace(r"\{time\}", "(?P<time>.+)").replace(r"\{model\}", "(?P<model>.+?)")
-
-
-def _as_time(text: str) -> float | None:
-    """Return the number that a text is, if it is one."""
-    try:
-        return None if "_" in text else float(text)
-    except ValueError:
-        return None
 
 
 def list_columns(schema: pa.Schema) -> list[str]:
@@ -261,11 +243,10 @@ def _time_column(file: TableFile) -> str:
     return last if last == TIMES[-1] else file.names[0]
 
 
-def _value_columns(file: TableFile, id_column: str) -> list[str]:
+def _value_columns(file: TableFile, taken: Collection[str]) -> list[str]:
     """Return the columns of predictions in long form: ``survival``, or else all that hold numbers."""
     types = arrow().types
-    others = [name for name in file.names if name not in (id_column, "time")]
-    held = {name: file.schema.field(name).type for name in others}
+    held = {name: file.schema.field(name).type for name in file.names if name not in taken}
     values = [name for name, kind in held.items() if types.is_floating(kind) or types.is_integer(kind)]
     return [SURVIVAL] if SURVIVAL in values else values
 
@@ -274,20 +255,23 @@ def _long(file: TableFile, id_column: str | None, take_ids: bool, *, said: bool 
     """Return predictions of which each has a row with its id, its time and its value, in any order.
 
     Where nobody said so, there must be such columns, and ids that are repeated: outcomes, which have such columns too,
-    name nobody twice. None, where that is not so.
+    name nobody twice. None, where that is not so. With a column ``cause``, each has a row for each cause.
     """
     own = id_column or ID
     missing = [name for name in (own, "time") if name not in file.names]
-    models = [] if missing else _value_columns(file, own)
+    keys = (own, "time", *([CAUSE] if CAUSE in file.names else []))
+    models = [] if missing else _value_columns(file, keys)
     if not said and (missing or not models or "event" in file.names):
         return None
     if missing:
         raise InputError(f"{file.path}: long form needs a column {missing[0]!r}; the columns are {listed(file.names)}")
     if not models:
         raise InputError(f"{file.path}: long form needs a column of predictions, such as {SURVIVAL!r}")
-    table = file.read([own, "time", models[0]], coded=own)  # together, since columns are decoded side by side
+    table = file.read([*keys, models[0]], coded=own)  # together, since columns are decoded side by side
     if not said and not repeats_an_id(table.column(0)):
         return None
+    if CAUSE in keys:
+        return _long_by_cause(file, own, table, models, take_ids)
     form = LongForm.of(file, own, table.column(0), table.column(1))
     values = {models[0]: table.column(2)}
 
@@ -296,6 +280,40 @@ def _long(file: TableFile, id_column: str | None, take_ids: bool, *, said: bool 
         return form.times, form.matrix(numbers(file.path, model, column)), _metadata(file, None)
 
     return Layout(models, read, form.ids if take_ids else None, {own, "time", *models}, long=True)
+
+
+def _long_by_cause(file: TableFile, own: str, table: pa.Table, models: list[str], take_ids: bool) -> Layout:
+    """Return predictions of which each has a row with its id, its time, its cause and its value."""
+    labels = vector(table.column(2))
+    given = np.array([as_cause(str(label)) for label in labels])
+    causes = list(in_order(dict.fromkeys(given.tolist(), "")))
+    rows = {cause: arrow().array(given == cause) for cause in causes}
+    forms = {cause: LongForm.of(file, own, *(table.column(k).filter(rows[cause]) for k in (0, 1))) for cause in causes}
+    first = forms[causes[0]]
+    places = {}
+    for cause, form in forms.items():
+        places[cause] = _compute().index_in(first.ids, value_set=form.ids)
+        if places[cause].null_count or len(form.ids) != len(first.ids):
+            raise InputError(
+                f"{file.path}: long form needs the same ids for each cause: {causes[0]!r} has "
+                f"{plural(len(first.ids), 'id')}, {cause!r} has {len(form.ids)}, and they differ"
+            )
+
+    def read(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
+        column = table.column(3) if model == models[0] else file.read([model]).column(0)
+        parts = []
+        for cause, form in forms.items():
+            matrix = form.matrix(numbers(file.path, model, column.filter(rows[cause])))
+            parts.append((form.times, matrix[places[cause].to_numpy()], _metadata(file, None)))
+        with about(file.path):
+            return _of_causes(causes, parts)
+
+    # one column of values has no name of its own: it is called probability, incidence and otherwise
+    names = models if len(models) > 1 else [""]
+    read_model = read if len(models) > 1 else lambda _: read(models[0])
+    used = {own, "time", CAUSE, *models}
+    ids = first.ids if take_ids else None
+    return Layout(names, read_model, ids, used, long=True, causes=dict.fromkeys(names, tuple(causes)))
 
 
 def _compute() -> Any:

@@ -261,9 +261,13 @@ def event_options(status: Profile) -> tuple[dict[str, str], str, Doubt | None]:
         return _meant(status, event=[event]), shown, Doubt("--event-reasons", told)
     if all(word.replace(".0", "").isdigit() for word in words):
         events = [word for plain, word in words.items() if float(plain) != 0]
-        told = f"{status.name!r} is {shown}: several kinds of event? All but 0 count as the event; name those after "
-        told += "which it can't come any more in --competing-reasons instead"
-        return _meant(status, event=events), shown, Doubt("--event-reasons", told)
+        if len(events) == len(words):
+            told = f"{status.name!r} is {shown}: which is the event? After the others, can it not come any more? If it "
+            told += "can, name them in --censored-reasons"
+            return _meant(status, event=events[:1], competing=events[1:]), shown, Doubt("--event-reasons", told)
+        told = f"{status.name!r} is {shown}: 0 without event, and causes of events that compete, as assumed? If one is "
+        told += "a drop-out, or several are the same event, say --reason and what each means"
+        return {"event": status.name}, shown, Doubt("--event", told)
     other = [word for word in status.words if any(part in f"{word.strip().lower()} " for part in OTHER_REASONS)]
     left = [word for word in status.words if word not in other]
     events = [word for word in left if word.strip().lower().startswith(EVENT_REASONS)]
@@ -284,7 +288,7 @@ def _meant(status: Profile, event: Sequence[str], competing: Sequence[str] = ())
     for name, some in zip(REASON_OPTIONS, (event, competing, censored), strict=True):
         if some:
             options[name] = joined_words(list(dict.fromkeys(word.strip() for word in some)))
-    return options | ({"competing": "event-free"} if competing else {})
+    return options
 
 
 # Dates

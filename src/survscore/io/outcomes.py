@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.units import Unit, as_unit
-from survscore._validation import InputError, as_event, as_vector, check_choice, plural, warn
-from survscore.io.flags import Reasons, flags, warn_if_flags_are_ignored
+from survscore._validation import InputError, as_event, as_vector, check_choice
+from survscore.causes import Causes
+from survscore.io.flags import Ends, Reasons, flags, warn_if_flags_are_ignored
 from survscore.io.rounding import as_shown
 from survscore.io.tables import TableFile, about, identifiers, listed, numbers, open_table, vector
 from survscore.outcomes import LateStarts, Outcomes
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ID = "id"
-Competing = Literal["refuse", "event-free"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,7 @@ def read_outcomes(
     *,
     time: str | None = None,
     event: str | None = None,
+    causes: Sequence[str] | None = None,
     censoring_time: str | None = None,
     cutoff: str | None = None,
     start: str | None = None,
@@ -68,7 +69,6 @@ def read_outcomes(
     event_reasons: Sequence[str] | None = None,
     competing_reasons: Sequence[str] | None = None,
     censored_reasons: Sequence[str] | None = None,
-    competing: Competing = "refuse",
     date_format: str | None = None,
     origin: str | None = None,
     unit: Unit | str | None = None,
@@ -90,8 +90,11 @@ def read_outcomes(
         Of a file that ends in .csv or .tsv (also .gz, .zst), .parquet, .pq, .arrow or .feather.
     time, event, censoring_time, start, event_date, last_seen : str, optional
         Names of columns, where they are others. `event` holds 0 and 1, booleans, or words that can mean only one thing,
-        such as yes and no, churned and active. Where `censoring_time` has fewer digits than `time`, or otherwise, a
+        such as yes and no, churned and active; under competing risks the causes 1, 2, ..., and 0 without event. Where
+        `censoring_time` has fewer digits than `time`, or otherwise, a
         difference of one in the last digit is treated as rounding, with a warning.
+    causes : sequence of str, optional
+        Under competing risks the names of the causes 1, 2, ... in `event`; or `event` holds the names themselves.
     cutoff : str, optional
         The data cut-off, or the name of a column of such dates.
     end : str, optional
@@ -101,15 +104,14 @@ def read_outcomes(
         Instead of `event`, the column that says why observation ended. Each reason in it must be named in one of the
         next three arguments; where it is missing, the individual is censored.
     event_reasons : sequence of str, optional
-        Which of these reasons are the event.
+        Which of these reasons are the event. Reasons that are different causes of events have names,
+        ``"churn=cancelled"``: those of the same name are one cause.
     competing_reasons : sequence of str, optional
         Which are other events after which the event can't come any more (competing risks): a loan that was repaid.
+        Each is a cause of its own, unless several have one name: ``["repayment=repaid", "repayment=refinanced"]``. The
+        event is then the cause that scores are of, unless another is chosen.
     censored_reasons : sequence of str, optional
         Which mean that the event may still come, though it will not be seen: drop-outs, and who was still there.
-    competing : {"refuse", "event-free"}, default "refuse"
-        What to do with individuals who had a competing event. ``"event-free"`` keeps them without event until
-        :math:`C^*`, which must be known. This is right without drop-outs; a warning says so if some do, since
-        weights for drop-outs then count them as if they could still be lost.
     date_format : str, optional
         How dates are written, if not as 2017-01-29: as for ``strptime``, such as ``"%d.%m.%Y"``, or ``"decimal-year"``
         (2017.5 is the middle of 2017), ``"epoch-seconds"`` or ``"epoch-milliseconds"`` (since 1970).
@@ -148,9 +150,8 @@ def read_outcomes(
     columns = _Columns(file)
     labels = None if groups is None else vector(file.column(columns.named("groups", groups)))
     segments = {one: vector(file.column(columns.named("by", one))) for one in by} or None
-    check_choice("competing", competing, ("refuse", "event-free"))
     meanings = {"event": event_reasons, "competing": competing_reasons, "censored": censored_reasons}
-    status = _Status(columns, event, reason, meanings, keep_event_free=competing == "event-free")
+    status = _Status(columns, event, reason, meanings, tuple(causes or ()))
     of_times = {"time": time, "censoring_time": censoring_time}
     of_dates = {"start": start, "event_date": event_date, "last_seen": last_seen, "end": end}
     if cutoff is None:
@@ -162,18 +163,14 @@ def read_outcomes(
         if end is None:
             told = "{} tells which dates of end= are events; event_date= is missing where there was none"
             _refuse({"event": event, "reason": reason}, told)
+            if causes:
+                raise InputError(told.format("causes"))
             read = _event_dates(columns, writing, start, event_date, last_seen)
         else:
             told = "{} and end both say when observation ended; give one"
             _refuse({"event_date": event_date, "last_seen": last_seen}, told)
             read = _end_dates(columns, writing, start, end, status)
         outcomes, kept = _from_dates(file, read, as_unit("unit", unit or "D"), late_starts)
-    if status.kept_event_free and outcomes.n_dropped_out:
-        warn(
-            f"{file.path}: {plural(status.kept_event_free, 'individual')} with a competing event stay event-free until "
-            f"C*, which is right without drop-outs; {outcomes.n_dropped_out} dropped out, and weights for them count "
-            "the others as if they could still be lost"
-        )
     name = None if id is False else columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
     if kept is None or kept.all():
@@ -220,40 +217,36 @@ class _Columns:
         return usual if name is None else name
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Status:
-    """Where a file says who had the event, and who one that competes with it."""
+    """Where a file says who had an event, and of which cause."""
 
     columns: _Columns
     event: str | None
     reason: str | None
     reasons: Mapping[str, Sequence[str] | None]
-    keep_event_free: bool
-    kept_event_free: int = 0
+    causes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.reason is None and any(some is not None for some in self.reasons.values()):
             raise InputError("what reasons mean needs reason=, the column that says why observation ended")
         if self.reason is not None and self.reasons["event"] is None:
             raise InputError("reason needs event_reasons: a column of reasons, and which are the event")
-        if self.keep_event_free and not self.reasons["competing"]:
-            raise InputError("competing='event-free' needs competing_reasons, which it is about")
         if self.reason is not None and self.event is not None:
             raise InputError("event and reason both say who had the event; give one")
+        if self.reason is not None and self.causes:
+            raise InputError("causes names those in event; with reason=, event_reasons and competing_reasons name them")
 
     @property
     def name(self) -> str:
         return self.columns.named("event", self.event) if self.reason is None else self.reason
 
-    def flags(self) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
-        """Return who had the event, and who is event-free until C* since another event came first."""
+    def ends(self) -> Ends:
+        """Return who had an event, and of which cause."""
         if self.reason is None:
-            return flags(self.columns.file, self.name), None
+            return Ends(flags(self.columns.file, self.name, self.causes), self.causes or None)
         some = {what: given for what, given in self.reasons.items() if given is not None}
-        meant = Reasons(**some, keep_event_free=self.keep_event_free)
-        had_event, competing = meant.read(self.columns.file, self.columns.named("reason", self.reason))
-        self.kept_event_free = int(competing.sum())
-        return had_event, competing if self.kept_event_free else None
+        return Reasons(**some).read(self.columns.file, self.columns.named("reason", self.reason))
 
 
 def _from_times(columns: _Columns, time: str | None, status: _Status, censoring_time: str | None) -> Outcomes:
@@ -263,19 +256,16 @@ def _from_times(columns: _Columns, time: str | None, status: _Status, censoring_
     names = {"time": columns.named("time", time), "event": status.name}
     end = columns.optional("censoring_time", censoring_time)
     times = numbers(file.path, names["time"], file.column(names["time"]))
-    events, competing = status.flags()
+    ended = status.ends()
     ends = None if end is None else numbers(file.path, end, file.column(end))
-    if competing is not None:
-        if ends is None:
-            raise InputError(f"{file.path}: competing='event-free' needs censoring_time, until when individuals with "
-                             "a competing event are kept event-free")  # fmt: skip
-        times = np.where(competing, np.maximum(times, ends), times)  # a time after C* is refused below as any other
     with about(file.path, {**names, "censoring_time": end}):
-        if ends is None or not (times > ends).any():
-            return Outcomes(times, events, ends)
-        alone = Outcomes(times, events)  # checked first, since rounding is about numbers that are right otherwise
-        ends = as_shown(file.path, alone.time, alone.event, as_vector(ends, "censoring_time", allow_infinite=True))
-        return Outcomes(times, events, ends)
+        # checked first, since rounding is about numbers that are right otherwise
+        alone = Outcomes(times, ended.event, causes=ended.causes)
+        if ends is not None and (times > ends).any():
+            ends = as_vector(ends, "censoring_time", allow_infinite=True)
+            ends = as_shown(file.path, alone.time, alone.event, ends)
+        made = alone if ends is None else Outcomes(times, ended.event, ends, causes=ended.causes)
+    return made if ended.interest is None else made.for_cause(ended.interest)
 
 
 @dataclass(frozen=True)
@@ -319,6 +309,7 @@ class _Dates:
     event_date: Any
     last_seen: Any
     names: dict[str, str | None]
+    ended: Ends | None = None
 
 
 def _event_dates(
@@ -341,9 +332,10 @@ def _end_dates(columns: _Columns, writing: DateWriting, start: str | None, end: 
 
     file = columns.file
     names = {"start": columns.named("start", start), "end": columns.named("end", end)}
+    ended_by = status.ends()
     with about(file.path, {"event": status.name}):
-        flagged, competing = status.flags()
-        had_event = as_event(flagged)
+        causes, codes = Causes.read(ended_by.event, ended_by.causes)
+        had_event = as_event(ended_by.event) if codes is None else codes != 0
     ended = np.asarray(writing.dates(file, names["end"])).astype(object)
     nowhere = np.asarray(pd.isna(ended)) & had_event
     if nowhere.any():
@@ -352,13 +344,13 @@ def _end_dates(columns: _Columns, writing: DateWriting, start: str | None, end: 
             f"{int(had_event.sum())} have none, the first in row {int(np.argmax(nowhere))}"
         )
     nothing = np.full(ended.shape, None, dtype=object)
-    dropped_out = ~had_event if competing is None else ~(had_event | competing)
     return _Dates(
         writing.end_of_data(file),
         writing.dates(file, names["start"]),
         np.where(had_event, ended, nothing),
-        np.where(dropped_out, ended, nothing),
+        np.where(had_event, nothing, ended),
         {"start": names["start"], "event_date": end, "last_seen": end},
+        None if codes is None else Ends(codes, causes, ended_by.interest),
     )
 
 
@@ -370,4 +362,8 @@ def _from_dates(
     check_choice("late_starts", late_starts, ("raise", "drop"))
     with about(file.path, read.names):
         found = _dates.follow_up(read.start, read.event_date, read.cutoff, unit, read.last_seen, late_starts == "drop")
-        return Outcomes.of_follow_up(found), found.kept
+        if read.ended is None or read.ended.causes is None:
+            return Outcomes.of_follow_up(found), found.kept
+        numbered = {name: code for code, name in enumerate(read.ended.causes, start=1)}
+        made = Outcomes.of_follow_up(found, read.ended.event, numbered)
+    return made if read.ended.interest is None else made.for_cause(read.ended.interest), found.kept

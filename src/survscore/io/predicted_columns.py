@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from survscore._utils.units import Unit, word
 from survscore._validation import InputError
-from survscore.io.layouts import METADATA, SURVIVAL, TIMES, columns_by_time, list_columns, looks_transposed
+from survscore.io.column_names import ByCause, columns_by_cause, columns_by_time
+from survscore.io.layouts import CAUSE, METADATA, SURVIVAL, TIMES, list_columns, looks_transposed
 from survscore.io.profiles import Profile
 from survscore.io.tables import TableFile, labels, readable
 from survscore.io.vocabulary import (
@@ -78,6 +79,8 @@ class Predicted:
         What can't be known.
     time_column : str or None
         Of long and transposed files.
+    causes : tuple of str
+        Of which events these are probabilities, where they are of several causes.
     """
 
     options: dict[str, Any]
@@ -89,12 +92,13 @@ class Predicted:
     n_models: int = 1
     doubts: tuple[Doubt, ...] = field(default_factory=tuple)
     time_column: str | None = None
+    causes: tuple[str, ...] = ()
 
 
 def predicted_columns(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
     """Return which columns look like predictions, by the first rule that finds some."""
     others = [one for one in profiles if one.name != id_column]
-    for rule in (_transposed, _lists, _named_by_time, _long, _named_by_pattern):
+    for rule in (_transposed, _lists, _named_by_time, _named_by_cause, _long, _named_by_pattern):
         found = rule(file, others, id_column)
         if found is not None:
             return found
@@ -153,7 +157,32 @@ def _lists(file: TableFile, profiles: Sequence[Profile], id_column: str | None) 
     else:
         doubt = Doubt("--grid", f"nothing says of which {length} times the lists are; 1 to {length} is a guess")
         found = replace(found, options={"grid": f"1:{length}:1"}, doubts=(doubt,))
+    if _may_be_causes(names, table, length):
+        pattern = {"columns": "{cause}"}
+        found = replace(found, options=found.options | pattern, layout="a list per individual and cause", n_models=1)
+        return replace(found, causes=tuple(names), doubts=(*found.doubts, _causes_or_models(names)))
     return _valued(found, matrix, tokens(names[0]) if len(names) == 1 else ())
+
+
+def _may_be_causes(names: Sequence[str], table: Any, length: int) -> bool:
+    """Whether lists may be incidences of causes: none falls with time, and their sum is at most 1."""
+    if len(names) < 2 or any(set(tokens(name)) & (SURVIVAL_WORDS | MODEL_WORDS) for name in names):
+        return False
+    total = np.zeros(length)
+    for name in names:
+        rows = [row for row in table.column(name).to_pylist() if row is not None and len(row) == length]
+        matrix = np.array(rows, dtype=np.float64)
+        if len(rows) < table.num_rows or (np.diff(matrix, axis=1) < 0).any():
+            return False
+        total = total + matrix
+    return bool(total.max() <= 1 + 1e-6)
+
+
+def _causes_or_models(names: Sequence[str]) -> Doubt:
+    told = (
+        f"are {', '.join(repr(one) for one in names[:4])} causes of events, of which at most one happens, as assumed, "
+    )
+    return Doubt("--columns", told + "or models?")
 
 
 def _named_by_time(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
@@ -180,6 +209,44 @@ def _named_by_time(file: TableFile, profiles: Sequence[Profile], id_column: str 
     return found
 
 
+def _named_by_cause(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
+    """Columns are named by cause and time, as default@30, which needs no option."""
+    try:
+        wide = columns_by_cause([one.name for one in profiles])
+    except InputError:
+        return None
+    return _of_causes(wide, {one.name: one for one in profiles}, {}, "names are causes and times", ()) if wide else None
+
+
+def _of_causes(
+    wide: Mapping[str, ByCause],
+    by_name: Mapping[str, Profile],
+    options: dict[str, Any],
+    why: str,
+    doubts: tuple[Doubt, ...],
+) -> Predicted | None:
+    """Return predictions by cause, if values can be such: they do not fall with time, and sum to at most 1."""
+    of_times = [by_time for several in wide.values() for by_time in several.values() if isinstance(by_time, dict)]
+    columns = [name for by_time in of_times for name in by_time.values()]
+    if not all(by_name[name].is_probability and by_name[name].complete for name in columns):
+        return None
+    times = sorted(of_times[0])
+    matrices = {id(one): _matrix([by_name[one[time]] for time in sorted(one)]) for one in of_times}
+    high = max(float(matrix.max()) for matrix in matrices.values())
+    whole = 100.0 if high > 1 else 1.0
+    rises = all(bool((np.diff(matrix, axis=1) >= -1e-9 * whole).all()) for matrix in matrices.values())
+    sums = [
+        sum(matrices[id(one)] for one in several.values() if isinstance(one, dict)) for several in wide.values()
+        if len({matrices[id(one)].shape for one in several.values() if isinstance(one, dict)}) == 1
+    ]  # fmt: skip
+    if not rises or len(sums) < len(wide) or any(np.max(total) > whole * (1 + 1e-6) for total in sums):
+        return None
+    if high > 1:
+        options = options | {"percent": True}
+    return Predicted(options, columns, "a column per cause and time", why, last=times[-1], n_models=len(wide),
+                     doubts=doubts, causes=tuple(next(iter(wide.values()))))  # fmt: skip
+
+
 def _starts_as_survival(matrix: NDArray[np.float64], found: Predicted) -> bool:
     at_zero = 0.0 if found.options.get("predicts") == "event" else 100.0 if found.options.get("percent") else 1.0
     return bool(np.nanmean(np.abs(matrix[:, 0] - at_zero)) < 1e-6)
@@ -198,13 +265,12 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
     timed = next((one for one in names if one.numbers is not None and one.complete), None)
     if timed is None or timed.numbers is None:
         return None
-    values = [one for one in profiles if one is not timed and one.numbers is not None]
+    cause = next((one for one in profiles if one.name == CAUSE and one.complete), None)
+    values = [one for one in profiles if one is not timed and one is not cause and one.numbers is not None]
     probable = [one for one in values if one.is_probability and one.complete]
     probable = [one for one in probable if one.name == SURVIVAL] or probable
-    if not probable:
-        return None
-    pairs = {(who, time) for who, time in zip(ids.tolist(), timed.numbers.tolist(), strict=True)}
-    if len(pairs) < ids.size:
+    causes = ["" for _ in ids] if cause is None else as_texts(file, CAUSE).tolist()
+    if not probable or len(set(zip(ids.tolist(), timed.numbers.tolist(), causes, strict=True))) < ids.size:
         return None
     doubts = []
     if not repeated:  # in the order of time, some rows are about different individuals
@@ -217,6 +283,8 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
     elif len(probable) > 1:
         named = ", ".join(repr(one.name) for one in probable[:4])
         doubts.append(Doubt(probable[0].name, f"every column of numbers is read as a model: {named}"))
+    if cause is not None:
+        ids = np.char.add(np.char.add(ids, "\0"), np.array(causes))
     order = np.lexsort((timed.numbers, ids))
     differences = [np.diff(one.numbers[order]) for one in probable if one.numbers is not None]
     same = ids[order][1:] == ids[order][:-1]
@@ -224,15 +292,18 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
     found = Predicted(
         {"long": True},
         [one.name for one in probable],
-        "a row per individual and time",
+        "a row per individual and time" if cause is None else "a row per individual, time and cause",
         f"ids in {id_column!r} are repeated, each with times of its own in {timed.name!r}",
         unit_in(timed.name),
         float(np.nanmax(timed.numbers)),
         len(probable),
         tuple(doubts),
         timed.name,
+        tuple(dict.fromkeys(causes)) if cause is not None else (),
     )
     high = max(float(np.nanmax(one.numbers)) for one in probable if one.numbers is not None)
+    if cause is not None and not (stacked < 0).any():  # of events, whatever the column is called
+        return replace(found, options=found.options | ({"percent": True} if high > 1 else {}))
     return _with_direction(found, stacked, high, tokens(" ".join(one.name for one in probable)))
 
 
@@ -254,6 +325,9 @@ def _named_by_pattern(file: TableFile, profiles: Sequence[Profile], id_column: s
         return None
     matrices = [_matrix([group[time] for time in sorted(group)]) for group in likely.values()]
     names = [one.name for one in profiles]
+    of_causes = _causes_by_pattern(likely, profiles)
+    if of_causes is not None:
+        return of_causes
     pattern, chosen, doubts = _pattern_of(likely, names)
     used = [one.name for named in chosen for one in likely[named].values()]
     times = sorted(likely[chosen[0]])
@@ -264,6 +338,28 @@ def _named_by_pattern(file: TableFile, profiles: Sequence[Profile], id_column: s
     found = Predicted({"columns": pattern}, used, "a column per time", why, unit, times[-1], len(chosen), tuple(doubts))
     return _valued(found, [one for named, one in zip(likely, matrices, strict=True) if named in chosen],
                    tokens(before) + tokens(after))  # fmt: skip
+
+
+def _causes_by_pattern(
+    likely: Mapping[tuple[str, str], dict[float, Profile]], profiles: Sequence[Profile]
+) -> Predicted | None:
+    """Return predictions by cause, if groups of columns may be causes: what is predicted sums to at most 1."""
+    befores, afters = {named[0] for named in likely}, {named[1] for named in likely}
+    ends = {before[-1:] for before in befores}
+    words = [set(tokens(before)) for before in befores]
+    if len(befores) < 2 or len(afters) > 1 or len(ends) > 1 or "".join(ends).isalnum() or not all(words):
+        return None
+    # what names say of survival, or of models, is no cause
+    if any(some & (SURVIVAL_WORDS | MODEL_WORDS) or not some - (TELLING_WORDS - EVENT_WORDS) for some in words):
+        return None
+    pattern = f"{{cause}}{ends.pop()}{{time}}{afters.pop()}"
+    wide = columns_by_cause([one.name for one in profiles], pattern)
+    causes = list(next(iter(wide.values()))) if len(wide) == 1 else []
+    if len(causes) != len(likely):
+        return None
+    by_name = {one.name: one for one in profiles}
+    doubts = (_causes_or_models(causes),)
+    return _of_causes(wide, by_name, {"columns": pattern}, "numbered, and do not fall", doubts)
 
 
 def _is_likely(before: str, after: str, group: dict[float, Profile]) -> bool:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.units import Unit, as_unit, converted
 from survscore._validation import InputError, plural
 from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Predicts, SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.io.forms import Form
 from survscore.io.layouts import SURVIVAL, layout_of, looks_transposed
 from survscore.io.outcomes import labels_in
@@ -39,7 +40,7 @@ class PredictedFile:
     ----------
     path : Path
         The file.
-    models : dict of str to SurvivalCurves
+    models : dict of str to SurvivalCurves, or IncidenceCurves for predictions by cause
         In the order of the file.
     ids : pyarrow.Array or None
         Whom the rows are about, where the file says so.
@@ -54,7 +55,7 @@ class PredictedFile:
     """
 
     path: Path
-    models: dict[str, SurvivalCurves]
+    models: dict[str, SurvivalCurves | IncidenceCurves]
     ids: pa.Array | None
     ignored: list[str]
     took_grid: bool
@@ -87,6 +88,10 @@ def read_predictions(
     for every individual and time, with columns ``id``, ``time`` and ``survival``, or one for each model. Or, said to be
     transposed, a row for every time and a column for every individual.
 
+    Under competing risks there is a column for every cause and time, the probability of an event of this cause by
+    then: ``default@12``, ``net:default@12``, or by a pattern with ``{cause}``. Or a column of lists for every cause,
+    ``columns="{cause}"``; or in long form a column ``cause``.
+
     Parameters
     ----------
     path : path
@@ -96,8 +101,8 @@ def read_predictions(
     grid : array_like, optional
         The times of list columns, where the file does not say them.
     columns : str, optional
-        How wide columns are named, if not as above: a pattern with ``{time}`` and perhaps ``{model}``,
-        such as ``"surv_{time}"``.
+        How wide columns are named, if not as above: a pattern with ``{time}`` and perhaps ``{model}`` and ``{cause}``,
+        such as ``"surv_{time}"`` or ``"{cause}_{time}"``.
     interpolation : {"linear", "step", "constant-hazard"}, optional
         As for `SurvivalCurves`; by default what the file says, or ``"linear"``.
     extrapolation : {"nan", "hold"}, optional
@@ -105,7 +110,8 @@ def read_predictions(
     monotone : {"check", "keep", "enforce"}
         As for `SurvivalCurves`.
     predicts : {"survival", "event"}
-        Whether values are probabilities of being event-free, or of having had the event.
+        Whether values are probabilities of being event-free, or of having had the event. Those of a cause are always
+        probabilities of its events.
     percent : bool
         Whether values are percentages, 0 to 100.
     transposed : bool
@@ -169,20 +175,26 @@ def predictions_in(
             else "named by time (30, 60 or net:30, net:60), nor a list column"
         )
         raise InputError(f"{file.path}: no column is {wanted}; the columns are {listed(file.names)}")
-    models = {}
-    make = SurvivalCurves if form.predicts == "survival" else SurvivalCurves.from_event_probabilities
+    models: dict[str, SurvivalCurves | IncidenceCurves] = {}
     for model, key in _chosen(file.path, layout.models, name).items():
         times, matrix, says = layout.read(key)
         if form.unit is not None and to is not None:
             times = converted(times, as_unit("unit", form.unit), to)
+        causes = layout.causes.get(key)
+        reading: dict[str, Any] = {
+            "interpolation": form.interpolation or says.get("interpolation"),
+            "extrapolation": form.extrapolation or says.get("extrapolation", "nan"),
+            "monotone": form.monotone,
+        }
         with about(file.path), advised():
-            models[model] = make(
-                from_percentages(matrix, times, form.predicts) if form.percent else matrix,
-                times,
-                form.interpolation or says.get("interpolation"),
-                extrapolation=form.extrapolation or says.get("extrapolation", "nan"),
-                monotone=form.monotone,
-            )
+            if form.percent:
+                matrix = from_percentages(matrix, times, form.predicts if causes is None else "event")
+            if causes is not None:
+                models[model] = IncidenceCurves(matrix, times, causes=causes, **reading)
+            elif form.predicts == "survival":
+                models[model] = SurvivalCurves(matrix, times, **reading)
+            else:
+                models[model] = SurvivalCurves.from_event_probabilities(matrix, times, **reading)
     return PredictedFile(
         file.path,
         models,
@@ -217,11 +229,11 @@ def from_percentages(
     """Return probabilities; raise unless all are percentages, or, of all that there are, none looks like one."""
     broken = ~((matrix >= 0) & (matrix <= 100))
     if broken.any():
-        row, column = np.unravel_index(int(np.argmax(broken)), broken.shape)
+        row, *_, column = first = np.unravel_index(int(np.argmax(broken)), broken.shape)
         count = int(np.count_nonzero(broken))
         raise InputError(
             f"percentages must be between 0 and 100: {plural(count, 'value')} {'is' if count == 1 else 'are'} not, "
-            f"the first in row {row} at time {times[column]:g} ({matrix[row, column]})"
+            f"the first in row {row} at time {times[column]:g} ({matrix[first]})"
         )
     if all_of_them and predicts == "survival" and matrix.max() <= 1:  # of events, all may be rare
         raise InputError("percentages must be between 0 and 100, but none is above 1: these look like probabilities")

@@ -14,9 +14,10 @@ from typing import Any, Literal
 import numpy as np
 
 from survscore._utils.units import SECONDS, Unit, word
-from survscore._validation import InputError, plural
+from survscore._validation import InputError, plural, several
 from survscore.analysis.compare import warn_if_reversed
-from survscore.io.flags import REASON_OPTIONS, split_words
+from survscore.engine.inputs import of_cause
+from survscore.io.flags import REASON_OPTIONS, joined_words, split_words
 from survscore.io.forms import Form
 from survscore.io.observed_columns import MEANINGS, Observed, id_column, observed_columns
 from survscore.io.outcomes import ID, ObservedFile, labels_in, read_outcomes
@@ -38,7 +39,7 @@ HARMLESS = ("is the event", "is no event", "treated as rounding")
 # What `survscore evaluate` can be told of a folder.
 OF_FOLDERS = (
     "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "date-format", "origin",
-    "unit", "columns", "id", "predicts", "percent", "predictions-unit",
+    "unit", "columns", "id", "predicts", "percent", "predictions-unit", "cause", "causes",
 )  # fmt: skip
 
 
@@ -238,8 +239,10 @@ def _joined(
     if folders:
         command = "evaluate"
         doubts += _doubts_of_folders(options, owns, observed, predicting)
+    options |= _names_of_causes(observed, predicting, doubts)
     read = _read_as_proposed(observed, predicting, options, owns)
     doubts += read.doubts
+    options |= {} if read.cause is None else {"cause": read.cause}
     notes += _order_note(observed, predicting, options)
     return Proposal(
         command,
@@ -253,6 +256,22 @@ def _joined(
         {str(one.path): _looked_at(one.sample) for one in guesses},
         read.held,
     )
+
+
+def _names_of_causes(
+    observed: FileGuess | None, predicting: Sequence[FileGuess], doubts: list[Doubt]
+) -> dict[str, str | bool]:
+    """Return the names of causes that predictions have, where the column of events has as many numbers."""
+    causes = next((one.predicted.causes for one in predicting if one.predicted and one.predicted.causes), ())
+    if observed is None or observed.observed is None or all(map(str.isdigit, causes)):
+        return {}
+    event = observed.observed.options.get("event")
+    codes = [word for one in observed.profiles if one.name == event for word in one.words]
+    if {word.removesuffix(".0") for word in codes} - {"0"} != {str(code) for code in range(1, len(causes) + 1)}:
+        return {}
+    told = f"are {', '.join(f'{code} {name!r}' for code, name in enumerate(causes, 1))} in {event!r}, in this order?"
+    doubts.append(Doubt("--causes", told))
+    return {"causes": joined_words(causes)}
 
 
 def _usual(option: str) -> str | None:
@@ -361,11 +380,12 @@ def _longest(one: FileGuess) -> float | None:
 
 def _read_outcomes(one: FileGuess, options: dict[str, Any]) -> ObservedFile:
     known = (
-        "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "reason", "competing",
-        "date-format", "origin", "unit",
+        "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "reason", "date-format",
+        "origin", "unit",
     )  # fmt: skip
     said = {name.replace("-", "_"): options[name] for name in known if name in options}
-    said |= {name.replace("-", "_"): split_words(options[name]) for name in REASON_OPTIONS if name in options}
+    lists = (*REASON_OPTIONS, "causes")
+    said |= {name.replace("-", "_"): split_words(options[name]) for name in lists if name in options}
     name = _matched_by(options)
     return read_outcomes(one.sample.file(labels_in(name)), id=name, **said)
 
@@ -382,6 +402,7 @@ class _Reading:
     held: tuple[str, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     notes: tuple[str, ...] = ()
+    cause: str | None = None
 
 
 def _read_as_proposed(
@@ -390,7 +411,7 @@ def _read_as_proposed(
     """Read the rows that were looked at as proposed: what fails, or makes readers warn, is in question."""
     doubts: list[Doubt] = []
     held: list[str] = []
-    weighting = "administrative"
+    weighting, cause = "administrative", None
     name = _matched_by(options)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
@@ -399,6 +420,8 @@ def _read_as_proposed(
             weighting = weightings_that_fit(outcomes.outcomes).names[0]
             held.append(f"outcomes: {outcomes.outcomes!r}, {_ids(outcomes.ids)}")
             doubts += _doubts_of_drop_outs(outcomes.outcomes)
+            cause, unsure = _cause_of_interest(outcomes.outcomes)
+            doubts += unsure
         for one, own in zip(predicting, owns, strict=True):
             to = options.get("unit") or "D" if "unit" in own else None
             long = one.predicted is not None and "long" in one.predicted.options and not one.sample.whole
@@ -414,7 +437,16 @@ def _read_as_proposed(
     notes = list(dict.fromkeys(str(one.message) for one in caught))
     doubts += [Doubt("reading", text) for text in notes if not any(harmless in text for harmless in HARMLESS)]
     return _Reading(weighting, tuple(held), tuple(doubts),
-                    tuple(text for text in notes if any(harmless in text for harmless in HARMLESS)))  # fmt: skip
+                    tuple(text for text in notes if any(harmless in text for harmless in HARMLESS)), cause)  # fmt: skip
+
+
+def _cause_of_interest(y: Outcomes) -> tuple[str | None, list[Doubt]]:
+    """Return which cause of events to take, where several compete and none is known to be the one of interest."""
+    if not y.causes or y.interest:
+        return None, []
+    counts = several([f"{name!r} ({count})" for name, count in y.n_by_cause.items()])
+    told = f"events have {len(y.causes)} causes, {counts}: which one are scores of? Without --cause, table and report "
+    return y.causes[0], [Doubt("--cause", told + "show all")]
 
 
 def _doubts_of_drop_outs(y: Outcomes) -> list[Doubt]:
@@ -473,8 +505,14 @@ def _matched(
         rows = matching_rows(outcomes, read)
     except InputError as error:
         return [Doubt("--id", str(error))]
-    models = {name: curves if rows is None else curves[rows] for name, curves in read.models.items()}
     y = outcomes.outcomes
+    try:
+        y, models = of_cause(
+            y if y.interest or not y.causes else y.for_cause(1),
+            {name: curves if rows is None else curves[rows] for name, curves in read.models.items()},
+        )
+    except InputError as error:
+        return [Doubt("--cause", str(error))]
     try:
         times = next(iter(models.values())).times
         warn_if_reversed(y, models, weighting=weighting, times=times[times <= y.time.max()])
@@ -524,7 +562,8 @@ def columns_of(one: FileGuess, doubts: Sequence[Doubt]) -> list[ColumnGuess]:
         if predicted is not None and column.name in names[:1]:
             unsure = any(doubt in in_question for doubt in _ABOUT_PREDICTIONS)
             shown = column.name if len(names) == 1 else f"{names[0]} ... {names[-1]} ({len(names)})"
-            said = f"probabilities of {'the event' if predicted.options.get('predicts') else 'being event-free'}"
+            of_what = "the event" if predicted.options.get("predicts") else "being event-free"
+            said = f"probabilities of {'events by cause' if predicted.causes else of_what}"
             said += f", {predicted.layout}" + (", in percent" if predicted.options.get("percent") else "")
             said += f", times in {word(predicted.unit)}s" if predicted.unit else ""
             found.append(ColumnGuess(shown, column.kind, said, predicted.why, unsure))

@@ -14,6 +14,7 @@ from survscore._utils.jobs import Progress, silent
 from survscore._utils.units import Unit, as_unit, plural_word
 from survscore._validation import InputError, plural
 from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Predicts, SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.io.fitting import warn_if_times_do_not_fit
 from survscore.io.forms import Form
 from survscore.io.outcomes import ObservedFile, labels_in, read_outcomes
@@ -35,7 +36,7 @@ class Study:
     ----------
     outcomes : Outcomes
         In the order of their file.
-    models : dict of str to SurvivalCurves
+    models : dict of str to SurvivalCurves, or IncidenceCurves for predictions by cause
         For the same individuals in the same order.
     ids : pyarrow.Array or None
         Who they are.
@@ -54,7 +55,7 @@ class Study:
     """
 
     outcomes: Outcomes
-    models: dict[str, SurvivalCurves]
+    models: dict[str, SurvivalCurves | IncidenceCurves]
     ids: pa.Array | None
     groups: NDArray[Any] | None
     censoring: SurvivalCurves | None
@@ -155,7 +156,7 @@ def read_study(
     file = open_table(outcomes, text=labels_in(identified, outcome_columns.get("groups"), outcome_columns.get("by")))
     observed = read_outcomes(file, id=identified, **outcome_columns)
     to = _unit_of_outcomes(outcome_columns)
-    models: dict[str, SurvivalCurves] = {}
+    models: dict[str, SurvivalCurves | IncidenceCurves] = {}
     read_from: dict[str, str] = {}
     forms: dict[str, dict[str, Any]] = {}
     took_grid = grid is None
@@ -191,11 +192,9 @@ def read_study(
             its_form = replace(its_form, interpolation=censoring_interpolation or its_form.interpolation)
         progress(1 + len(sources) + len(others), total, f"reading {Path(path).name}")
         predicted = predictions_in(path, None, its_form, _converted_to(to, its_form), identified)
-        if len(predicted.models) != 1:
-            raise InputError(f"{path}: must hold one {what} model, not {len(predicted.models)}")
+        curves = _only_model(predicted, what)
         rows = matching_rows(observed, predicted, allow_extra=allow_extra)
         took_grid |= predicted.took_grid
-        (curves,) = predicted.models.values()
         others[what], files[what] = curves if rows is None else curves[rows], str(path)
     if not took_grid:
         raise InputError("a grid is for list columns, and no file has one")
@@ -204,6 +203,16 @@ def read_study(
         observed.outcomes, models, observed.ids, observed.groups, others.get("censoring"), files, observed.by, to,
         others.get("reference"),
     )  # fmt: skip
+
+
+def _only_model(predicted: PredictedFile, what: str) -> SurvivalCurves:
+    """Return the one model of a file, which is what it was named for."""
+    curves = next(iter(predicted.models.values()))
+    if len(predicted.models) != 1:
+        raise InputError(f"{predicted.path}: must hold one {what} model, not {len(predicted.models)}")
+    if isinstance(curves, IncidenceCurves):
+        raise InputError(f"{predicted.path}: must hold one {what} model, not predictions by cause")
+    return curves
 
 
 def _as_source(given: Source, form: Form) -> tuple[str | None, Path | str, Form]:

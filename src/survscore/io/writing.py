@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from survscore._validation import InputError, check_length
 from survscore._version import __version__
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.io.files import written_whole
 from survscore.io.layouts import METADATA
 from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS, arrow
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 def write_outcomes(path: Path | str, y: Outcomes, *, ids: ArrayLike | None = None) -> None:
     """Write outcomes with columns id, time, event and censoring_time, as `read_outcomes` takes them.
+
+    Under competing risks event is the number of the cause; ``read_outcomes(causes=y.causes)`` gives them their names.
 
     Parameters
     ----------
@@ -47,23 +50,26 @@ def write_outcomes(path: Path | str, y: Outcomes, *, ids: ArrayLike | None = Non
     """
     import pandas as pd
 
-    frame = pd.DataFrame({"time": y.time, "event": y.event.astype(np.int8)})
+    frame = pd.DataFrame({"time": y.time, "event": y.event.astype(np.int8) if y.cause is None else y.cause})
     if y.censoring_time is not None:
         frame["censoring_time"] = y.censoring_time
     write_frame(path, _with_ids(frame, ids))
 
 
-def write_predictions(path: Path | str, models: Mapping[str, SurvivalCurves], *, ids: ArrayLike | None = None) -> None:
+def write_predictions(
+    path: Path | str, models: Mapping[str, SurvivalCurves | IncidenceCurves], *, ids: ArrayLike | None = None
+) -> None:
     """Write predictions as `read_predictions` takes them.
 
     A CSV file gets a column for every model and time; a Parquet file a list column for every model, with its grid and
-    how it is read between grid points in the column's metadata.
+    how it is read between grid points in the column's metadata. Incidences of causes get a column for every model,
+    cause and time in both.
 
     Parameters
     ----------
     path : path
         Ending in .csv or .parquet.
-    models : mapping of str to SurvivalCurves
+    models : mapping of str to SurvivalCurves, or to IncidenceCurves
         Of the same individuals. A CSV file says nothing of `interpolation` and `extrapolation`.
     ids : array_like, optional
         Who they are.
@@ -78,6 +84,10 @@ def write_predictions(path: Path | str, models: Mapping[str, SurvivalCurves], *,
     >>> print(path.read_text(), end="")
     net:30,net:60,cox:30,cox:60
     0.9,0.8,0.9,0.8
+    >>> ss.io.write_predictions(path, {"net": ss.IncidenceCurves({"churn": [[0.1]], "fraud": [[0.2]]}, [30])})
+    >>> print(path.read_text(), end="")
+    churn@30,fraud@30
+    0.1,0.2
     """
     import pandas as pd
 
@@ -89,16 +99,37 @@ def write_predictions(path: Path | str, models: Mapping[str, SurvivalCurves], *,
     first = next(iter(sizes))
     for name, size in sizes.items():
         check_length(f"the curves of {name!r}", size, f"that of {first!r}", sizes[first])
-    if _is_parquet(path):
-        _write_lists(Path(path), models, ids)
+    of_causes = {name: curves for name, curves in models.items() if isinstance(curves, IncidenceCurves)}
+    event_free = {name: curves for name, curves in models.items() if isinstance(curves, SurvivalCurves)}
+    if of_causes and event_free:
+        raise InputError("models must all be SurvivalCurves, or all IncidenceCurves, in one file")
+    if _is_parquet(path) and not of_causes:
+        _write_lists(Path(path), event_free, ids)
         return
     parts = []
     for name, curves in models.items():
         before = f"{name}:" if len(models) > 1 else ""
         # float32 in the digits of float64, so that a reader, who knows no float32, finds the same values
-        values = curves.probabilities.astype(np.float64)
-        parts.append(pd.DataFrame(values, columns=[before + _as_text(time) for time in curves.times]))
-    write_frame(path, _with_ids(pd.concat(parts, axis=1), ids))
+        values = curves.probabilities.astype(np.float64).reshape(len(curves), -1)
+        causes = [f"{cause}@" for cause in curves.causes] if isinstance(curves, IncidenceCurves) else [""]
+        parts.append(pd.DataFrame(values, columns=[before + c + _as_text(t) for c in causes for t in curves.times]))
+    write_frame(path, _with_ids(pd.concat(parts, axis=1), ids), settings=_read_alike(of_causes))
+
+
+def _read_alike(models: Mapping[str, IncidenceCurves]) -> dict[str, str] | None:
+    """Return how all models are read between and beyond their times, which a file can say once."""
+    if not models:
+        return None
+    said: list[dict[str, str]] = [
+        {
+            **({} if one.default_interpolation else {"interpolation": one.interpolation}),
+            "extrapolation": one.extrapolation,
+        }
+        for one in models.values()
+    ]
+    if any(one != said[0] for one in said):
+        raise InputError("models that are read otherwise between or beyond their times need files of their own")
+    return said[0]
 
 
 def write_frame(path: Path | str, frame: pd.DataFrame, *, settings: Mapping[str, Any] | None = None) -> None:

@@ -15,6 +15,7 @@ from survscore.plots.calibration import CalibrationDisplay, DistributionCalibrat
 from survscore.plots.decisions import BacktestDisplay, DecisionCurveDisplay
 from survscore.plots.diagnosis import DiagnosisDisplay
 from survscore.plots.display import Display, save_figure
+from survscore.plots.incidence import IncidenceDisplay
 from survscore.plots.scores import DifferenceDisplay, ScoreCurveDisplay, ScoresDisplay
 from survscore.plots.segments import SegmentsDisplay, segment_label
 from survscore.plots.sensitivity import SensitivityDisplay
@@ -31,6 +32,7 @@ __all__ = [
     "DifferenceDisplay",
     "Display",
     "DistributionCalibrationDisplay",
+    "IncidenceDisplay",
     "ScoreCurveDisplay",
     "ScoresDisplay",
     "SegmentsDisplay",

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 from survscore._utils.units import Unit
 from survscore._validation import shown as printable
 from survscore.analysis.diagnose import Diagnosis
+from survscore.engine.inputs import NULL_MODELS
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-NULL = "Kaplan-Meier"  # which stands beside the models, whatever they are
 
 
 @dataclass(eq=False, repr=False)
@@ -47,7 +46,7 @@ class DiagnosisDisplay(Display):
         """
         expected = self.diagnosis.models.set_index("model")
         names = list(self.diagnosis.survival)
-        null = NULL if NULL in names and NULL not in expected.index else None
+        null = next((name for name in NULL_MODELS if name in names and name not in expected.index), None)
         colours, dashes = style.colours(names, null=null), style.dashes(names, null=null)
         with style.canvas(ax, width) as on:
             lines = []

@@ -11,7 +11,7 @@ import numpy as np
 from survscore._validation import several
 from survscore.engine.averaging import Range
 from survscore.engine.evaluation import ScoreArrays
-from survscore.metrics import metric_label, sides
+from survscore.metrics import sides
 from survscore.reports.comparing import Findings, plain
 from survscore.reports.verdicts import (
     OUTSIDE,
@@ -110,7 +110,7 @@ class Answers:
 
     def sentence(self, metric: str) -> str:
         """Say in a sentence or two which model is best, and from which it does not differ significantly."""
-        compared, label = self.findings.comparison, metric_label(metric)
+        compared, label = self.findings.comparison, self.scored[metric].label
         every, ranked = self.models(metric), self.ranked(metric)
         real = [name for name in ranked if name != compared.null]
         if len(every) < 2:

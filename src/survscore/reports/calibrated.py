@@ -21,6 +21,7 @@ from survscore._validation import (
 )
 from survscore.analysis.calibration import Calibration, calibration
 from survscore.analysis.score_tables import score_table
+from survscore.causes import ALL_STATUSES
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import Null, shared_times
 from survscore.outcomes import Outcomes
@@ -77,8 +78,8 @@ def calibrated(
     curves: Table = {name: [] for name in ("model", "horizon", "predicted", "observed", "lower", "upper")}
     numbers: Table = {name: [] for name in ("model", "horizon", "n", "events", *CALIBRATION_NUMBERS)}
     parts: Table = {name: [] for name in ("model", "horizon", "n", *BRIER_PARTS)}
-    missing = None
-    for horizon in horizons:
+    missing = "calibration is of one cause at a time" if y.interest == ALL_STATUSES else None
+    for horizon in horizons if missing is None else ():
         for model, predicted in models.items():
             try:
                 with warnings.catch_warnings():

@@ -122,7 +122,7 @@ class Findings:
         about_bounds = self.bounds_sentence(row)
         observed = concluded is not None and is_administrative(row["weighting"])
         whose = " for individuals with C* ≥ t only" if observed else ""
-        sentence = verdicts.verdict_sentence(row, self.comparison.level, whose)
+        sentence = verdicts.verdict_sentence(row, self.comparison.level, whose, self.comparison.scored[0].cause)
         return sentence if about_bounds is None else f"{sentence} {about_bounds}"
 
     def bounds_sentence(self, row: dict[str, Any]) -> str | None:

@@ -69,13 +69,18 @@ class Displays:
     def found(self) -> dict[str, list[Display]]:
         """Return the tables by their place; a place may have one for each metric."""
         places: dict[str, Callable[[], Iterable[Display]]] = {
-            "follow-up": self.follow_up, "counted": self.counted, "means": self.means, "verdicts": self.verdicts,
+            "follow-up": self.follow_up, "counted": self.counted, "causes": self.causes,
+            "means": self.means, "verdicts": self.verdicts,
             "pairs": self.pairs, "horizons": self.horizons, "falls": self.falls,
             "calibration-numbers": self.calibration, "calibration-parts": self.parts, "individuals": self.individuals,
             "segment-differences": self.segments, "segment-counts": self.segment_counts, "history": self.history,
             "backtest": self.backtest,
         }  # fmt: skip
         return {name: [one for one in make() if one.columns and one.size] for name, make in places.items()}
+
+    def _of_cause(self, text: str) -> str:
+        cause = self.summary.get("cause")
+        return text if cause is None else text.replace("events", str(cause))
 
     def _mean(self, metric: str) -> str:
         told = self.summary["metrics"][metric]
@@ -109,6 +114,10 @@ class Displays:
             columns.append(numbers(f"censoring time C*{self.unit}", table["censoring_time"]))
         yield Display("follow-up", "How long individuals were followed", columns)
 
+    def causes(self) -> Iterable[Display]:
+        """Yield how many events there are of each cause."""
+        yield from counts_by_cause(self.summary["data"])
+
     def counted(self) -> Iterable[Display]:
         """Yield who is counted at some of the times."""
         table = self.summary["data"]["remaining"]
@@ -117,7 +126,9 @@ class Displays:
         at = {name: [column[k] for k in rows] for name, column in table.items()}
         n = self.summary["data"]["n"]
         columns = [numbers(f"time{self.unit}", at["time"]), numbers("still under observation", at["under_observation"]),
-                   numbers("events so far", at["events"])]  # fmt: skip
+                   numbers(self._of_cause("events so far"), at["events"])]  # fmt: skip
+        if "other_events" in at:
+            columns.append(numbers("other events so far", at["other_events"]))
         if "censoring_time_at_least" in at:
             counted = at["censoring_time_at_least"]
             columns += [
@@ -288,16 +299,7 @@ class Displays:
 
     def individuals(self) -> Iterable[Display]:
         """Yield what was observed of the individuals whose curves are shown."""
-        table = self.summary["curves"]["people"]
-        if not table["individual"]:
-            return
-        columns = [
-            Column("individual", table["individual"]),
-            numbers(f"time{self.unit}", table["time"]),
-            Column("event", [short(one) for one in table["event"]]),
-            numbers(f"C*{self.unit}", table["censoring_time"]),
-        ]
-        yield Display("individuals", "What was observed of them", columns)
+        yield from people_shown(self.summary["curves"]["people"], self.unit)
 
     def segments(self) -> Iterable[Display]:
         """Yield differences by segment, under the weighting of the answer."""
@@ -365,6 +367,29 @@ class Displays:
                            percents["ordered_upper"], level),
         ]  # fmt: skip
         yield Display("backtest-summary", f"{found['when']}, judged by what happened since", columns)
+
+
+def people_shown(table: Table, unit: str) -> Iterable[Display]:
+    """Yield what was observed of the individuals whose curves are shown; `unit` is in brackets."""
+    if not table["individual"]:
+        return
+    columns = [
+        Column("individual", table["individual"]),
+        numbers(f"time{unit}", table["time"]),
+        Column("event", [short(one) for one in table["event"]]),
+        numbers(f"C*{unit}", table["censoring_time"]),
+    ]
+    yield Display("individuals", "What was observed of them", columns)
+
+
+def counts_by_cause(data: dict[str, Any]) -> Iterable[Display]:
+    """Yield how many events there are of each cause, under competing risks."""
+    table = data["causes"]
+    if not table["cause"]:
+        return
+    shares = [f"{100 * events / data['n']:.1f} %" for events in table["events"]]
+    columns = [Column("cause", table["cause"]), numbers("events", table["events"]), Column("of all", shares, "number")]
+    yield Display("causes", "Events by cause", columns)
 
 
 def _capital(text: str) -> str:

@@ -19,6 +19,7 @@ def tables(summary: dict[str, Any]) -> dict[str, Table]:
     by_name = {
         "follow-up": summary["data"]["quantiles"],
         "remaining": summary["data"]["remaining"],
+        "causes": summary["data"]["causes"],
         "means": summary["means"],
         "scores": summary["scores"],
         "verdicts": summary["verdicts"],
@@ -58,7 +59,7 @@ def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:
         "segments": _forests(summary),
         "around-censoring": _around(summary),
         "calibration": _calibration(summary),
-        "curves": _single_curves(summary),
+        "curves": single_curves(summary),
         "history": _history(summary),
         "backtest": _backtest(summary),
     }
@@ -131,11 +132,12 @@ def _series(summary: dict[str, Any], model: str, start: int, stop: int) -> dict[
 
 
 def _remaining(summary: dict[str, Any]) -> list[Panel]:
-    table = summary["data"]["remaining"]
+    table, cause = summary["data"]["remaining"], summary.get("cause")
     labels = {
         "censoring_time_at_least": "C* >= t",
         "under_observation": "still under observation",
-        "events": "events so far",
+        "events": "events so far" if cause is None else f"{cause} so far",
+        "other_events": "other events so far",
     }
     stop = len(table["time"])
     shown = [name for name in labels if name in table]
@@ -208,12 +210,12 @@ def _around(summary: dict[str, Any]) -> list[Panel]:
     runs = _runs(around["curves"], ("model",))
     return [
         {
-            "title": "Mean predicted survival around each individual's own C*",
+            "title": f"Mean predicted {_event_free(summary)} around each individual's own C*",
             "main": True,
             "x": "offset",
             "y": "survival",
             "xlabel": _time(summary, "time since C*"),
-            "ylabel": "mean predicted survival",
+            "ylabel": f"mean predicted {_event_free(summary)}",
             "ydomain": [0, 1],
             "marks": [{"x": 0, "label": "C*"}],
             "series": [
@@ -221,6 +223,11 @@ def _around(summary: dict[str, Any]) -> list[Panel]:
             ],
         }
     ]
+
+
+def _event_free(summary: dict[str, Any]) -> str:
+    """Return what predictions are the probability of; under competing risks one minus the incidence of a cause."""
+    return "survival" if summary.get("cause") is None else f"probability of no {summary['cause']}"
 
 
 def _calibration(summary: dict[str, Any]) -> list[Panel]:
@@ -256,11 +263,13 @@ def _top(curves: Table) -> float:
     return min(1.0, math.ceil(10 * max(drawn, default=1.0)) / 10)
 
 
-def _single_curves(summary: dict[str, Any]) -> list[Panel]:
+def single_curves(summary: dict[str, Any]) -> list[Panel]:
+    """Return a panel for each individual whose curves are shown; of several causes, one for each model as well."""
     people = summary["curves"]["people"]
     panels: dict[str, Panel] = {}
     for label, time, event, end in zip(*people.values(), strict=True):
-        marks = [{"x": time, "label": "event" if event else "last seen", "kind": "event" if event else "seen"}]
+        happened = "last seen" if event is False else "event" if event is True else event
+        marks = [{"x": time, "label": happened, "kind": "event" if event else "seen"}]
         if end is not None:
             marks = ([marks[0]] if event or time < end else []) + [{"x": end, "label": "C*"}]
         panels[label] = {
@@ -268,14 +277,34 @@ def _single_curves(summary: dict[str, Any]) -> list[Panel]:
             "x": "time",
             "y": "survival",
             "xlabel": _time(summary),
-            "ylabel": "predicted survival",
+            "ylabel": f"predicted {_event_free(summary)}",
             "ydomain": [0, 1],
             "marks": marks,
             "series": [],
         }
+    if summary["curves"].get("stacked"):
+        return _stacked(summary, panels)
     for (label, model), start, stop in _runs(summary["curves"]["curves"], ("individual", "model")):
         step = {"step": True} if model in summary["steps"] else {}
         panels[label]["series"].append(_series(summary, model, start, stop) | step)
+    return list(panels.values())
+
+
+def _stacked(summary: dict[str, Any], individuals: dict[str, Panel]) -> list[Panel]:
+    """Return a panel for each individual and model, with the incidences of all causes one upon the other."""
+    panels: dict[tuple[str, str], Panel] = {}
+    table = summary["curves"]["curves"]
+    causes = list(dict.fromkeys(table["cause"]))
+    for (label, model, cause), start, stop in _runs(table, ("individual", "model", "cause")):
+        panel = panels.setdefault((label, model), {
+            **individuals[label], "title": f"individual {label}, {model}", "of": summary["models"].index(model),
+            "y": "up_to", "lower": "below", "upper": "up_to", "ylabel": "predicted probability of an event",
+            "series": [],
+        })  # fmt: skip
+        k = causes.index(cause)
+        panel["series"].append(
+            {"model": None, "style": k, "label": cause, "start": start, "stop": stop, "stacked": "incidence"}
+        )
     return list(panels.values())
 
 

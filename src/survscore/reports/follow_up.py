@@ -25,22 +25,27 @@ def follow_up(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None)
     quantiles: Table = {"quantile": list(QUANTILES)}
     for name, values in columns.items():
         quantiles[name] = [plain(value) for value in np.quantile(values, QUANTILES, method="inverted_cdf")]
-    remaining: Table = {
-        "time": times.tolist(),
-        "under_observation": _at_least(y.time, times),
-        "events": (np.count_nonzero(y.event) - np.array(_at_least(y.time[y.event], times, strictly=True))).tolist(),
-    }
+    remaining: Table = {"time": times.tolist(), "under_observation": _at_least(y.time, times)}
+    remaining["events"] = _by(y.time[y.event_of_interest], times)
+    if y.interest > 0:
+        remaining["other_events"] = _by(y.time[y.event & ~y.event_of_interest], times)
     if end is not None:
         remaining["censoring_time_at_least"] = _at_least(end, times)
     return {
         "n": len(y),
         "events": int(y.event.sum()),
+        "causes": {"cause": list(y.n_by_cause), "events": list(y.n_by_cause.values())},
         "censoring_times_known": end is not None,
         "dropped_out": y.n_dropped_out,
         "groups": None if groups is None else len(set(np.asarray(groups).tolist())),
         "quantiles": quantiles,
         "remaining": remaining,
     }
+
+
+def _by(values: NDArray[np.float64], times: NDArray[np.float64]) -> list[int]:
+    """Return how many values are at most each of the times."""
+    return [values.size - later for later in _at_least(values, times, strictly=True)]
 
 
 def _at_least(values: NDArray[np.float64], times: NDArray[np.float64], *, strictly: bool = False) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from survscore._validation import plural, several
-from survscore.engine.inputs import Null
+from survscore.engine.inputs import NULL_INCIDENCE, Null
 from survscore.outcomes import Outcomes
 from survscore.reports.verdicts import share, short
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
@@ -21,6 +21,8 @@ REFERENCES = {
     "32(30), 5381-5397.",
     "kaplan-meier": "Kaplan EL, Meier P (1958). Nonparametric estimation from incomplete observations. Journal of the "
     "American Statistical Association 53(282), 457-481.",
+    "aalen-johansen": "Aalen OO, Johansen S (1978). An empirical transition matrix for non-homogeneous Markov chains "
+    "based on censored observations. Scandinavian Journal of Statistics 5(3), 141-150.",
     "ici": "Austin PC, Harrell FE, van Klaveren D (2020). Graphical calibration curves and the integrated calibration "
     "index (ICI) for survival models. Statistics in Medicine 39(21), 2714-2742.",
     "holm": "Holm S (1979). A simple sequentially rejective multiple test procedure. Scandinavian Journal of "
@@ -86,10 +88,19 @@ def _in_unit(summary: dict[str, Any]) -> str:
 
 def _data(summary: dict[str, Any]) -> str:
     data, models = summary["data"], [name for name in summary["models"] if name != summary["null_model"]]
+    events = {"the event": data["events"]}
+    if data["causes"]["cause"]:
+        events = dict(zip(data["causes"]["cause"], data["causes"]["events"], strict=True))
+    had = several([f"{count:,} ({100 * count / data['n']:.1f} %) had {name}" for name, count in events.items()])
     told = [
         f"Predictions of {plural(len(models), 'model')} ({several(models)}) were evaluated on {data['n']:,} "
-        f"individuals, of whom {data['events']:,} ({100 * data['events'] / data['n']:.1f} %) had the event."
+        f"individuals, of whom {had}."
     ]
+    if summary["cause"] is not None:
+        told.append(
+            f"Scores are of {summary['cause']}, with the other events as competing risks: these do not censor, since "
+            f"from then on it is known that {summary['cause']} did not happen."
+        )
     if data["events"] == data["n"]:
         told.append("No individual was censored.")
     elif not data["censoring_times_known"]:
@@ -124,8 +135,9 @@ def _scores(
         source = {True: "of the same outcomes", "counted": "of those counted"}.get(
             null if not isinstance(null, Outcomes) else "", "of other outcomes"
         )
-        what = "event-free proportion" if null == "counted" else "Kaplan-Meier estimate"
-        cited = "" if null == "counted" else cite("kaplan-meier")
+        estimate = "aalen-johansen" if summary["null_model"] == NULL_INCIDENCE else "kaplan-meier"
+        what = "event-free proportion" if null == "counted" else f"{estimate.title()} estimate"
+        cited = "" if null == "counted" else cite(estimate)
         told.append(
             f"As null model, the {what} {source}{cited} predicts the same for all individuals; skill is 1 - score / "
             "score of the null model."

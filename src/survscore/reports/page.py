@@ -19,17 +19,18 @@ from survscore._utils.jobs import Progress, silent
 from survscore._utils.units import Unit
 from survscore._validation import InputError
 from survscore.analysis.backtest_results import Backtest
+from survscore.causes import Cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Range
 from survscore.engine.inputs import Null
 from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
 from survscore.io.files import written_whole
-from survscore.metrics import Metric
+from survscore.metrics import Metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.reports import figures, verdicts
 from survscore.reports.comparing import WHOLE, Table
-from survscore.reports.displays import Displays
+from survscore.reports.displays import Displays, people_shown
 from survscore.reports.summary import TITLE, summarise
 from survscore.weighting import Weighting
 
@@ -108,6 +109,7 @@ def report(
     history: Path | str | None = None,
     backtest: Backtest | None = None,
     unit: Unit | str | None = None,
+    cause: Cause | None = None,
     progress: Progress = silent,
 ) -> Report:
     """Make a report that can be shown: one interactive page, offline, with every number in it.
@@ -143,6 +145,9 @@ def report(
         Made by `backtest`: adds a section that says which score would have chosen the best model on earlier days.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for the labels of axes and tables.
+    cause : str or int, optional
+        Under competing risks the cause of events to report on. By default all causes, of which the page shows one at a
+        time, if all models are `IncidenceCurves` of several.
     progress : callable
         Called with (done, total, what is being done).
 
@@ -164,14 +169,14 @@ def report(
     """
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
-    if not isinstance(models, SurvivalCurves) and not hasattr(models, "__iter__"):
-        raise InputError("models must be SurvivalCurves, or map names to SurvivalCurves")
+    if not isinstance(models, SurvivalCurves | IncidenceCurves) and not hasattr(models, "__iter__"):
+        raise InputError("models must be SurvivalCurves or IncidenceCurves, or map names to them")
     return Report(
         summarise(
             y, models, metric=metric, weighting=weighting, times=times, time_range=time_range, reference=reference,
             null=null, horizons=horizons, groups=groups, by=by, correction=correction, level=level, ids=ids,
             n_curves=n_curves, title=title, settings=settings, history=history, backtest=backtest, unit=unit,
-            progress=progress,
+            cause=cause, progress=progress,
         )
     )  # fmt: skip
 
@@ -211,25 +216,110 @@ def render(summary: dict[str, Any]) -> str:
     )
     environment.filters |= {"short": verdicts.short, "lines": lines, "people": verdicts.people}
     style, script = asset("style.css"), asset("script.js")
-    tables = figures.tables(summary)
-    panels = {chart: drawn for chart, drawn in figures.panels(summary).items() if drawn}
+    several = "causes" in summary
+    # what is about one cause among several has its number in all names: of tables, charts, sections
+    parts = {f"cause-{k}-": part for k, part in enumerate(summary["causes"], start=1)} if several else {"": summary}
+    common = _Curves(summary, environment) if several else None
+    has_common = common is not None and bool(common.panels)
+    pages = [_Page(part, prefix, environment, has_common) for prefix, part in parts.items()]
+    drawn: list[Any] = [*pages, *([common] if common is not None else [])]
+    tables = {name: table for one in drawn for name, table in one.named(one.tables).items()}
+    panels = {name: some for one in drawn for name, some in one.named(one.panels).items()}
+    metrics = pages[0].summary["metrics"]
     return environment.get_template("page.html").render(
-        summary=summary,
-        segments=summary.get("segments"),
-        backtest=summary.get("backtest"),
-        tables=tables,
-        panels=panels,
-        displays=Displays(summary).found(),
-        short=dict(zip(summary["weightings"], summary["short_weightings"], strict=True)),
+        title=summary["title"],
+        survscore=summary["survscore"],
+        models=summary["models"],
         null_model=summary["null_model"],
-        in_unit=f" {summary['unit']}" if summary.get("unit") else "",
-        time_unit=f" ({summary['unit']})" if summary.get("unit") else "",
-        data=_json({"tables": _coded(tables), "panels": panels, "metrics": list(summary["metrics"])}),
+        level=summary["level"],
+        subject=summary["data"],
+        cause=summary.get("cause"),
+        several=several,
+        pages=pages,
+        curves="" if common is None else common.body,
+        metrics={name: metric_label(name) for name in metrics},
+        data=_json({"tables": _coded(tables), "panels": panels, "metrics": list(metrics)}),
         style=style,
         script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
     )
+
+
+class _Part:
+    """A part of a page: its tables and charts, and its names."""
+
+    def __init__(self, summary: dict[str, Any], prefix: str, environment: Any) -> None:
+        self.summary, self.prefix, self.environment = summary, prefix, environment
+
+    def named(self, some: dict[str, Any]) -> dict[str, Any]:
+        """Return tables or charts by their names on the page."""
+        return {f"{self.prefix}{name}": one for name, one in some.items()}
+
+    def rendered(self, template: str, **more: Any) -> Any:
+        """Return a template, with all that templates of parts use."""
+        from markupsafe import Markup
+
+        unit = self.summary.get("unit")
+        told = {"in_unit": f" {unit}" if unit else "", "time_unit": f" ({unit})" if unit else ""}
+        return Markup(self.environment.get_template(template).render(
+            summary=self.summary, p=self.prefix, null_model=self.summary["null_model"], **told, **more
+        ))  # fmt: skip
+
+
+class _Page(_Part):
+    """The part of a page about one cause of events, or all of it."""
+
+    def __init__(self, summary: dict[str, Any], prefix: str, environment: Any, common: bool) -> None:
+        super().__init__(summary, prefix, environment)
+        self.common = common  # whether curves of individuals are in a part of their own
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        return figures.tables(self.summary)
+
+    @cached_property
+    def panels(self) -> dict[str, list[figures.Panel]]:
+        return {chart: drawn for chart, drawn in figures.panels(self.summary).items() if drawn}
+
+    @property
+    def name(self) -> str:
+        return "all causes" if self.summary["all_causes"] else str(self.summary["cause"])
+
+    @property
+    def nav(self) -> Any:
+        return self._rendered("nav.html")
+
+    @property
+    def body(self) -> Any:
+        return self._rendered("body.html")
+
+    def _rendered(self, template: str) -> Any:
+        summary = self.summary
+        return self.rendered(
+            template, segments=summary.get("segments"), backtest=summary.get("backtest"), tables=self.tables,
+            panels=self.panels, displays=Displays(summary).found(),
+            short=dict(zip(summary["weightings"], summary["short_weightings"], strict=True)), common=self.common,
+        )  # fmt: skip
+
+
+class _Curves(_Part):
+    """The curves of individuals, of all causes: one part for all."""
+
+    def __init__(self, summary: dict[str, Any], environment: Any) -> None:
+        super().__init__(summary, "", environment)
+        held = {"individuals": summary["curves"]["people"], "curves": summary["curves"]["curves"]}
+        self.tables = {name: table for name, table in held.items() if any(table.values())}
+        drawn = figures.single_curves(summary)
+        self.panels = {"curves": drawn} if drawn else {}
+
+    @property
+    def body(self) -> Any:
+        unit = self.summary.get("unit")
+        shown = list(people_shown(self.summary["curves"]["people"], f" ({unit})" if unit else ""))
+        return self.rendered(
+            "curves.html", tables=self.tables, panels=self.panels, displays={"individuals": shown}, short={}
+        )
 
 
 def lines(value: Any) -> list[str]:

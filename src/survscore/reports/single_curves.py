@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.outcomes import Outcomes
 from survscore.reports.comparing import Table, plain
 
@@ -21,14 +22,21 @@ def single_curves(
     times: NDArray[np.float64],
     n_curves: int,
     ids: Sequence[Any] | None,
+    incidences: Mapping[str, IncidenceCurves] | None = None,
 ) -> dict[str, Any]:
-    """Return the curves of some individuals, spread evenly over the order of follow-up."""
+    """Return the curves of some individuals, spread evenly over the order of follow-up.
+
+    Of predictions of several causes these are incidences, one upon the other: `incidences` of all models, or none.
+    """
     by = y.time if y.censoring_time is None else y.censoring_time
     ranks = np.unique(((np.arange(n_curves) + 0.5) / max(n_curves, 1) * len(y)).astype(np.intp))
     rows = np.argsort(by, kind="stable")[ranks]
     last = max(float(times[-1]), float(y.time[rows].max(initial=0.0)))
     people: Table = {"individual": [], "time": [], "event": [], "censoring_time": []}
+    stacked = bool(incidences)
     drawn: Table = {"individual": [], "model": [], "time": [], "survival": []}
+    if stacked:
+        drawn = {"individual": [], "model": [], "cause": [], "time": [], "incidence": [], "below": [], "up_to": []}
     names = [str(row if ids is None else ids[row]) for row in rows.tolist()]
     for row, name in zip(rows.tolist(), names, strict=True):
         label = name if names.count(name) == 1 else f"{name} (row {row})"
@@ -36,18 +44,46 @@ def single_curves(
             label += "'"
         people["individual"].append(label)
         people["time"].append(float(y.time[row]))
-        people["event"].append(bool(y.event[row]))
+        people["event"].append(_event(y, row))
         people["censoring_time"].append(None if y.censoring_time is None else plain(float(y.censoring_time[row])))
-        for model, curves in models.items():
+        for model, by_cause in (incidences or {}).items():
+            _add_stack(drawn, label, model, by_cause, y.causes, row, last)
+        for model, curves in ({} if stacked else models).items():
             grid = _drawn_times(curves, last)
             drawn["individual"] += [label] * grid.size
             drawn["model"] += [model] * grid.size
             drawn["time"] += grid.tolist()
             drawn["survival"] += [plain(value) for value in curves[row].at(grid)[0].tolist()]
-    return {"people": people, "curves": drawn}
+    return {"people": people, "curves": drawn, "stacked": stacked}
 
 
-def _drawn_times(curves: SurvivalCurves, last: float) -> NDArray[np.float64]:
+def _event(y: Outcomes, row: int) -> bool | str:
+    """Return whether there was an event, or of which cause."""
+    if y.cause is None or not y.event[row]:
+        return bool(y.event[row])
+    return y.causes[int(y.cause[row]) - 1]
+
+
+def _add_stack(
+    drawn: Table, label: str, model: str, curves: IncidenceCurves, causes: Sequence[str], row: int, last: float
+) -> None:
+    """Add an individual's incidences of all causes by one model, each upon those before it."""
+    numbered = curves.causes == tuple(map(str, range(1, len(causes) + 1)))
+    names = causes if numbered else curves.causes
+    grid = _drawn_times(curves, last)
+    incidences = np.asarray(curves[row].at(grid))[0]
+    up_to = np.cumsum(incidences, axis=0)
+    for cause, incidence, top in zip(names, incidences, up_to, strict=True):
+        drawn["individual"] += [label] * grid.size
+        drawn["model"] += [model] * grid.size
+        drawn["cause"] += [cause] * grid.size
+        drawn["time"] += grid.tolist()
+        drawn["incidence"] += [plain(value) for value in incidence.tolist()]
+        drawn["below"] += [plain(value) for value in (top - incidence).tolist()]
+        drawn["up_to"] += [plain(value) for value in top.tolist()]
+
+
+def _drawn_times(curves: SurvivalCurves | IncidenceCurves, last: float) -> NDArray[np.float64]:
     """Return the times at which to draw a curve: its own, if they are not too many."""
     own = curves.times[curves.times <= last]
     end = min(last, float(curves.times[-1]))

@@ -25,18 +25,20 @@ from survscore._validation import (
 from survscore._version import __version__
 from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.compare import compare
+from survscore.causes import ALL_CAUSES, ALL_STATUSES, Cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Range
-from survscore.engine.inputs import Null, check_predictions, of_cause, one_or_more
+from survscore.engine.inputs import Null, any_event, as_models, check_predictions, of_cause, one_or_more
 from survscore.engine.placing import check_on_processor
 from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
-from survscore.metrics import Metric, as_metric, metric_label
+from survscore.metrics import Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.answers import Answers, recommendation
 from survscore.reports.backtests import backtested
 from survscore.reports.calibrated import at_horizons, calibrated, for_the_same, horizons_of
+from survscore.reports.causes import causes_shown, incidences_of, joined, single_incidences
 from survscore.reports.comparing import WHOLE, Findings, as_table, plain
 from survscore.reports.follow_up import follow_up, for_whom
 from survscore.reports.leakage import around_censoring, leak_sentences
@@ -77,6 +79,7 @@ def summarise(
     history: Path | str | None = None,
     backtest: Backtest | None = None,
     unit: Unit | str | None = None,
+    cause: Cause | None = None,
     progress: Progress = silent,
 ) -> dict[str, Any]:
     """Compute everything that a report shows.
@@ -85,7 +88,7 @@ def summarise(
     ----------
     y : Outcomes
         What was observed.
-    models : SurvivalCurves, mapping of str to SurvivalCurves, or pairs
+    models : SurvivalCurves, IncidenceCurves, mapping of str to these, or pairs
         What was predicted, for the same individuals in the same order.
     metric : {"brier", "log", "auc"} or Metric, or several
         What to compute; the headline of the page begins with the first.
@@ -116,13 +119,16 @@ def summarise(
         Made by `backtest`: which score would have chosen the best model on earlier days.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         What times are counted in, for labels.
+    cause : str or int, optional
+        Under competing risks the cause of events to report on; by default all causes, one after the other.
     progress : callable
         Called with (done, total, what is being done).
 
     Returns
     -------
     dict
-        Of plain data, with tables as dictionaries of equally long lists; missing numbers are None.
+        Of plain data, with tables as dictionaries of equally long lists; missing numbers are None. Of several causes,
+        ``"causes"`` has such a summary for each.
 
     Examples
     --------
@@ -136,14 +142,24 @@ def summarise(
     'Kaplan-Meier is not significantly different from truth for individuals with C* ≥ t only: its mean Brier score
     differs by 0.0000 (95 % interval −0.0014 to 0.0014, p = 0.999).'
     """
-    y, named = of_cause(y, {"model": models} if isinstance(models, (SurvivalCurves, IncidenceCurves)) else models)
-    for name, curves in named.items():
-        check_predictions(y, curves, f"the curves of {name!r}")
-    check_on_processor("a report", y, named)
+    given = as_models({"model": models} if isinstance(models, (SurvivalCurves, IncidenceCurves)) else models)
+    several = causes_shown(y, given, cause)
+    if several:
+        asked: dict[str, Any] = {
+            "metric": metric, "weighting": weighting, "times": times, "time_range": time_range, "reference": reference,
+            "null": null, "horizons": horizons, "groups": groups, "by": by, "correction": correction, "level": level,
+            "title": title, "settings": settings, "unit": unit, "history": history, "backtest": backtest,
+            "progress": progress,
+        }  # fmt: skip
+        return _of_several(y, given, several, asked, n_curves, ids)
+    y, named = of_cause(y, given, cause, multiclass=True)
+    # of all causes together, what is no multi-class score is of events of any cause
+    any_kind, of_any_event = any_event(y, named)
+    for name, curves in of_any_event.items():
+        check_predictions(any_kind, curves, f"the curves of {name!r}")
+    check_on_processor("a report", any_kind, of_any_event)
     check_whole("n_curves", n_curves, 0)
-    labels = None if ids is None else list(ids)
-    if labels is not None:
-        check_length("ids", len(labels), "y", len(y))
+    labels = _labels(ids, y)
     if not str(title).strip():
         raise InputError("title must not be empty")
     choices = weightings_that_fit(y)
@@ -179,25 +195,24 @@ def summarise(
     disagreements = findings.disagreements()
     caution = _caution(y, chosen, choices.sentence)
     progress(1, 3, "checking calibration")
-    horizons_shown = horizons_of(y, named, comparison.times, horizons)
+    horizons_shown = horizons_of(any_kind, of_any_event, comparison.times, horizons)
     for_these = for_the_same(chosen, comparison.times)
-    asked = horizons is not None
-    calibration = calibrated(y, named, for_these, horizons_shown, groups, level, asked=asked)
+    calibration = calibrated(y, named, for_these, horizons_shown, groups, level, asked=horizons is not None)
     table = at_horizons(
         y, named, for_these, horizons_shown, reference=comparison.reference, null=null, groups=groups, level=level
     )
     progress(2, 3, "looking at single curves")
-    around = around_censoring(y, named, weightings, comparison.times, groups, level)
+    around = around_censoring(any_kind, of_any_event, weightings, comparison.times, groups, level)
     leaks = leak_sentences(around)
-    preferred = any(isinstance(one, IPCW) for one in weightings)
-    leaking = [leak["model"] for leak in leaks if leak["verdict"] == "encodes C*" and preferred]
     summary = {
         "survscore": __version__,
         "title": str(title),
+        "cause": y.chosen_cause if y.interest > 0 else None,
+        "all_causes": y.interest == ALL_STATUSES,
         "models": list(comparison.models),
         "reference": comparison.reference,
         "metrics": {
-            name: {"label": metric_label(name), "direction": direction, "bounded": name in findings.bounded}
+            name: {"label": answers.scored[name].label, "direction": direction, "bounded": name in findings.bounded}
             for name, direction in findings.directions.items()
         },
         "ratios": [
@@ -224,7 +239,7 @@ def summarise(
                     with_short_names(disagreements["contradictions"][metric], comparison.weightings),
                     with_short_names(disagreements["unclear"][metric], comparison.weightings),
                     certain=recommended.certain,
-                    leaking=leaking,
+                    leaking=_preferred_by_ipcw(leaks, weightings),
                     concluded=findings.recommendations.get(metric),
                 ),
             }
@@ -243,10 +258,10 @@ def summarise(
         "calibration": calibration,
         "horizons": table,
         "around_censoring": around,
-        "curves": single_curves(y, named, comparison.times, n_curves, labels),
+        "curves": single_curves(y, named, comparison.times, n_curves, labels, incidences_of(given)),
         "history": earlier,
         "backtest": tested,
-        "notes": findings.notes(time_range) + for_whom(y, named, comparison.times, chosen),
+        "notes": findings.notes(time_range) + for_whom(any_kind, of_any_event, comparison.times, chosen),
         "settings": {
             **(settings or {}),
             "survscore": __version__,
@@ -260,6 +275,35 @@ def summarise(
     summary["methods"] = methods(summary, weightings, headline, null, comparison.times.size)
     progress(3, 3, "summarised")
     return summary
+
+
+def _of_several(
+    y: Outcomes, models: Mapping[str, Any], causes: Sequence[str], asked: dict[str, Any], n_curves: int, ids: Any
+) -> dict[str, Any]:
+    """Return a summary for each cause, and of the metrics that have a multi-class form one for all together."""
+    if asked["history"] is not None or asked["backtest"] is not None:
+        raise InputError("history and backtest are of one cause of events: say which one (cause=)")
+    # curves of individuals show all causes at once, and are not repeated for each
+    parts = [summarise(y, models, cause=one, n_curves=0, **asked) for one in causes]
+    metrics = map(as_metric, one_or_more(asked["metric"], Metric, "metric"))
+    losses = [one for one in metrics if isinstance(one, Loss)]
+    if losses:
+        every = {**asked, "metric": losses, "horizons": None}
+        parts.append(summarise(y, models, cause=ALL_CAUSES, n_curves=0, **every))
+    return joined(parts, single_incidences(y, models, parts[0], n_curves, _labels(ids, y)))
+
+
+def _preferred_by_ipcw(leaks: Sequence[Mapping[str, Any]], weightings: Sequence[Weighting]) -> list[str]:
+    """Return the models that encode C*, where some of the weightings are known to prefer these."""
+    preferred = any(isinstance(one, IPCW) for one in weightings)
+    return [leak["model"] for leak in leaks if leak["verdict"] == "encodes C*" and preferred]
+
+
+def _labels(ids: Sequence[Any] | None, y: Outcomes) -> list[Any] | None:
+    labels = None if ids is None else list(ids)
+    if labels is not None:
+        check_length("ids", len(labels), "y", len(y))
+    return labels
 
 
 def _caution(y: Outcomes, headline: Weighting, sentence: str) -> str | None:

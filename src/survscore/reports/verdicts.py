@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from survscore._validation import several
-from survscore.metrics import metric_label
+from survscore.metrics import cause_label, metric_label
 
 Row = Mapping[str, Any]
 
@@ -62,12 +62,12 @@ def digits_for(lower: float, upper: float) -> int:
     return min(12, max(4, 1 - math.floor(math.log10(half)))) if half > 0 else 4
 
 
-def verdict_sentence(row: Row, level: float, population: str = "") -> str:
+def verdict_sentence(row: Row, level: float, population: str = "", cause: str = "") -> str:
     """Return one sentence about a difference of mean scores, or of scores at a time if the row has one.
 
-    `population` says for whom it holds.
+    `population` says for whom it holds, and `cause` of which cause of events scores are.
     """
-    label = metric_label(row["metric"])
+    label = cause_label(metric_label(row["metric"]), cause)
     score = f"mean {label}" if row.get("time") is None else f"{label} at {short(row['time'])}"
     if row["verdict"] == "unknown":
         return f"{row['model']} and {row['reference']} cannot be compared: their difference has no interval."

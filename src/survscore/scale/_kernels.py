@@ -76,6 +76,8 @@ def add_counted(
 ):
     """Add the losses of all who are counted at one time, whatever their status, to sums by segment.
 
+    `label` is 1 for the event, 0 without, and -1 for an event of another cause: weighted as an event, since follow-up
+    ended by one, and scored as none.
     `columns` has the predictions of every model, and `previous` those of the time before; it is returned whether some
     are no survival (see `is_bad`). `sums` has shape (segments, quantities): losses of models, then squares of pairs.
     Rows come segment by segment. If there is room in `kept`, (models + 1, rows), it is filled with the losses as whole
@@ -92,7 +94,7 @@ def add_counted(
             first, last = first_stop[start : start + size], last_stop[start : start + size]
             status = label[start : start + size]
             for i in range(size):
-                target[i] = 1.0 if (j < first[i]) | (status[i] == 0) else 0.0
+                target[i] = 1.0 if (j < first[i]) | (status[i] <= 0) else 0.0
                 counted[i] = 1.0 if j < last[i] else 0.0
             for a in range(k):
                 survival, before = columns[a][start : start + size], previous[a][start : start + size]
@@ -142,7 +144,7 @@ def add_stretches(
                 late = 0
                 for i in range(size):
                     second = (j >= first[i]) & (j < last[i])
-                    target[i] = 0.0
+                    target[i] = 1.0 if status[i] < 0 else 0.0
                     counted[i] = 1.0 if second & (status[i] != 0) else 0.0
                     late += second & (status[i] == 0)
                 chunk_losses(kind, epsilon, columns, start, size, target, counted, losses)
@@ -199,7 +201,7 @@ def take_column(column, order, previous, tolerance, out):
 @compiled
 def count_rows(
     first_stop, last_stop, population_stop, label, left, segment, bins, first_stops, late_counts, event_changes,
-    population_stops, everybody, left_counts,
+    population_stops, everybody, left_counts, other_changes,
 ):  # fmt: skip
     """Count rows by segment, and by bin; see `Tables`."""
     for i in range(first_stop.size):
@@ -214,6 +216,9 @@ def count_rows(
             else:
                 event_changes[s, b, first] += 1
                 event_changes[s, b, last] -= 1
+            if label[i] < 0:
+                other_changes[s, first] += 1
+                other_changes[s, last] -= 1
 
 
 @compiled
@@ -231,7 +236,7 @@ def fill_influences(
     estimated = moved.shape[2] > 0
     for i in range(n):
         s, b = segment[i], bins[i]
-        event_free = j < first_stop[i] or label[i] == 0
+        event_free = j < first_stop[i] or label[i] <= 0
         weight = 0.0
         if usable[s]:
             if j < first_stop[i]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.arrays import read_only
+from survscore._utils.units import as_unit
 from survscore._validation import InputError, as_event, plural
+from survscore.causes import MOST_CAUSES, Causes
 from survscore.curves import SurvivalCurves
-from survscore.io.flags import flags_of_words, is_text
+from survscore.io.flags import codes_of_words, flags_of_words, is_text
 from survscore.io.predictions import advised, from_percentages
 from survscore.io.tables import listed
+from survscore.metrics.sample import OTHER_EVENT
 from survscore.outcomes import Outcomes
 from survscore.scale.columns import ModelColumns
 from survscore.scale.specification import Specification
+from survscore.weighting.interval_weights import IntervalWeights
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +66,33 @@ class Batch:
             start, event_date = self._values(columns.start), self._values(columns.event_date)
             return Outcomes.from_dates(start, event_date, cutoff, unit=columns.unit, last_seen=last_seen)  # type: ignore[arg-type]
         end = columns.censoring_time
-        return Outcomes(self._values(columns.time), self._events(), None if end is None else self._values(end))
+        times, ends = self._values(columns.time), None if end is None else self._values(end)
+        if columns.cause is None:
+            return Outcomes(times, self._events(), ends)
+        return Outcomes(times, self._codes(), ends, causes=self._causes).for_cause(1)
+
+    @property
+    def _causes(self) -> tuple[str, str]:
+        """The cause of interest, and what any other is called here: which one it is does not matter."""
+        name = self.specification.outcomes.cause_name
+        return name, f"other than {name}"
+
+    def _codes(self) -> NDArray[np.int8]:
+        """Return 1 for events of the cause of interest, 2 for those of any other, 0 without event."""
+        columns = self.specification.outcomes
+        values, name = self._values(columns.event), columns.event
+        if is_text(self._column(name).type):
+            if not columns.causes:
+                raise InputError(f"column {name!r} holds words: causes= says which causes there are")
+            values = codes_of_words(values, name, columns.causes)
+        # where causes have no names, there is none beyond all numbers
+        named = columns.causes or tuple(map(str, range(1, MOST_CAUSES + 1)))
+        try:
+            _, codes = Causes.read(values.astype(np.int8) if values.dtype == np.bool_ else values, named)
+        except InputError as error:
+            raise InputError(f"{error} (event is column {name!r})") from None
+        ours = codes == columns.cause_number
+        return np.where(ours, 1, np.where(codes > 0, 2, 0)).astype(np.int8)
 
     def _events(self) -> NDArray[Any]:
         """Return who had the event, which words may say."""
@@ -71,7 +101,8 @@ class Batch:
 
     def _from_dates(self) -> Outcomes:
         """Return outcomes of dates that are written in a form of their own, or that end for other reasons, too."""
-        from survscore.io.dates import read_dates  # which loads pandas
+        from survscore._utils.dates import follow_up as follow_up_of  # which loads pandas, as the next does
+        from survscore.io.dates import read_dates
 
         columns = self.specification.outcomes
 
@@ -87,10 +118,12 @@ class Batch:
             with suppress(InputError):  # it is written as usual, whatever the files write
                 cutoff = read_dates(np.array([cutoff], dtype=object), "cutoff", columns.date_format, columns.origin)[0]
         event_date, last_seen = dates(columns.event_date if columns.end is None else columns.end), None
+        codes: NDArray[np.int8] | None = None
         if columns.end is None:
             last_seen = dates(columns.last_seen)
         else:
-            had_event = as_event(self._events())
+            codes = None if columns.cause is None else self._codes()
+            had_event = as_event(self._events()) if codes is None else codes != 0
             ended = np.asarray(event_date).astype(object)
             nothing = np.full(ended.shape, None, dtype=object)
             missing = np.array([one is None or one != one for one in ended]) & had_event  # noqa: PLR0124 - NaT
@@ -100,7 +133,11 @@ class Batch:
                     f"{int(had_event.sum())} have none, the first in row {int(np.argmax(missing))}"
                 )
             event_date, last_seen = np.where(had_event, ended, nothing), np.where(had_event, nothing, ended)
-        return Outcomes.from_dates(dates(columns.start), event_date, cutoff, unit=columns.unit, last_seen=last_seen)  # type: ignore[arg-type]
+        unit = as_unit("unit", columns.unit)
+        follow_up = follow_up_of(dates(columns.start), event_date, cutoff, unit, last_seen, drop_late_starts=False)
+        if codes is None:
+            return Outcomes.of_follow_up(follow_up)
+        return Outcomes.of_follow_up(follow_up, codes, dict(zip(self._causes, (1, 2), strict=True))).for_cause(1)
 
     def segments(self) -> tuple[NDArray[np.int32], list[Labels]]:
         """Return each individual's segment as a number, and the labels of each."""
@@ -248,3 +285,11 @@ def _distinct(codes: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDAr
     place_of = np.zeros(n, dtype=np.int32)
     place_of[present] = np.arange(present.size)
     return present, place_of[codes]
+
+
+def by_cause(weights: IntervalWeights, outcomes: Outcomes) -> IntervalWeights:
+    """Return weights whose labels tell events of another cause from none: `OTHER_EVENT`."""
+    if not outcomes.interest:
+        return weights
+    others = outcomes.event & ~outcomes.event_of_interest
+    return replace(weights, label=np.where(others, np.int8(OTHER_EVENT), weights.label))

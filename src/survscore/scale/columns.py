@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.units import as_unit, converted
-from survscore._validation import InputError, as_times, check_choice
+from survscore._validation import InputError, as_times, check_choice, several
+from survscore.causes import MOST_CAUSES
 from survscore.curves import EXTRAPOLATIONS, INTERPOLATIONS, MONOTONE, PREDICTS
+from survscore.io.column_names import ByCause, NamedColumns, columns_by_time
 from survscore.io.forms import Form
-from survscore.io.layouts import columns_by_time, list_columns, said_in
+from survscore.io.layouts import list_columns, said_in
 from survscore.io.tables import listed
 
 if TYPE_CHECKING:
@@ -39,6 +41,10 @@ class OutcomeColumns:
         With a cut-off, the column of dates of the event or of another end, instead of ``event_date``; ``event`` tells.
     date_format, origin : str, optional
         How dates are written, as for `read_outcomes`.
+    causes : tuple of str
+        Under competing risks the names of the causes 1, 2, ... in ``event``, which may hold the names instead.
+    cause : str, optional
+        The cause that scores are of, by its name or its number; `evaluate` sets it.
     """
 
     time: str = "time"
@@ -52,6 +58,36 @@ class OutcomeColumns:
     end: str | None = None
     date_format: str | None = None
     origin: str | None = None
+    causes: tuple[str, ...] = ()
+    cause: str | None = None
+
+    def __post_init__(self) -> None:
+        given: Any = self.causes
+        if isinstance(given, str):
+            raise InputError(f"causes must be a sequence of names, not {given!r}")
+        object.__setattr__(self, "causes", tuple(map(str, self.causes)))
+
+    def of_cause(self, cause: str | int) -> OutcomeColumns:
+        """Return the same with one cause as the event of interest."""
+        if self.dated and self.end is None:
+            raise InputError("cause is for dates of which event says what happened then: name their column as end")
+        numbered = str(cause).isdigit() and int(cause) >= 1
+        if str(cause) not in self.causes and not (numbered and int(cause) <= (len(self.causes) or MOST_CAUSES)):
+            told = f"one of {several([repr(one) for one in self.causes])}, or its number" if self.causes else (
+                "the number of a cause, from 1 on; causes= gives them names")  # fmt: skip
+            raise InputError(f"cause must be {told}, not {cause!r}")
+        return replace(self, cause=str(cause))
+
+    @property
+    def cause_number(self) -> int:
+        """The number of the cause of interest."""
+        cause = self.cause or "1"
+        return self.causes.index(cause) + 1 if cause in self.causes else int(cause)
+
+    @property
+    def cause_name(self) -> str:
+        """The name of the cause of interest, which is its number if it has none."""
+        return self.causes[self.cause_number - 1] if self.causes else str(self.cause_number)
 
     @property
     def dated(self) -> bool:
@@ -68,9 +104,10 @@ class OutcomeColumns:
 
     def nullable(self) -> list[str]:
         """Return the columns in which a value may be missing: there was no event."""
+        labels = [self.event] if self.causes else []  # missing without event
         if self.dated and self.end is not None:
-            return [self.end]
-        return [self.event_date, *([] if self.last_seen is None else [self.last_seen])] if self.dated else []
+            return [self.end, *labels]
+        return labels if not self.dated else [self.event_date, *([] if self.last_seen is None else [self.last_seen])]
 
 
 @dataclass(frozen=True)
@@ -138,11 +175,11 @@ class ModelColumns:
 
 
 def model_columns(
-    schema: pa.Schema, models: Any, form: Form | None = None, unit: str = "D"
+    schema: pa.Schema, models: Any, form: Form | None, outcomes: OutcomeColumns
 ) -> tuple[ModelColumns, ...]:
-    """Return where predictions are, and what they look like; `unit` is that of the outcomes' times. See `specify`."""
+    """Return where predictions are, of one cause if that of the outcomes is named, and what they look like."""
     if form is None:
-        return _named_columns(schema, models)
+        return _named_columns(schema, models, outcomes)
     for wanted, why in (("long", "a row for each individual and time"), ("transposed", "a row for each time")):
         if getattr(form, wanted):
             raise InputError(f"{wanted} form, {why}, can't be read piece by piece; survscore score --{wanted} reads it")
@@ -155,15 +192,20 @@ def model_columns(
         for name in ("interpolation", "extrapolation", "monotone", "predicts", "percent")
         if getattr(form, name) is not None
     }
-    found = [replace(one, **said) for one in _named_columns(schema, models if form.columns is None else form.columns)]
+    named = _named_columns(schema, models if form.columns is None else form.columns, outcomes)
+    # those of a cause are always of its events
+    found = [replace(one, **said | ({"predicts": "event"} if one.predicts == "event" else {})) for one in named]
     if form.unit is None:
         return tuple(found)
-    of, to = as_unit("unit", form.unit), as_unit("unit", unit)
+    of, to = as_unit("unit", form.unit), as_unit("unit", outcomes.unit)
     return tuple(replace(one, grid=tuple(converted(np.array(one.grid), of, to).tolist())) for one in found)
 
 
-def _named_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
+def _named_columns(schema: pa.Schema, models: Any, outcomes: OutcomeColumns) -> tuple[ModelColumns, ...]:
     names = [field.name for field in schema]
+    by_cause = _columns_of_cause(schema, models, outcomes)
+    if by_cause:
+        return by_cause
     if isinstance(models, Mapping):
         found = []
         for name, given in models.items():
@@ -183,10 +225,10 @@ def _named_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
         return tuple(found)
     pattern = models if isinstance(models, str) else None
     by_time = {name or "predictions": columns for name, columns in columns_by_time(names, pattern).items()}
-    several = {name: _of_times(name, columns, said_in(schema, None)) for name, columns in by_time.items()}
-    if not several and pattern is None:
-        several = {name: _of_list(name, said_in(schema, name)) for name in list_columns(schema)}
-    if not several:
+    by_model = {name: _of_times(name, columns, said_in(schema, None)) for name, columns in by_time.items()}
+    if not by_model and pattern is None:
+        by_model = {name: _of_list(name, said_in(schema, name)) for name in list_columns(schema)}
+    if not by_model:
         if {"time", "survival"} <= set(names):
             raise InputError(
                 "long form, a row for each individual and time, can't be read piece by piece; survscore score --long "
@@ -196,10 +238,45 @@ def _named_columns(schema: pa.Schema, models: Any) -> tuple[ModelColumns, ...]:
         raise InputError(f"no column is {wanted}; the columns are {listed(names)}")
     if models is not None and pattern is None:
         for name in models:
-            if name not in several:
-                raise InputError(f"there is no model {name!r}; the models are {listed(list(several))}")
-        several = {name: several[name] for name in models}
-    return tuple(several.values())
+            if name not in by_model:
+                raise InputError(f"there is no model {name!r}; the models are {listed(list(by_model))}")
+        by_model = {name: by_model[name] for name in models}
+    return tuple(by_model.values())
+
+
+def _columns_of_cause(schema: pa.Schema, models: Any, outcomes: OutcomeColumns) -> tuple[ModelColumns, ...]:
+    """Return where the predictions of the cause of interest are; nothing, where no names of columns have a cause."""
+    names, lists = [field.name for field in schema], list_columns(schema)
+    given = [one for one in models.values() if isinstance(one, str)] if isinstance(models, Mapping) else []
+    patterns: list[str | None] = [*given] or [models if isinstance(models, str) else None]
+    if isinstance(models, Mapping) and len(given) < len(models):
+        return ()
+    found_by: dict[str, ByCause] = {}
+    for pattern in patterns:
+        found = NamedColumns.of(names, lists if pattern is not None and "{time}" not in pattern else [], pattern)
+        if found.by_cause and given:
+            found_by[str(list(models)[len(found_by)])] = next(iter(found.by_cause.values()))
+        else:
+            found_by |= {name or "predictions": causes for name, causes in found.by_cause.items()}
+    if found_by and outcomes.cause is None:
+        causes = several([repr(one) for one in next(iter(found_by.values()))])
+        raise InputError(f"columns of predictions have causes, {causes}: cause= says which one scores are of")
+    if isinstance(models, Sequence) and not isinstance(models, str):
+        found_by = {name: found_by[name] for name in models if name in found_by}
+    return tuple(_of_cause(schema, name, causes, outcomes) for name, causes in found_by.items())
+
+
+def _of_cause(schema: pa.Schema, name: str, causes: ByCause, outcomes: OutcomeColumns) -> ModelColumns:
+    cause = next((one for one in (outcomes.cause_name, str(outcomes.cause_number)) if one in causes), None)
+    if cause is None:
+        raise InputError(
+            f"model {name!r} has no predictions of cause {outcomes.cause_name!r}, only of "
+            f"{several([repr(one) for one in causes])}"
+        )
+    columns = causes[cause]
+    if isinstance(columns, str):
+        return replace(_of_list(columns, said_in(schema, columns)), name=name, predicts="event")
+    return replace(_of_times(name, columns, said_in(schema, None)), predicts="event")
 
 
 def _of_times(name: str, columns: Mapping[float, str], says: Mapping[str, Any]) -> ModelColumns:

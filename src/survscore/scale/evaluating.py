@@ -40,6 +40,7 @@ class Options(TypedDict, total=False):
     times: ArrayLike | None
     outcomes: OutcomeColumns | Mapping[str, Any] | None
     outcomes_from: Any
+    cause: str | int | None
     form: Form | None
     id: str
     by: str | Sequence[str]
@@ -68,6 +69,7 @@ def evaluate(
     times: ArrayLike | None = None,
     outcomes: OutcomeColumns | Mapping[str, Any] | None = None,
     outcomes_from: Any = None,
+    cause: str | int | None = None,
     form: Form | None = None,
     id: str = "id",
     by: str | Sequence[str] = (),
@@ -116,6 +118,11 @@ def evaluate(
     outcomes_from : optional
         A table of its own that has the outcomes, and perhaps segments and groups: anything that `source` may be. It is
         joined by id, by DuckDB, or by Dask or Spark where `source` is a frame of theirs.
+    cause : str or int, optional
+        Under competing risks the cause of events that scores are of. The column of events has the causes 1, 2, ..., or
+        their names, which `outcomes` gives in order: ``outcomes={"causes": ["churn", "fraud"]}``. Columns of
+        predictions have the cause in their names, ``net:churn@30`` or by a pattern with ``{cause}``; or else they are
+        of this cause.
     form : Form, optional
         What predictions look like, if they are not survival: probabilities of the event (``predicts="event"``),
         percentages, in another unit of time (``unit="month"``, with the ``unit`` of `outcomes`); and how they are read
@@ -176,8 +183,8 @@ def evaluate(
     """
     total, result = sums_and_result(
         source, weighting=weighting, models=models, metric=metric, times=times, outcomes=outcomes,
-        outcomes_from=outcomes_from, form=form, id=id, by=by, groups=groups, ranges=ranges, level=level, engine=engine,
-        storage_options=storage_options, format=format, manifest=manifest, skip_bad_files=skip_bad_files,
+        outcomes_from=outcomes_from, cause=cause, form=form, id=id, by=by, groups=groups, ranges=ranges, level=level,
+        engine=engine, storage_options=storage_options, format=format, manifest=manifest, skip_bad_files=skip_bad_files,
         checksums=checksums, state=state, add=add, memory_limit=memory_limit, progress=progress, reference=reference,
     )  # fmt: skip
     warn_about_all(total, result)
@@ -266,6 +273,8 @@ def _prepared(source: Any, options: Options) -> tuple[Run, Specification, list[S
         source, storage_options=storage_options, format=given["format"], manifest=given["manifest"]
     )  # fmt: skip
     columns = _columns(given["outcomes"])
+    if given["cause"] is not None:
+        columns = (columns or OutcomeColumns()).of_cause(given["cause"])
     if outcomes_from is not None:
         nullable = (columns or OutcomeColumns()).nullable()
         remote = storage_options if isinstance(outcomes_from, str) and "://" in outcomes_from else None

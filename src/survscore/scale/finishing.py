@@ -249,9 +249,9 @@ class _Finished:
             counted = np.asarray(stops.sum() - np.cumsum(stops)[:-1], dtype=np.float64)
             share = np.where(counted > 0, 1.0 / counted, np.nan)
         units = Units(counted, share, counted - 1.0)
-        support = Support(
-            counted, n_effective, event.count.sum(axis=0), first.count[0] + late.count[0], units, grouped=False
-        )
+        others = np.cumsum(self.tables.other_changes[0])[: what.at.size]  # of another cause: scored as none
+        n_events, n_event_free = event.count.sum(axis=0) - others, first.count[0] + late.count[0] + others
+        support = Support(counted, n_effective, n_events, n_event_free, units, grouped=False)
         moments = self._moments(values, scores, total, units, products, metric).scaled(1.0 / scale)
         settings: dict[str, Any] = {
             "survscore": __version__,
@@ -268,6 +268,8 @@ class _Finished:
                 for one in what.models
             },
         }  # fmt: skip
+        if what.outcomes.cause is not None:
+            settings["cause"] = what.outcomes.cause_name
         if loss.epsilon:
             settings["epsilon"] = loss.epsilon
         return ScoreArrays(

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from survscore._validation import InputError, plural
 from survscore.engine.moments import contrast, pairs
 from survscore.metrics import Brier
-from survscore.scale.batches import Batch, Labels
+from survscore.scale.batches import Batch, Labels, by_cause
 from survscore.scale.exact import Exact, rounded
 from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS, hashed
 from survscore.scale.influence_sums import GroupSizes, InfluenceSums, WholeGroups, add_by_segment, add_products
@@ -190,7 +190,7 @@ class Influences:
         for level, of_level in enumerate(self.first.known):
             segment = self._segment(batch, level)
             for q, weighting in enumerate(what.weightings):
-                one, left = weighting.unweighted(index), weighting.leaves(outcomes)
+                one, left = by_cause(weighting.unweighted(index), outcomes), weighting.leaves(outcomes)
                 if groups is not None:
                     self._count(level, q, one.population_index, groups, segment)
                 for metric, known in enumerate(of_level[q]):

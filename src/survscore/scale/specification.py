@@ -124,7 +124,7 @@ class Specification:
         """Return plain data."""
         return {
             "version": VERSION,
-            "outcomes": _told(self.outcomes, ("end", "date_format", "origin")),
+            "outcomes": _told(self.outcomes, ("end", "date_format", "origin", "causes", "cause")),
             "models": [_told(model, ("predicts", "percent")) for model in self.models],
             "metrics": [{"name": one.name, "epsilon": one.epsilon} for one in self.metrics],
             "weightings": [_weighting_to_json(one) for one in self.weightings],
@@ -145,7 +145,7 @@ class Specification:
             if data["version"] != VERSION:
                 raise InputError(f"a state of version {data['version']!r}; this version of survscore reads {VERSION}")
             return cls(
-                OutcomeColumns(**data["outcomes"]),
+                OutcomeColumns(**_tuples(data["outcomes"])),
                 tuple(ModelColumns(**_tuples(model)) for model in data["models"]),
                 tuple(_loss(one) for one in data["metrics"]),
                 tuple(_weighting_from_json(one) for one in data["weightings"]),
@@ -319,7 +319,7 @@ def specify(
         observed = replace(observed, censoring_time=None)
     if observed.dated and observed.last_seen is None and "last_seen" in names:
         observed = replace(observed, last_seen="last_seen")
-    found = model_columns(schema, models, form, observed.unit)
+    found = model_columns(schema, models, form, observed)
     if times is None:
         common = sorted(set.intersection(*(set(model.grid) for model in found)))
         if not common:

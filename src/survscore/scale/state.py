@@ -14,7 +14,7 @@ from survscore._validation import InputError, plural
 from survscore._version import __version__
 from survscore.metrics import Brier, Loss
 from survscore.outcomes import Outcomes
-from survscore.scale.batches import Batch, Labels
+from survscore.scale.batches import Batch, Labels, by_cause
 from survscore.scale.exact import ROWS, loss_scale, rounded
 from survscore.scale.memory import check_tables
 from survscore.scale.packing import pack, unpack
@@ -125,7 +125,7 @@ class State:
                     f"{plural(int(left.sum()), 'individual')} left before C*, but this state has no bins to weight for "
                     "them: specify bins='units' for times in whole units, or use evaluate, which looks first"
                 )
-            one = weighting.unweighted(index)
+            one = by_cause(weighting.unweighted(index), outcomes)
             if order is not None:
                 one, left = one.rows(order), left[order]
             stretches.append(one)
@@ -350,7 +350,7 @@ class _Pending:
         _kernels.count_rows(
             one.event_index, one.follow_up_index, one.population_index, one.label, left, segment, bins,
             counts.first_stops, counts.late_counts, counts.event_changes, counts.population_stops, counts.everybody,
-            counts.left,
+            counts.left, counts.other_changes,
         )  # fmt: skip
         if one.dropout_index is not None:
             lost = np.flatnonzero(one.dropout_index < one.population_index)

@@ -38,6 +38,8 @@ class Tables:
         How many with event begin to be counted at each time, less those who stop.
     population_stops : ndarray of shape (segments, times + 1)
         How many cease to be among those to whom the score refers.
+    other_changes : ndarray of shape (segments, times + 1)
+        Of these, how many had an event of another cause than the one of interest.
     everybody, left : ndarray of shape (segments, bins)
         How many have their time in each bin, and how many of them leave then, at the bin's end.
     """
@@ -56,6 +58,7 @@ class Tables:
     population_stops: NDArray[np.int64]
     everybody: NDArray[np.int64]
     left: NDArray[np.int64]
+    other_changes: NDArray[np.int64]
 
     @classmethod
     def zeros(cls, metrics: int, times: int, segments: int, bins: int, models: int) -> Self:
@@ -80,6 +83,7 @@ class Tables:
             counts(segments, times + 1),
             counts(segments, bins),
             counts(segments, bins),
+            counts(segments, times + 1),
         )
 
     @staticmethod
@@ -87,7 +91,7 @@ class Tables:
         """Return how much memory tables of a size take; see `zeros`."""
         pairs = models * (models + 1) // 2
         exact = metrics * times * ((2 + bins) * (models + pairs) + models + 2 * pairs)
-        return 8 * segments * (2 * exact + 5 * times + 2 + bins * (times + 3))
+        return 8 * segments * (2 * exact + 6 * times + 3 + bins * (times + 3))
 
     @property
     def n_segments(self) -> int:

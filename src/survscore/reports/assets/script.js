@@ -15,6 +15,7 @@
   // What a person has chosen.
   const state = () => ({
     metric: form.querySelector("input[name=metric]:checked")?.value ?? data.metrics[0],
+    cause: form.querySelector("input[name=cause]:checked")?.value,
     bands: form.querySelector("input[name=bands]").checked,
     models: new Set([...form.querySelectorAll("input[name=model]:checked")].map((box) => Number(box.value))),
   });
@@ -104,7 +105,7 @@
 
   // A line's looks: eight colours, and dashes that differ where colours come again. One curve for all is grey and dotted.
   // What is no model has no model's colour.
-  const colourOf = (series) => (series.null ? "null" : series.neutral !== undefined ? `n${series.neutral % 3}` : `s${(series.model ?? series.style) % 8}`);
+  const colourOf = (series) => (series.null ? "null" : series.neutral !== undefined ? `n${series.neutral % 4}` : `s${(series.model ?? series.style) % 8}`);
   const styleOf = (series) => {
     const k = series.model ?? series.style;
     return series.null || series.neutral !== undefined ? colourOf(series) : `${colourOf(series)} d${(k + Math.floor(k / 8)) % 8}`;
@@ -176,9 +177,9 @@
   const drawLine = (svg, line, { px, py }, bands) => {
     const x = line.x.map(px), place = (values) => values.map((value) => (value === null ? null : py(value)));
     const y = place(line.y), lower = place(line.lower), upper = place(line.upper), style = styleOf(line.series);
-    if (bands && line.lower.length) {
+    if ((bands || line.series.stacked) && line.lower.length) {
       for (const run of runs(lower.map((low, k) => low !== null && upper[k] !== null))) {
-        if (run.length > 1) svg.append(make("path", { class: `band fill ${style}`, d: bandPath(run, x, lower, upper) }));
+        if (run.length > 1) svg.append(make("path", { class: `${line.series.stacked ? "stack" : "band"} fill ${style}`, d: bandPath(run, x, lower, upper) }));
         else svg.append(make("line", { class: `whisker line ${style}`, x1: x[run[0]], x2: x[run[0]], y1: lower[run[0]], y2: upper[run[0]] }));
       }
     }
@@ -228,6 +229,7 @@
       y: column(name, series, series.y || panel.y),
       lower: column(name, series, panel.lower),
       upper: column(name, series, panel.upper),
+      own: column(name, series, series.stacked), // of what lies upon others
     }));
     const width = Math.max(240, room);
     const height = panel.diagonal ? Math.min(width, 380) : panel.main || tall ? 340 : 200;
@@ -270,6 +272,7 @@
     const slack = 0.01 * (domain.x[1] - domain.x[0]);
     const entries = (wanted, number) => lines.filter((line) => line.x.length && line.x[0] - slack <= wanted && wanted <= line.x[line.x.length - 1] + slack).map((line) => {
       const k = nearest(line.x, wanted);
+      if (line.series.stacked) return { line, k, short: number(line.own[k]), more: "" };
       const limits = line.lower.length && line.lower[k] !== null ? ` (${number(line.lower[k])} to ${number(line.upper[k])})` : "";
       const short = panel.diagonal ? `${number(line.y[k])} observed` : number(line.y[k]);
       return { line, k, short, more: limits };
@@ -398,7 +401,7 @@
   // Many rows become one for each model, with the other weightings as rings below.
   const FAR = 2.5, MANY = 12;
   const drawAnswer = (name, panel, now, _, figure, { room }) => {
-    const table = data.tables.verdicts, groups = panel.groups.filter((group) => now.models.has(group.model));
+    const table = data.tables[name.replace(/answer$/, "verdicts")], groups = panel.groups.filter((group) => now.models.has(group.model));
     const value = (key, row) => (key === "difference" || now.bands ? table[key][row.at] : null);
     const all = groups.flatMap((group) => group.rows), dense = all.length > MANY;
     const main = groups.flatMap((group) => group.rows.filter((row) => row.main && !group.null));
@@ -430,7 +433,7 @@
 
   // A backtest: for each weighting the mean regret with its interval, and a ring for each day.
   const drawBacktest = (name, panel, now, _, figure, { room }) => {
-    const table = data.tables["backtest-summary"], days = data.tables["backtest-regrets"].relative_regret;
+    const table = data.tables[`${name}-summary`], days = data.tables[`${name}-regrets`].relative_regret;
     const percent = (value) => (value === null ? null : 100 * value);
     const rows = panel.rows.map((row, k) => ({
       label: row.title, full: row.full, height: 30, cells: [`${even(percent(table.relative_regret[row.at]), 2)} %`], strong: true,
@@ -518,6 +521,8 @@
   };
 
   const choose = (now) => {
+    const paper = root.classList.contains("paper"); // which has all causes, one after the other
+    document.querySelectorAll("[data-cause]").forEach((part) => { part.hidden = !paper && part.dataset.cause !== now.cause; });
     document.querySelectorAll("[data-metric]").forEach((part) => { part.hidden = part.dataset.metric !== now.metric; });
     document.querySelectorAll("tr[data-model-row]").forEach((row) => {
       const model = Number(row.dataset.modelRow);
@@ -527,9 +532,10 @@
   const draw = () => {
     const now = state();
     choose(now);
-    drawCharts([...document.querySelectorAll(".chart")], now);
+    drawCharts(charts(".chart"), now);
   };
-  const drawCharts = (charts, now) => charts.map((chart) => placed(chart, now)).map(measured).forEach((one) => drawChart(one, now));
+  const charts = (selector) => [...document.querySelectorAll(selector)].filter((chart) => !chart.closest("[data-cause][hidden]"));
+  const drawCharts = (some, now) => some.map((chart) => placed(chart, now)).map(measured).forEach((one) => drawChart(one, now));
 
   // Pictures: a chart as one SVG with its looks written into it, or as PNG of twice the size.
   const LOOKS = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "opacity", "font-size", "font-weight", "font-family", "paint-order"];
@@ -683,7 +689,7 @@
   addEventListener("pageshow", (event) => { if (event.persisted) draw(); });
   // The first screen is drawn at once, the rest when it has been seen.
   choose(state());
-  drawCharts([...document.querySelectorAll("#answer .chart")], state());
+  drawCharts(charts(".answer .chart"), state());
   requestAnimationFrame(() => setTimeout(() => {
     draw();
     root.dataset.drawn = "";

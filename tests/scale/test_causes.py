@@ -1,0 +1,165 @@
+"""Scores of one cause from data larger than memory are those of data in memory."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import survscore as ss
+from commands import refused, run
+from survscore.io import Form
+from survscore.scale import State, evaluate_state
+
+TIMES = np.array([3.0, 6, 12, 24])
+CAUSES = ("default", "repayment")
+
+
+def study(n=1500, *, dropouts, seed=1):
+    """Return outcomes on whole days with two causes, the incidences of two models, and the table of both."""
+    rng = np.random.default_rng(seed)
+    rates = np.stack([(0.5 + rng.uniform(size=n)) / 25, np.full(n, 1 / 15)], axis=1)
+    times, end = np.ceil(rng.exponential(1 / rates)), rng.integers(5, 40, n).astype(float)
+    lost = np.ceil(rng.exponential(60.0, n)) if dropouts else np.full(n, np.inf)
+    time = np.minimum.reduce([times[:, 0], times[:, 1], end, lost])
+    cause = np.where(times[:, 0] <= time, 1, np.where(times[:, 1] <= time, 2, 0))
+    y = ss.Outcomes(time, cause, end, causes=CAUSES)
+    total = rates.sum(axis=1)[:, None]
+    right = (rates / total)[:, :, None] * (1 - np.exp(-total * TIMES))[:, None]
+    models = {"a": right, "b": right * rng.uniform(0.6, 1.0, (n, 2, 1))}
+    frame = {"time": time, "event": cause.astype(np.int8), "censoring_time": end, "who": rng.integers(0, 200, n)}
+    frame["plan"] = np.where(rng.uniform(size=n) < 0.4, "x", "y")
+    for name, values in models.items():
+        frame |= {f"{name}:{c}@{t:g}": values[:, k, j] for k, c in enumerate(CAUSES) for j, t in enumerate(TIMES)}
+    curves = {name: ss.IncidenceCurves(values, TIMES, causes=CAUSES) for name, values in models.items()}
+    return y, curves, pd.DataFrame(frame)
+
+
+def same(found, wanted):
+    """Assert that tables of two results are the same, to 1e-10 of what they hold."""
+    for name in ("scores", "contrasts"):
+        keys = [key for key in ("plan", "metric", "weighting", "model", "time") if key in getattr(found, name)]
+        mine, theirs = (getattr(one, name).sort_values(keys, ignore_index=True) for one in (found, wanted))
+        assert list(mine) == list(theirs)
+        for column in mine:
+            if column in ("p_value", "bound_p_value"):  # far out, a p-value moves more than its statistic
+                continue
+            if mine[column].dtype.kind in "fi":
+                np.testing.assert_allclose(mine[column], theirs[column], rtol=0, atol=1e-10, err_msg=column)
+            else:
+                assert mine[column].astype(str).tolist() == theirs[column].astype(str).tolist()
+
+
+@pytest.mark.parametrize("more", [{}, {"ranges": "any"}, {"groups": "who"}, {"by": "plan"}, {"metric": "auc"}], ids=str)
+@pytest.mark.parametrize("weighting", [ss.Administrative(dropout_strata=None), "ipcw"], ids=["administrative", "ipcw"])
+@pytest.mark.parametrize("dropouts", [False, True])
+def test_evaluate_is_compare(dropouts, weighting, more):
+    y, curves, frame = study(dropouts=dropouts)
+    labels = {name: frame[more[name]].to_numpy() for name in ("groups",) if name in more}
+    labels |= {"by": {"plan": frame["plan"].to_numpy()}} if "by" in more else {}
+    for cause in CAUSES:
+        found = ss.evaluate(pa.Table.from_pandas(frame), weighting=weighting, cause=cause, outcomes={"causes": CAUSES},
+                            **more)  # fmt: skip
+        wanted = ss.compare(y, curves, cause=cause, weighting=weighting, times=TIMES, null=False, **{**more, **labels})
+        same(found, wanted)
+        scored = getattr(found, "total", found).scored
+        assert {one.cause for one in scored} == {cause}
+
+
+def test_any_event_counts_where_weights_are_estimated():
+    """An event of another cause ends follow-up as one of interest does, and is no drop-out."""
+    _, _, frame = study(dropouts=True)
+    table = pa.Table.from_pandas(frame)
+    weighting = ss.Administrative(dropout_strata=None)
+    right = ss.evaluate(table, weighting=weighting, cause="default", outcomes={"causes": CAUSES})
+    lost = frame.assign(event=frame["event"] % 2).rename(columns=lambda name: name.replace("default@", ""))
+    lost = lost.drop(columns=[name for name in lost if "repayment" in name])
+    wrong = ss.evaluate(pa.Table.from_pandas(lost), weighting=weighting, form=Form(predicts="event"))
+    assert (wrong.scores["score"] - right.scores["score"]).abs().max() > 0.01
+
+
+def test_states_of_a_cause_add_up_and_travel():
+    _, _, frame = study(dropouts=True)
+    table = pa.Table.from_pandas(frame)
+    asked = {"weighting": ss.Administrative(dropout_strata=None), "cause": "repayment", "outcomes": {"causes": CAUSES}}
+    first = evaluate_state(table[:700], **asked)
+    both = evaluate_state(table[700:], add=State.from_bytes(first.to_bytes()), **asked)
+    same(both.result(), ss.evaluate(table, **asked))
+    other = evaluate_state(table[:700], **{**asked, "cause": "default"})
+    with pytest.raises(ss.InputError, match="another specification"):
+        evaluate_state(table[700:], add=other, **asked)
+
+
+@pytest.mark.parametrize("column", ["number", "words", "labels"])
+def test_a_column_of_causes_may_hold_numbers_or_names(column):
+    _, _, frame = study(dropouts=False)
+    words = np.array(["censored", *CAUSES], dtype=object)[frame["event"]]
+    held = {"number": frame["event"], "words": words, "labels": np.where(frame["event"] > 0, words, None)}[column]
+    table = pa.Table.from_pandas(frame.assign(status=held))
+    asked = {"weighting": "administrative", "cause": "repayment"}
+    found = ss.evaluate(table, outcomes={"event": "status", "causes": CAUSES}, **asked)
+    same(found, ss.evaluate(pa.Table.from_pandas(frame), outcomes={"causes": CAUSES}, **asked))
+    if column == "number":
+        numbered = frame.rename(columns=lambda name: name.replace("default@", "1@").replace("repayment@", "2@"))
+        same(ss.evaluate(pa.Table.from_pandas(numbered), weighting="administrative", cause=2), found)
+
+
+def test_patterns_lists_and_predictions_of_one_cause():
+    _, curves, frame = study(dropouts=False)
+    asked = {"weighting": "administrative", "cause": "default", "outcomes": {"causes": CAUSES}}
+    wanted = ss.evaluate(pa.Table.from_pandas(frame), **asked)
+    plain = frame[["time", "event", "censoring_time"]]
+    values = {name: model.probabilities for name, model in curves.items()}
+    by_pattern = plain.assign(**{f"{name}_{c}_{t:g}": array[:, k, j] for name, array in values.items()
+                                 for k, c in enumerate(CAUSES) for j, t in enumerate(TIMES)})  # fmt: skip
+    same(ss.evaluate(pa.Table.from_pandas(by_pattern), models="{model}_{cause}_{time}", **asked), wanted)
+    patterns = {"a": "a_{cause}_{time}", "b": "b_{cause}_{time}"}
+    same(ss.evaluate(pa.Table.from_pandas(by_pattern), models=patterns, **asked), wanted)
+    lists = pa.Table.from_pandas(plain)
+    for name, array in values.items():
+        for k, c in enumerate(CAUSES):
+            lists = lists.append_column(f"{name}/{c}", pa.array(list(array[:, k])))
+    lists = lists.replace_schema_metadata({"survscore": f'{{"grid": {TIMES.tolist()}}}'})
+    same(ss.evaluate(lists, models="{model}/{cause}", **asked), wanted)
+    alone = plain.assign(**{f"{name}:{t:g}": array[:, 0, j] for name, array in values.items()
+                            for j, t in enumerate(TIMES)})  # fmt: skip
+    same(ss.evaluate(pa.Table.from_pandas(alone), form=Form(predicts="event"), **asked), wanted)
+
+
+@pytest.mark.parametrize(
+    ("change", "more", "message"),
+    [
+        ({}, {}, "columns of predictions have causes, 'default' and 'repayment': cause= says which"),
+        ({}, {"cause": "churn", "outcomes": {"causes": CAUSES}}, "cause must be one of 'default' and 'repayment', or"),
+        ({}, {"cause": "churn"}, "cause must be the number of a cause, from 1 on; causes= gives them names"),
+        ({}, {"cause": 3, "outcomes": {"causes": CAUSES}}, "cause must be one of 'default' and 'repayment'"),
+        ({}, {"cause": 1}, "model 'a' has no predictions of cause '1', only of 'default' and 'repayment'"),
+        ({"event": 3}, {"cause": 1, "outcomes": {"causes": CAUSES}}, "event must be 0 or the code of a cause"),
+        ({"event": "moved"}, {"cause": 1, "outcomes": {"causes": CAUSES}}, r"'moved' \(1500\), the first in row 0"),
+        ({"event": "moved"}, {"cause": 1}, "model 'a' has no predictions|holds words"),
+        ({}, {"cause": 1, "outcomes": {"cutoff": "2017-01-01"}}, "name their column as end"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be(change, more, message):
+    _, _, frame = study(dropouts=False)
+    with pytest.raises(ss.InputError, match=message):
+        ss.evaluate(pa.Table.from_pandas(frame.assign(**change)), weighting="administrative", **more)
+
+
+def test_the_command_line_takes_causes(capsys, tmp_path):
+    _, _, frame = study(dropouts=False)
+    (tmp_path / "rows").mkdir()
+    for k in range(3):
+        pq.write_table(pa.Table.from_pandas(frame[k::3], preserve_index=False), tmp_path / "rows" / f"{k}.parquet")
+    asked = ["evaluate", tmp_path / "rows", "-w", "administrative", "--causes", "default,repayment"]
+    assert run(capsys, *asked, "--cause", "default", "--csv", tmp_path / "o.csv")[0] == 0
+    found = pd.read_csv(tmp_path / "o.csv")
+    wanted = ss.evaluate(pa.Table.from_pandas(frame), weighting="administrative", cause=1, outcomes={"causes": CAUSES})
+    column = "difference" if "difference" in found else "score"
+    np.testing.assert_allclose(
+        found[column], getattr(wanted, "contrasts" if column == "difference" else "scores")[column]
+    )
+    _, out, _ = run(capsys, *asked, "--cause", "default")
+    assert "Brier score of cause default" in out
+    message = refused(capsys, *asked)
+    assert "--cause says which one scores are of" in message
