@@ -17,12 +17,12 @@ The data come with lifelines: ``pip install lifelines``. What the terms mean is 
 # ``causes=True`` tells events apart. The cut-off date is known, so :math:`C^*` of each senator
 # is, and up to it also the way in which each has left.
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from lifelines import CoxPHFitter
 
 import survscore as ss
+from survscore.plots import IncidenceDisplay
 
 data = ss.datasets.load("senators", causes=True)
 y = data.y
@@ -130,18 +130,26 @@ aucs = pd.DataFrame(rows).pivot(index="cause", columns="controls", values="AUC")
 aucs.round(3)
 
 # %%
+# All statuses at once
+# --------------------
+#
+# ``cause="all"`` scores the whole distribution: still there, or gone by which cause. The null
+# model is Aalen-Johansen, the same incidences for all.
+
+result = ss.compare(
+    y, {"incidences": incidences}, cause="all", weighting="administrative", times=[10, 20],
+    groups=data.groups,
+)  # fmt: skip
+print(result)
+
+# %%
 # What is predicted for a senator
 # -------------------------------
 #
-# The incidences of all causes, stacked: the rest is the probability of still sitting. On the
-# left appointments for life, on the right those that end at 75; means over senators. Late
-# appointments have little follow-up, and the administrative score is mainly of the others.
+# The incidences of all causes, stacked: the rest is the probability of still sitting. One of
+# these senators retired. For the other :math:`C^*`, the day on which the list was taken, came
+# before anything happened.
 
-figure, axes = plt.subplots(1, 2, sharey=True, layout="constrained")
-for ax, late in zip(axes, (False, True), strict=True):
-    mean = incidences.probabilities[X["until_75"].to_numpy() == late].mean(axis=0)
-    ax.stackplot(grid, mean, labels=y.causes, alpha=0.8)
-    ax.set(title="until 75" if late else "for life", xlabel="years since appointment")
-    ax.set(xlim=(0, 20), ylim=(0, 1))
-axes[0].set_ylabel("probability of having left")
-axes[0].legend(loc="upper left")
+names = ["Cook, Joan", "Mercer, Terry M."]
+rows = [int(np.flatnonzero(data.groups == name)[0]) for name in names]
+IncidenceDisplay(incidences[rows], y[rows], labels=names).plot(unit="year")
