@@ -56,6 +56,14 @@ def by_theta():
 
 
 @cache
+def over_landmarks():
+    y, models = problem()
+    some = {name: models[name] for name in ("truth", "gloomy")}
+    settings = {"metric": "brier", "weighting": "administrative", "null": False, "unit": "month"}
+    return ss.landmark_table(y, some, landmarks=[0, 12, 24, 36], horizons=[12, 24, 36, 48], **settings)
+
+
+@cache
 def segmented():
     y, models = problem()
     country = np.array(["Norway", "Sweden", "Denmark", "Finland"])[np.arange(len(y)) % 4]
@@ -156,6 +164,7 @@ DRAWINGS = {
     "hostile": hostile,
     "scores": lambda width: compared("administrative", "ipcw").plot_scores(unit="month", width=width),
     "sensitivity": lambda width: by_theta().plot(width=width),
+    "landmarks": lambda width: over_landmarks().plot(width=width),
     "segments": lambda width: segmented().plot(width=width),
     "calibration": lambda width: calibrated("gloomy").plot(label="gloomy", unit="month", width=width),
     "isotonic": lambda width: calibrated("gloomy").plot(curve="isotonic", width=width),

@@ -109,6 +109,33 @@ def test_what_pages_say_of_the_projected_score():
         assert row["largest_se"] < 10
 
 
+def test_what_pages_say_of_models_of_causes():
+    """IPCW prefers the leak, the projected score does not; trees hide it from the administrative score."""
+    tables = Results.read("competing_risks").content["tables"]
+    causes = ("churn", "non-payment", "all")
+    preferences = {row["what"]: [row[f"{cause} lower"] for cause in causes] for row in tables["preferences"]["rows"]}
+    for classifier in ("logistic regression", "gradient boosting"):
+        assert min(preferences[f"{classifier}: IPCW"]) > 0.8
+        assert max(preferences[f"{classifier}: projected"]) < 0.1
+        assert max(preferences[f"{classifier}: truth"]) < 0.1
+    assert max(preferences["logistic regression: administrative"]) < 0.1
+    assert min(preferences["gradient boosting: administrative"]) > 0.5
+    rows = {row["what"]: row for row in tables["preferences"]["rows"]}
+    assert all(rows["logistic regression: administrative"][f"{cause} better"] == 0 for cause in causes)
+    for cause in causes:
+        truth, administrative = (
+            rows[f"gradient boosting: {score}"][f"{cause} difference"] for score in ("truth", "administrative")
+        )
+        assert -truth / 20 < administrative < 0
+    errors = {row["what"]: row for row in tables["errors"]["rows"]}
+    for cause in causes[:2]:
+        small, middle, large = (errors[f"{n} individuals, {cause}"] for n in (1000, 4000, 16000))
+        assert small["one"] > middle["one"] > large["one"]
+        assert all(row["entry"] > row["one"] for row in (small, middle, large))
+        assert abs(small["gain"]) < 2 * small["gain se"]
+        assert large["gain"] < -2 * large["gain se"]
+
+
 def test_what_a_run_writes_is_what_is_read(monkeypatch, tmp_path, capsys):
     run = make_run(monkeypatch, tmp_path, "--groups", "--only", "one", "a b", "--where", str(tmp_path))
     rows = [{"name": "first", "seconds": 0.12345678, "error": float("nan")}, {"name": "second", "seconds": "not run"}]

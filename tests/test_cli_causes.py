@@ -1,6 +1,7 @@
 """Competing causes at the command line: one is named, or all are shown, and results say of which they are."""
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -167,6 +168,17 @@ def test_a_study_file_has_causes(capsys, folder, tmp_path):
     by_study = told(capsys, "compare", "--study", tmp_path / "study.toml")
     asked = [*files(folder, "good"), *NAMED, "-w", "administrative", "-t", "4", "-m", "brier", "--cause", "repayment"]
     assert by_study["scores"] == told(capsys, "compare", *asked)["scores"]
+
+
+@pytest.mark.parametrize("more", [[], ["--cutoff", "2020-01-01"], ["--format", "parquet"]])
+def test_files_of_competing_causes_to_play_with(capsys, tmp_path, more):
+    code, out, err = run(capsys, "simulate", tmp_path / "play", "--study", "competing", "-n", "500", *more)
+    assert code == 0
+    proposed = shlex.split((out + err).split("Try: survscore ")[1])
+    found = told(capsys, *proposed, "-m", "brier", "-t", "25,50,75")
+    assert found["settings"]["causes"].keys() == {"churn", "non-payment"}
+    verdicts = {row["weighting"].split()[0]: row["verdict"] for row in found["verdicts"] if row["model"] == "leaking"}
+    assert verdicts == {"administrative": "undecided", "ipcw": "better"}  # IPCW prefers what encodes C*
 
 
 def test_check_is_of_the_cause_that_is_named(capsys, folder, tmp_path):

@@ -69,6 +69,16 @@ def clinical_trial(found):
     assert found["y"].dropped_out.mean() == pytest.approx(1 / 3, abs=0.02)
 
 
+def heart_transplants(found):
+    table, y = found["table"].to_frame(), found["y"]
+    assert (len(y), y.n_dropped_out) == (103, 2)
+    updated = table[table["model"] == "updated"]
+    assert updated[updated["landmark"] == 0]["difference"].abs().max() < 1e-12
+    assert set(updated[updated["summary"]]["verdict"]) == {"undecided"}
+    assert found["mean"]["se"] > 1.2 * found["naive"]
+    assert [one.n for one in found["table"].landmarks] == [int((y.time > s).sum()) for s in found["landmarks"]]
+
+
 def cross_validation(found):
     assert {name: search.best_params_["keep"] for name, search in found["searches"].items()} == {
         "administrative": "administrative",
@@ -186,6 +196,7 @@ CLAIMS = {
         leaking_classifier,
         report,
         clinical_trial,
+        heart_transplants,
         cross_validation,
         pycox_model,
         caps,

@@ -8,6 +8,7 @@ import pytest
 
 import oracle
 import survscore as ss
+from survscore.engine.sensitivity import THETAS
 
 TIMES = np.array([1.0, 2.0, 4.0, 6.0])
 CAUSES = ("default", "repayment")
@@ -46,14 +47,15 @@ def statuses(y, t):
     return known
 
 
-def aalen_johansen(y):
-    """Return S and the incidences as functions of time, summed up event time by event time."""
+def aalen_johansen(y, theta=1.0):
+    """Return S and the incidences as functions of time, with all hazards theta times as high."""
     jumps, S, F = [], 1.0, [0.0] * len(y.causes)
     for s in sorted(set(y.time[y.event])):
         at_risk = sum(T >= s for T in y.time)
         d = [sum(T == s and cause == k for T, cause in zip(y.time, y.cause, strict=True)) for k in y.cause_numbers]
-        F = [f + S * dk / at_risk for f, dk in zip(F, d, strict=True)]
-        S *= 1 - sum(d) / at_risk
+        stays = (1 - sum(d) / at_risk) ** theta
+        F = [f + S * (1 - stays) * dk / sum(d) for f, dk in zip(F, d, strict=True)]
+        S *= stays
         jumps.append((s, S, F))
 
     def at(t):
@@ -62,10 +64,10 @@ def aalen_johansen(y):
     return at
 
 
-def literal(metric, weighting, y, curves, t):
+def literal(metric, weighting, y, curves, t, theta=1.0):
     """Return a multi-class score, one individual and one status at a time."""
     p = np.concatenate((curves.event_free().at([t])[:, None], curves.at([t])), axis=1)[:, :, 0]
-    known, at = statuses(y, t), aalen_johansen(y)
+    known, at = statuses(y, t), aalen_johansen(y, theta)
     G, G_before = oracle.product_limit(list(y.time), list(~y.event))
     Gd, Gd_before = oracle.product_limit(list(y.time), list(y.dropped_out))
     total = weights = 0.0
@@ -209,6 +211,21 @@ def test_parts_of_projected_scores_add_up():
     np.testing.assert_allclose(together, brier.scores, rtol=1e-12)
     (observed, _) = ss.score_all(y, models["a"], weighting="administrative", times=TIMES[:3], cause="all")
     np.testing.assert_allclose(parts.observed, observed.scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["brier", "log"])
+def test_sensitivity_is_to_the_hazards_of_all_causes(metric):
+    y, models = study(60, seed=5, dropouts=True)
+    given = {"metric": metric, "weighting": ["administrative", WEIGHTINGS["projected"]], "times": [2, 4]}
+    result = ss.compare(y, models, cause="all", **given)
+    by_theta = result.scored[1].by_theta
+    for k in (0, 10, 16, 25):  # further out, differences of the literal incidences have lost their digits
+        theta = float(THETAS[k])
+        for a, curves in enumerate(models.values()):
+            expected = [literal(metric, "projected", y, curves, t, theta) for t in (2, 4)]
+            np.testing.assert_allclose(by_theta.scores[a, :, k], expected, rtol=1e-10)
+    assert "hazard of each cause" in str(result.sensitivity())
+    assert "multi-class" in str(result.recommendation())
 
 
 def test_a_table_of_all_causes():

@@ -11,6 +11,7 @@ READING_ORDER = [
     "plot_competing_risks",
     "plot_report",
     "plot_clinical_trial",
+    "plot_heart_transplants",
     "plot_cross_validation",
     "plot_pycox_model",
     "plot_caps",

@@ -36,9 +36,13 @@ from survscore.analysis.distribution_calibration import (
     DistributionCalibration as DistributionCalibration,
     distribution_calibration as distribution_calibration,
 )
+from survscore.analysis.imputation import PooledEstimate as PooledEstimate, pool as pool
+from survscore.analysis.landmark_curves import LandmarkCurves as LandmarkCurves
+from survscore.analysis.landmarks import landmark_table as landmark_table
 from survscore.analysis.populations import at_horizon as at_horizon, counted_population as counted_population
 from survscore.analysis.score_tables import score_table as score_table
 from survscore.analysis.selection import EventKFold as EventKFold, make_scorer as make_scorer
+from survscore.analysis.several_datasets import across_datasets as across_datasets
 from survscore.analysis.streaming import StreamingScore as StreamingScore
 from survscore.censoring.distributions import (
     CensoringCurves as CensoringCurves,
@@ -73,7 +77,10 @@ from survscore.metrics import (
 from survscore.outcomes import Outcomes as Outcomes
 from survscore.reports.page import Report as Report, report as report
 from survscore.results.comparison import Comparison as Comparison, IntegratedComparison as IntegratedComparison
+from survscore.results.datasets_table import AcrossDatasets as AcrossDatasets
+from survscore.results.landmark_table import LandmarkTable as LandmarkTable
 from survscore.results.parts import ScoreParts as ScoreParts
+from survscore.results.pooled_table import PooledTable as PooledTable
 from survscore.results.recommendation import Recommendation as Recommendation
 from survscore.results.score_curve import (
     Bounds as Bounds,

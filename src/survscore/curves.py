@@ -4,20 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
-from survscore._utils.probabilities import as_matrix, check_probabilities, has_bad_probabilities
-from survscore._validation import FloatArray, InputError, as_times, check_choice, plural
+from survscore._utils.probabilities import ROUNDING, as_matrix, check_probabilities, has_bad_probabilities
+from survscore._utils.survival_forms import (
+    HAZARDS,
+    looks_like_masses,
+    survival_of_hazards,
+    survival_of_masses,
+    survival_of_quantiles,
+)
+from survscore._validation import (
+    FloatArray,
+    InputError,
+    as_array,
+    as_times,
+    as_vector,
+    check_choice,
+    check_length,
+    plural,
+    warn,
+)
 from survscore.interpolation import OnGrid, blend, of_step_functions
 
 InterpolationKind = Literal["linear", "step", "constant-hazard"]
 ExtrapolationKind = Literal["nan", "hold"]
 Monotone = Literal["check", "keep", "enforce"]
 Predicts = Literal["survival", "event"]
+Hazards = Literal["probability", "rate", "cumulative"]
 INTERPOLATIONS = ("linear", "step", "constant-hazard")
 EXTRAPOLATIONS = ("nan", "hold")
 MONOTONE = ("check", "keep", "enforce")
@@ -40,6 +58,31 @@ def check_columns(matrix: FloatArray, times: NDArray[np.float64], name: str = "p
         raise InputError(
             f"{name} has {matrix.shape[1]} columns, but times has length {times.size} "
             f"(rows are individuals, columns are times{hint})"
+        )
+
+
+class AroundLandmark(NamedTuple):
+    """Survival at a landmark and after it, individual by individual."""
+
+    landmark: NDArray[np.float64]
+    #: Shape (n,).
+    at: NDArray[np.float64]
+    #: Shape (n, times).
+    later: NDArray[np.float64]
+    #: Counted from the landmark.
+    times: NDArray[np.float64]
+
+    def check(self, kept: NDArray[np.bool_], rule: str) -> None:
+        """Raise unless a rule is kept for all individuals."""
+        broken = ~kept
+        count = arrays.count_true(broken)
+        if not count:
+            return
+        first = arrays.first_true(broken)
+        where = self.landmark[first if self.landmark.size > 1 else 0]
+        raise InputError(
+            f"survival must be {rule}: that of {plural(count, 'individual')} of {len(broken)} is not, the first at "
+            f"position {first} (landmark {where:g}, survival {float(self.at[first]):g})"
         )
 
 
@@ -139,6 +182,133 @@ class SurvivalCurves(OnGrid):
         return object.__new__(cls)._take(probabilities, times, interpolation, extrapolation, monotone, "event")
 
     @classmethod
+    def from_pmf(
+        cls,
+        masses: ArrayLike,
+        times: ArrayLike,
+        interpolation: InterpolationKind | None = None,
+        *,
+        extrapolation: ExtrapolationKind = "nan",
+    ) -> Self:
+        r"""Take probability masses: in column j the probability of an event after time j - 1 and up to time j.
+
+        That is what networks with a softmax over intervals give (DeepHit, N-MTLR). Survival is
+        :math:`\pi(t_j) = 1 - \sum_{k \le j} p_k`.
+
+        Parameters
+        ----------
+        masses : array_like of shape (n, m) or (n, m + 1)
+            One row per individual, each summing to at most 1. One more column than there are times is the probability
+            of an event after the last, or of none.
+        times : array_like of shape (m,)
+            Where the intervals end; the first begins at 0.
+        interpolation, extrapolation
+            As for `SurvivalCurves`.
+
+        Returns
+        -------
+        SurvivalCurves
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> ss.SurvivalCurves.from_pmf([[0.125, 0.25, 0.5]], times=[1, 2, 3]).probabilities
+        array([[0.875, 0.625, 0.125]])
+        """
+        grid = as_times(times)
+        return cls(survival_of_masses(masses, grid.size), grid, interpolation, extrapolation=extrapolation)
+
+    @classmethod
+    def from_hazards(
+        cls,
+        hazards: ArrayLike,
+        times: ArrayLike,
+        interpolation: InterpolationKind | None = None,
+        *,
+        kind: Hazards = "probability",
+        extrapolation: ExtrapolationKind = "nan",
+    ) -> Self:
+        r"""Take hazards of the intervals that end at `times`, the first of which begins at 0.
+
+        Parameters
+        ----------
+        hazards : array_like of shape (n, m)
+            One row per individual, one column per interval.
+        times : array_like of shape (m,)
+            Where the intervals end.
+        interpolation : {"linear", "step", "constant-hazard"}, optional
+            As for `SurvivalCurves`; of rates ``"constant-hazard"``, which is what they are.
+        kind : {"probability", "rate", "cumulative"}, default "probability"
+            ``"probability"``: of an event in the interval, given that there was none before,
+            :math:`\pi(t_j) = \prod_{k \le j} (1 - h_k)`, as in discrete time. ``"rate"``: per unit of time,
+            :math:`\pi(t_j) = \exp(-\sum_{k \le j} h_k (t_k - t_{k-1}))`. ``"cumulative"``: the cumulative hazard at
+            each time, :math:`\pi(t_j) = \exp(-H_j)`.
+        extrapolation : {"nan", "hold"}, default "nan"
+            As for `SurvivalCurves`.
+
+        Returns
+        -------
+        SurvivalCurves
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> ss.SurvivalCurves.from_hazards([[0.5, 0.25]], times=[1, 3]).probabilities
+        array([[0.5  , 0.375]])
+        >>> ss.SurvivalCurves.from_hazards([[0.1, 0.2]], times=[1, 3], kind="rate").probabilities.round(4)
+        array([[0.9048, 0.6065]])
+        """
+        check_choice("kind", kind, HAZARDS)
+        grid = as_times(times)
+        if kind == "rate" and interpolation is None:
+            interpolation = "constant-hazard"
+        return cls(survival_of_hazards(hazards, grid, kind), grid, interpolation, extrapolation=extrapolation)
+
+    @classmethod
+    def from_quantiles(
+        cls,
+        quantiles: ArrayLike,
+        levels: ArrayLike,
+        times: ArrayLike,
+        interpolation: InterpolationKind | None = None,
+        *,
+        extrapolation: ExtrapolationKind = "nan",
+    ) -> Self:
+        r"""Take quantiles of the event time, such as those of quantile regression or conformal prediction.
+
+        Between an individual's quantiles, and from 0 to the first, the distribution function is linear.
+
+        Parameters
+        ----------
+        quantiles : array_like of shape (n, q)
+            In column j the time by which the event happens with the probability of level j; infinite where that is
+            never reached.
+        levels : array_like of shape (q,)
+            Increasing, above 0 and at most 1.
+        times : array_like of shape (m,)
+            The grid on which survival is kept, the same for all individuals.
+        interpolation : optional
+            How to read between the times of the grid, as for `SurvivalCurves`.
+        extrapolation : {"nan", "hold"}, default "nan"
+            After an individual's last quantile nothing is known, unless its level is 1, and times there are refused;
+            ``"hold"`` keeps its survival.
+
+        Returns
+        -------
+        SurvivalCurves
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> ss.SurvivalCurves.from_quantiles([[2, 4], [4, 12]], levels=[0.5, 0.75], times=[1, 2, 4]).probabilities
+        array([[0.75 , 0.5  , 0.25 ],
+               [0.875, 0.75 , 0.5  ]])
+        """
+        grid = as_times(times)
+        survival = survival_of_quantiles(quantiles, levels, grid, hold=extrapolation == "hold")
+        return cls(survival, grid, interpolation, extrapolation=extrapolation)
+
+    @classmethod
     def from_frame(
         cls,
         frame: Any,
@@ -199,6 +369,74 @@ class SurvivalCurves(OnGrid):
         array([[0.8 , 0.32,  nan]])
         """
         return self._read(as_times(times), self.probabilities, 1.0)
+
+    def conditional_on(self, s: ArrayLike, *, times: ArrayLike | None = None) -> Self:
+        r"""Return what the curves predict for those event-free at `s`, with time counted from there.
+
+        .. math:: \pi_i(u \mid s) = P(T^*_i > s + u \mid T^*_i > s) = \frac{\pi_i(s + u)}{\pi_i(s)}
+
+        Parameters
+        ----------
+        s : float or array_like of shape (n,)
+            The landmark, or one for each individual.
+        times : array_like, optional
+            The new grid, counted from the landmark. By default it is what is left of the old one, which loses nothing;
+            landmarks that differ by individual need one.
+
+        Returns
+        -------
+        SurvivalCurves
+            In double precision, read between and after its times as before.
+
+        Notes
+        -----
+        Of curves of one of several causes, :math:`1 - F_k`, this is not the conditional probability: that is
+        :math:`1 - [F_k(s + u) - F_k(s)] / S(s)`, with S of all causes.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> curves = ss.SurvivalCurves([[0.8, 0.4, 0.2]], times=[1, 2, 4])
+        >>> later = curves.conditional_on(1)
+        >>> later.times, later.probabilities
+        (array([1., 3.]), array([[0.5 , 0.25]]))
+        """
+        return self._conditional(self.around(s, times))
+
+    def around(self, s: ArrayLike, times: ArrayLike | None = None) -> AroundLandmark:
+        """Return the predictions at a landmark and after it; see `conditional_on`."""
+        landmark = as_vector(np.atleast_1d(as_array(s, "s")), "s")
+        if landmark.size != 1:
+            check_length("s", landmark.size, "the curves", len(self))
+            if times is None:
+                raise InputError("times are needed where landmarks differ by individual: the grid after the landmark")
+        last, end = float(landmark.max()), float(self.times[-1])
+        ends = self.extrapolation == "nan"
+        if ends and (last >= end if times is None else last > end):
+            raise InputError(f"s must be before the curves end, at {end:g}, not {last:g}")
+        own = arrays.beside(np.broadcast_to(landmark, len(self)), self.probabilities)
+        at_landmark = self.at_own(own)
+        if times is not None:
+            grid = as_times(times)
+            if ends and last + grid[-1] > end * (1.0 + ROUNDING):
+                raise InputError(
+                    f"times must end where the curves do: {end - last:g} after the landmark, not {grid[-1]:g}"
+                )
+            columns = [self.at_own((own + float(step)).clip(None, end) if ends else own + float(step)) for step in grid]
+            return AroundLandmark(landmark, at_landmark, arrays.namespace(own).stack(tuple(columns), 1), grid)
+        later = self.times > landmark[0]
+        if not later.any():  # held for ever
+            return AroundLandmark(landmark, at_landmark, at_landmark[:, None], np.zeros(1))
+        values = arrays.as_float64(self.probabilities[:, self.times.size - int(later.sum()) :])
+        return AroundLandmark(landmark, at_landmark, values, self.times[later] - landmark[0])
+
+    def _conditional(self, around: AroundLandmark) -> Self:
+        """Return later survival divided by that at the landmark."""
+        around.check(around.at > 0, "above 0 at the landmark, since these individuals are event-free then")
+        kept: Any = (around.later <= around.at[:, None] * (1.0 + ROUNDING)).all(1)
+        around.check(kept, "no larger after the landmark than at it")
+        # rounding may leave more than 1
+        return self._with(arrays.contiguous((around.later / around.at[:, None]).clip(None, 1.0)), times=around.times)
 
     def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""
@@ -275,6 +513,12 @@ class SurvivalCurves(OnGrid):
         check_columns(matrix, grid)
         survival = matrix if predicts == "survival" else 1.0 - arrays.as_float64(matrix)
         check_probabilities(survival, matrix, grid, predicts, check_monotone=monotone == "check")
+        if predicts == "survival" and looks_like_masses(survival):
+            warn(
+                "probabilities look like a probability mass function: those of each individual sum to at most 1, and "
+                f"none is above {float(survival[:, 0].max()):.2g} at the first time. SurvivalCurves takes the "
+                "probability of being event-free at each time; SurvivalCurves.from_pmf takes masses"
+            )
         if monotone == "enforce":
             survival = arrays.smallest_so_far(survival)
         return self._set(

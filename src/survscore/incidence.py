@@ -290,6 +290,35 @@ class IncidenceCurves(OnGrid):
         # rounding may have taken the sum above 1
         return self._survival((1.0 - arrays.sum_of_causes(self.probabilities)).clip(0.0))
 
+    def conditional_on(self, s: ArrayLike, *, times: ArrayLike | None = None) -> Self:
+        r"""Return what the curves predict for those event-free at `s`, with time counted from there.
+
+        .. math:: F_k(u \mid s) = \frac{F_k(s + u) - F_k(s)}{1 - \sum_l F_l(s)}
+
+        Parameters
+        ----------
+        s, times
+            As for `SurvivalCurves.conditional_on`.
+
+        Returns
+        -------
+        IncidenceCurves
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> curves = ss.IncidenceCurves([[[0.25, 0.5], [0.25, 0.25]]], times=[1, 3])
+        >>> curves.conditional_on(1).at([2])
+        array([[[0.5],
+                [0. ]]])
+        """
+        several = [self._survival(arrays.as_float64(1.0 - self.probabilities[:, k])) for k in range(self.shape[1])]
+        around = [curves.around(s, times) for curves in several]
+        free = self.event_free().around(s, times)
+        free.check(free.at > 0, "above 0 at the landmark, since these individuals are event-free then")
+        causes = tuple((one.at[:, None] - one.later) / free.at[:, None] for one in around)
+        return self._with(arrays.namespace(free.at).stack(causes, 1).clip(0.0, 1.0), times=free.times)
+
     def _survival(self, probabilities: FloatArray) -> SurvivalCurves:
         return object.__new__(SurvivalCurves)._set(
             probabilities, times=self.times, interpolation=self.interpolation, extrapolation=self.extrapolation,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -429,6 +429,52 @@ class Outcomes:
         """How many were lost before their own censoring time; None where that is unknown."""
         return None if self.censoring_time is None else _arrays.count_true(self.dropped_out)
 
+    def at_landmark(self, s: ArrayLike) -> AtLandmark:
+        r"""Return who is at risk at a landmark, and what happened to them afterwards, with time counted from there.
+
+        Those with :math:`T_i > s` are event-free and under observation at s; then :math:`C^*_i > s`, too. Their
+        outcomes are :math:`T_i - s`, :math:`D_i` and :math:`C^*_i - s`.
+
+        Parameters
+        ----------
+        s : float or array_like of shape (n,)
+            The landmark; or one for each individual, such as its age on a day, and NaN for those who are not scored.
+
+        Returns
+        -------
+        rows, outcomes
+            Positions of these individuals, and their `Outcomes`, which have the same causes, and no dates.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes(time=[2, 5, 3], event=[1, 0, 1], censoring_time=[4, 5, 8])
+        >>> rows, later = y.at_landmark(2)
+        >>> rows, later.time, later.censoring_time
+        (array([1, 2]), array([3., 1.]), array([3., 6.]))
+        """
+        given = np.asarray(_arrays.to_host(as_array(s, "s")), dtype=np.float64)
+        landmark = np.broadcast_to(given, (len(self),)) if given.size == 1 else given
+        if landmark.shape != (len(self),):
+            raise InputError(f"s must be a number, or one for each of the {len(self)} individuals")
+        broken = landmark < 0  # NaN is not
+        if broken.any() or np.isinf(landmark).any() or (given.size == 1 and np.isnan(landmark).any()):
+            first = int(np.argmax(broken | ~np.isfinite(landmark)))
+            raise InputError(f"s must be zero or later, and finite, not {landmark[first]:g} (position {first})")
+        rows = np.flatnonzero(_arrays.to_host(self.time) > landmark)
+        if np.isnan(landmark).all():
+            raise InputError("s is missing (NaN) for everybody: nobody had started by then")
+        if not rows.size:
+            last = float(self.time.max())
+            raise InputError(
+                f"s must be before the end of follow-up: nobody is at risk at {float(np.nanmin(landmark)):g}, the last "
+                f"was seen at {last:g}"
+            )
+        some = self[rows]
+        after = _arrays.beside(landmark[rows], self.time)
+        end = None if some.censoring_time is None else some.censoring_time - after
+        return AtLandmark(rows, self._with(some.time - after, some.event, end, some.cause))
+
     def until(self, end: ArrayLike) -> Self:
         r"""Return what would have been observed, had follow-up ended earlier.
 
@@ -678,6 +724,13 @@ class Outcomes:
         )
         object.__setattr__(made, "dates", dates)
         return made
+
+
+class AtLandmark(NamedTuple):
+    """Who is at risk at a landmark, by position, and what happened to them after it."""
+
+    rows: NDArray[np.intp]
+    outcomes: Outcomes
 
 
 def as_outcomes(y: Any) -> Outcomes:

@@ -99,7 +99,8 @@ def brier_score(
     .. math:: \frac{1}{\sum_i w_i(t)} \sum_i w_i(t) \sum_k \left[1\{\text{status } k\} - p_{ik}(t)\right]^2
 
     It is at most 2; of one cause alone it is twice the ordinary score. Under ``"projected"`` each status has strata of
-    its own, by the ranks of its predicted probabilities. Tipping points are of one cause.
+    its own, by the ranks of its predicted probabilities, and tipping points (`Comparison.sensitivity`) are those of a
+    factor on the hazards of all causes.
 
     References
     ----------

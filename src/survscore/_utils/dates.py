@@ -174,3 +174,12 @@ def as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIn
     wrong[: len(clock)] |= np.array(clock, dtype=np.bool_)
     check_rule(name, rule, wrong, given)
     return dates
+
+
+def ages_on(known: Dates, day: Any) -> NDArray[np.float64]:
+    """Return how long each individual had been under observation on a day, in the unit; NaN before its start."""
+    on = instants(day, "landmarks", len(known.start))
+    there = known.start <= on
+    ages = np.full(len(on), np.nan)
+    ages[there] = _elapsed(pd.DatetimeIndex(known.start[there]), pd.DatetimeIndex(on[there]), known.unit)
+    return ages

@@ -13,6 +13,7 @@ from survscore._utils import arrays
 from survscore._utils.parallel import each
 from survscore._validation import FloatArray, InputError, as_array, plural
 
+FEW_MASSES = 4  # columns: of fewer, survival may sum to less than 1, too
 ROUNDING = 1e-6  # what a mean of float32 may be off by
 CHECKED_CELLS, MOST_CHECKED = 1 << 16, 1 << 19  # at a time, so that they stay in the cache
 DEVICE_CELLS = 1 << 26
@@ -129,6 +130,9 @@ def _refuse_curves(
         # noisy curves of survival still fall
         wrong_way = (last - first if falls else first - last) > ROUNDING
         hint = swapped if wrong_way else "monotone='keep' or 'enforce' takes such curves"
+        totals = [arrays.to_host(block).sum(axis=1, dtype=np.float64).max() for _, block in _blocks(matrix)]
+        if falls and matrix.shape[1] >= FEW_MASSES and max(totals) <= 1.0 + ROUNDING:
+            hint = "each row sums to at most 1, as a probability mass function does: from_pmf takes that"
         return f" after {_value(matrix, row, column - 1)}); {hint}"
 
     def steps(block: FloatArray) -> NDArray[np.bool_]:

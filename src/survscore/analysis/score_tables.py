@@ -157,7 +157,7 @@ def score_table(
     check_on_processor("score_table", any_kind, of_any_event)
     if metric is None and y.interest == ALL_STATUSES:
         metric = [name for name in OF_ALL_CAUSES if name != SKILL or null is not False]
-    wanted = _asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(of_any_event))
+    wanted = asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(of_any_event))
     if metric is None and y.causes:  # a test of whole distributions, which the incidence of one cause is not
         wanted = [entry for entry in wanted if entry != DISTRIBUTION]
     times = default_horizon(y, named) if horizons is None else np.unique(as_times(horizons))
@@ -167,7 +167,7 @@ def score_table(
     compared_with = next(iter(named)) if reference is None else reference
     request = Request(None, weightings, times, compared_with, null, codes, level, variances="times")
     segments = Segments((), {}) if by is None else Segments.of(by, len(y))
-    total = _Part(y, named, (ALL,) * len(segments.by), wanted, request)
+    total = TablePart(y, named, (ALL,) * len(segments.by), wanted, request)
     table_rows, scored = total.rows()
     warn_about(scored)
     # whole curves are read by threads, whose warnings would not point at the caller's line
@@ -192,7 +192,7 @@ def score_table(
     return ScoreTable(tuple(table_rows), segments.by, level, len(y), y.n_dropped_out, settings, leaking)
 
 
-def _asked_metrics(
+def asked_metrics(
     metric: str | Metric | Sequence[str | Metric] | None, thresholds: Sequence[float], *, with_null: bool, coarse: bool
 ) -> list[str | Metric]:
     """Return the metrics that were asked for, each once; what is `MADE` of them, and the test, by name.
@@ -223,7 +223,7 @@ def _name(metric: str | Metric) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
+class TablePart:
     """The rows of all individuals, or of a segment."""
 
     y: Outcomes
@@ -232,12 +232,12 @@ class _Part:
     metrics: list[str | Metric]  # in the order asked for
     request: Request
 
-    def segment_of(self, key: Key, rows: NDArray[np.intp]) -> _Part:
+    def segment_of(self, key: Key, rows: NDArray[np.intp]) -> TablePart:
         """Return the same for a segment."""
         request = replace(self.request, metric=Brier()).of_rows(self.y, rows)
         metrics = [metric if isinstance(metric, str) else metric.of_rows(rows) for metric in self.metrics]
         models = {name: curves[rows] for name, curves in self.models.items()}
-        return _Part(self.y[rows], models, key, metrics, request)
+        return TablePart(self.y[rows], models, key, metrics, request)
 
     def rows(self) -> tuple[list[TableRow], list[ScoreArrays]]:
         """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
@@ -288,7 +288,7 @@ class _Part:
         rows: list[TableRow] = []
         for arrays in of.scored:
             estimates = Estimates(arrays, of.level)
-            for row in self._rows_of(of, estimates):
+            for row in rows_of(self.segment, of, estimates):
                 weighting, model = of.weightings.index(row.weighting), of.models.index(row.model)
                 place = (weighting, model, of.times.tolist().index(row.time))
                 rows.append(_with_limits(row, limits.get(place)) if arrays.metric in DISTANCES else row)
@@ -309,7 +309,7 @@ class _Part:
             of = (self.segment, *labels, float(time[0]), True, weightings[0].label(self.y))
             return [TableRow(*of, name, str(self.request.reference), math.nan, note=str(error)) for name in self.models]
         estimates = [Estimates(arrays, last.level) for arrays in last.scored]
-        return [row for of_metric in estimates for row in self._rows_of(last, of_metric, over_time=True)]
+        return [row for of_metric in estimates for row in rows_of(self.segment, last, of_metric, over_time=True)]
 
     def _integrated(self) -> list[TableRow]:
         """Return mean Brier scores over the times up to the last horizon, or as far as there are scores."""
@@ -325,7 +325,7 @@ class _Part:
             note = about if until == horizon else f"up to {until:g}: {'; '.join(of_grid.scored[0].undefined)}"
         at_end, labels = replace(of_grid, times=np.array([until])), (INTEGRATED, MADE[INTEGRATED], Brier.direction)
         means = [Estimates(scored, of_grid.level, weights) for scored in of_grid.scored]
-        rows = [row for mean in means for row in self._rows_of(at_end, mean, labels=labels, over_time=True)]
+        rows = [row for mean in means for row in rows_of(self.segment, at_end, mean, labels=labels, over_time=True)]
         return [replace(row, note=note) for row in rows]
 
     def _integration_times(self, horizon: float) -> tuple[NDArray[np.float64], str]:
@@ -377,46 +377,43 @@ class _Part:
         ]
         nothing = {} if scored.scores[null].all() else {"the null model makes no errors": 1}
         scaled = Estimates(replace(scored, undefined={**scored.undefined, **nothing}), of.level)
-        return self._rows_of(of, scaled, quantities, labels=(SKILL, MADE[SKILL], "higher"))
+        return rows_of(self.segment, of, scaled, quantities, labels=(SKILL, MADE[SKILL], "higher"))
 
-    def _rows_of(
-        self,
-        of: Comparison,
-        estimates: Estimates,
-        quantities: Sequence[tuple[Columns, Columns] | None] | None = None,
-        *,
-        labels: tuple[str, str, str] | None = None,
-        over_time: bool = False,
-    ) -> list[TableRow]:
-        """Return rows by time, then by model, of an estimate and a difference for each model, by default its score."""
-        scored, support, r = estimates.scored, estimates.support, of.models.index(of.reference)
-        labels = labels or (scored.metric, metric_label(scored.metric), scored.direction)
-        if quantities is None:
-            quantities = [
-                (estimates.score(a), {} if a == r else estimates.difference(a, r)) for a in range(len(of.models))
-            ]
-        counts = {
-            name: numbers
-            for name, numbers in estimates.counts().items()
-            if name in ("n_counted", "n_events", "n_groups")
-        }
-        counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
-        blocks = {}
-        for model, both in zip(of.models, quantities, strict=True):
-            if both is not None and (model != of.null or scored.has_null):
-                difference = {DIFFERENCE.get(name, name): values for name, values in both[1].items()}
-                columns = {**both[0], **difference, **counts}
-                blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
-        reasons, rows = "; ".join(scored.undefined), []
-        for j, time in enumerate(of.times.tolist()):
-            for model, columns in blocks.items():
-                cells = {name: values[j] for name, values in columns.items()}
-                missing = math.isnan(cells["estimate"])
-                # where order is all, a prediction that is the same for all individuals says nothing
-                if model != of.null or not (cells["se"] < NO_ERROR or missing):
-                    names = (*labels, time, over_time, scored.weighting, model, of.reference)
-                    rows.append(TableRow(self.segment, *names, **cells, note=reasons if missing else ""))
-        return rows
+
+def rows_of(
+    segment: Key,
+    of: Comparison,
+    estimates: Estimates,
+    quantities: Sequence[tuple[Columns, Columns] | None] | None = None,
+    *,
+    labels: tuple[str, str, str] | None = None,
+    over_time: bool = False,
+) -> list[TableRow]:
+    """Return rows by time, then by model, of an estimate and a difference for each model, by default its score."""
+    scored, support, r = estimates.scored, estimates.support, of.models.index(of.reference)
+    labels = labels or (scored.metric, metric_label(scored.metric), scored.direction)
+    if quantities is None:
+        quantities = [(estimates.score(a), {} if a == r else estimates.difference(a, r)) for a in range(len(of.models))]
+    counts = {
+        name: numbers for name, numbers in estimates.counts().items() if name in ("n_counted", "n_events", "n_groups")
+    }
+    counts["n_lost"] = support.n_counted - support.n_events - support.n_event_free
+    blocks = {}
+    for model, both in zip(of.models, quantities, strict=True):
+        if both is not None and (model != of.null or scored.has_null):
+            difference = {DIFFERENCE.get(name, name): values for name, values in both[1].items()}
+            columns = {**both[0], **difference, **counts}
+            blocks[model] = {name: padded(values, of.times.size).tolist() for name, values in columns.items()}
+    reasons, rows = "; ".join(scored.undefined), []
+    for j, time in enumerate(of.times.tolist()):
+        for model, columns in blocks.items():
+            cells = {name: values[j] for name, values in columns.items()}
+            missing = math.isnan(cells["estimate"])
+            # where order is all, a prediction that is the same for all individuals says nothing
+            if model != of.null or not (cells["se"] < NO_ERROR or missing):
+                names = (*labels, time, over_time, scored.weighting, model, of.reference)
+                rows.append(TableRow(segment, *names, **cells, note=reasons if missing else ""))
+    return rows
 
 
 def _with_limits(row: TableRow, limits: dict[str, Distance] | None) -> TableRow:

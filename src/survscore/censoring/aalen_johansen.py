@@ -5,14 +5,15 @@ Kaplan-Meier curve of all events,
 
 .. math:: F_k(t) = \sum_{s \le t} S(s-) \frac{d_{ks}}{r_s} .
 
-With :math:`\theta` times the hazard of cause k, and that of other causes unchanged, one who is event-free just before s
-stays so with probability :math:`f_s`, and has the event of cause k with :math:`(1 - f_s) q_s`:
+With :math:`\theta` times the hazard of cause k, and :math:`\vartheta` times that of other causes (1 for scores of a
+cause), one who is event-free just before s stays so with probability :math:`f_s`, and has the event of cause k with
+:math:`(1 - f_s) q_s`:
 
 .. math::
 
     f_s = \left(1 - \frac{d_s}{r_s}\right)^{w_s}, \qquad
-    w_s = \frac{\theta d_{ks} + d_s - d_{ks}}{d_s}, \qquad
-    q_s = \frac{\theta d_{ks}}{\theta d_{ks} + d_s - d_{ks}} .
+    w_s = \frac{\theta d_{ks} + \vartheta (d_s - d_{ks})}{d_s}, \qquad
+    q_s = \frac{\theta d_{ks}}{\theta d_{ks} + \vartheta (d_s - d_{ks})} .
 
 Without other causes this is :math:`1 - S^\theta`. The estimate moves with each individual's data. Who exits at v, and
 who stays through it, have the influences on :math:`F_k(t)`, :math:`t \ge v`,
@@ -56,8 +57,8 @@ class Incidence:
         That of events of any cause.
     events : ndarray of shape (d,)
         How many events of the cause there are at each of its jumps.
-    theta : float
-        By what the hazard of the cause is multiplied.
+    theta, theta_of_others : float
+        By what the hazards of the cause, and of other causes, are multiplied.
 
     Examples
     --------
@@ -72,6 +73,7 @@ class Incidence:
     curve: ProductLimit
     events: Array
     theta: float = 1.0
+    theta_of_others: float = 1.0
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> Self:
@@ -96,8 +98,8 @@ class Incidence:
 
     @cached_property
     def _scaled(self) -> Array:
-        """The events, those of interest theta times."""
-        return self.theta * self.events + self._others
+        """The events, times what their hazards are multiplied by."""
+        return self.theta * self.events + self.theta_of_others * self._others
 
     @cached_property
     def _w(self) -> Array:
@@ -174,17 +176,23 @@ class Incidence:
 
     def own_slope(self, jump: Array, of_interest: Array) -> Array:
         """Of those who exit at some jumps, minus r times by how much the influence moves with F(t)."""
-        if self.theta == 1.0:
-            return arrays.zeros((len(jump),), self.events) + 1.0
+        if self.theta == self.theta_of_others:
+            return arrays.zeros((len(jump),), self.events) + self.theta
         d = arrays.as_float64(self.curve.exits)[jump]
-        derivative = (self.theta - 1.0) * arrays.where(of_interest, self._others[jump], -self.events[jump]) / d**2
+        derivative = (
+            (self.theta - self.theta_of_others)
+            * arrays.where(of_interest, self._others[jump], -self.events[jump])
+            / d**2
+        )
         return self._w[jump] - derivative * self._log[jump] * self.curve.at_risk[jump]
 
     def own(self, jump: Array, of_interest: Array) -> Array:
         """Of those who exit at some jumps, r times the part of the influence that does not depend on t."""
         slope = self.own_slope(jump, of_interest)
         other = arrays.where(of_interest, self._others[jump], -self.events[jump])
-        moved = arrays.ratio(self.theta * other * self.curve.at_risk[jump], self._scaled[jump] ** 2)
+        moved = arrays.ratio(
+            self.theta * self.theta_of_others * other * self.curve.at_risk[jump], self._scaled[jump] ** 2
+        )
         at_jump = self._f[jump] * self._q[jump] * slope + self._gone[jump] * moved
         return self._event_free_before[jump] * at_jump - slope * self._later[jump]
 

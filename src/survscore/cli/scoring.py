@@ -288,8 +288,10 @@ def _say_found(summary: dict[str, Any]) -> None:
 
 @click.command(short_help="Write files to play with.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--study", type=click.Choice(["simple", "complicated", "independent", "constant"]), default="simple",
-              show_default=True, help="Kind of censoring; in the first two, covariates predict C*.")  # fmt: skip
+@click.option("--study", type=click.Choice(["simple", "complicated", "independent", "constant", "competing"]),
+              default="simple", show_default=True,
+              help="Kind of censoring; in the first two and the last, covariates predict C*. The last has two "
+              "causes.")  # fmt: skip
 @click.option("-n", "--individuals", type=click.IntRange(min=1), default=1000, show_default=True, help="How many.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same files.")
 @click.option("--format", "ending", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True,
@@ -302,13 +304,15 @@ def simulate(
     """Write files to play with into FOLDER: outcomes, covariates, and predictions of which the truth is known.
 
     "truth" is the true survival. "leaking" is the same until each individual's own C*, and zero after it: what
-    classifiers learn that drop the censored, and what IPCW scores prefer to the truth.
+    classifiers learn that drop the censored, and what IPCW scores prefer to the truth. Of competing causes, these are
+    incidences of churn and non-payment.
 
     \b
     Examples:
       survscore simulate play
       survscore simulate play --individuals 100000 --format parquet
       survscore simulate play --cutoff 2017-01-29
+      survscore simulate causes --study competing
     """  # noqa: D301
     from survscore.io.simulated import study_files, write_study
 
@@ -321,6 +325,8 @@ def simulate(
         paths = write_study(folder, study, individuals, seed, ending, cutoff)
     say("Written: " + ", ".join(str(path) for path in paths))
     dates = ["--cutoff", cutoff] if cutoff else []
+    if study == "competing":
+        dates += [*(["--end", "end"] if cutoff else []), "--causes", "churn,non-payment", "--cause", "churn"]
     command = ["survscore", "compare", *map(str, paths[:3]), "-w", "administrative", "-w", "ipcw", *dates]
     say(f"Try: {shlex.join(command)}")
 

@@ -28,6 +28,7 @@ from survscore.engine.loss_scores import LossRunner, score_loss
 from survscore.engine.plan import Plan, Values
 from survscore.engine.prepared import MetricResult, PartArrays, PreparedWeights, Undefined, WeightedSums, averages_of
 from survscore.engine.second_moments import second_moments
+from survscore.engine.sensitivity import ThetaScores, theta_scores
 from survscore.engine.sums import ModelWeights
 
 
@@ -74,6 +75,12 @@ class MulticlassRunner:
         result = MetricResult(scores, moments, None, support, undefined.where, dict(undefined.reasons))
         runners = [LossRunner(term, weightings) for term, weightings in zip(plan.terms, self.terms, strict=True)]
         several = list(zip(runners, weighted, scored, strict=True))
+        if first.weighting.theta is not None and plan.by_theta:
+            by_theta = [
+                theta_scores(term, of_loss, first.weighting, every_cause=True)
+                for term, of_loss in zip(plan.terms, scored, strict=True)
+            ]
+            result = replace(result, by_theta=_sum_over_statuses([one for one in by_theta if one is not None]))
         if first.first.observed_index is not None:
             parts = [runner.parts(k, of_term, of_loss) for runner, of_term, of_loss in several]
             return replace(result, parts=reduce(_sum_of_parts, parts))
@@ -125,6 +132,11 @@ def _undefined(terms: Sequence[WeightedSums], metric: str) -> Undefined:
     for undefined in every:
         reasons |= {reason: max(n, reasons.get(reason, 0)) for reason, n in undefined.reasons.items()}
     return Undefined(np.asarray(np.logical_or.reduce([undefined.where for undefined in every])), reasons)
+
+
+def _sum_over_statuses(terms: Sequence[ThetaScores]) -> ThetaScores | None:
+    """Return scores by theta; predictions and proportions are those of event-free."""
+    return replace(terms[0], scores=np.sum([term.scores for term in terms], axis=0)) if terms else None
 
 
 def _sum_of_parts(mine: PartArrays, theirs: PartArrays) -> PartArrays:

@@ -110,7 +110,7 @@ class Plan:
         if y.interest == ALL_STATUSES:
             return cls._of_statuses(
                 y, models, metric, groups=groups, times=times, null=null, weighting=weighting, level=level,
-                ranges=ranges, errors=errors, variances=variances, needs_numpy=needs_numpy,
+                ranges=ranges, errors=errors, variances=variances, by_theta=by_theta, needs_numpy=needs_numpy,
             )  # fmt: skip
         named = _checked_models(y, models, needs_numpy)
         check_level(level)

@@ -76,14 +76,19 @@ class _HiddenSums:
 LARGEST_LOG = 700.0  # of a number: the power of the curve that it is multiplied by is as small
 
 
-def theta_scores(plan: Plan, scored: ScoredLoss, weighting: Weighting) -> ThetaScores | None:
-    """Return the scores of one loss at all powers of the reference; None where the weighting has it to the power 0."""
+def theta_scores(
+    plan: Plan, scored: ScoredLoss, weighting: Weighting, *, every_cause: bool = False
+) -> ThetaScores | None:
+    """Return the scores of one loss at all powers of the reference; None where the weighting has it to the power 0.
+
+    Under competing risks theta multiplies the hazard of the cause of interest, or those of `every_cause`.
+    """
     weights, index, models, theta = scored.weights, plan.index, plan.read_models, weighting.theta
     if not theta:
         return None
     m, n = index.times.size, models.n
     null = [constant.at(index.times) for constant in scored.constants]
-    statuses = [_Statuses.of(one, index, theta) for one in weights.each]
+    statuses = [_Statuses.of(one, index, theta, every_cause) for one in weights.each]
 
     def of_block(block: Block) -> _HiddenSums:
         return _sums(block, index, scored.loss, weights, null, statuses)
@@ -139,13 +144,17 @@ class _Statuses:
     passed: Array = None
 
     @classmethod
-    def of(cls, weights: IntervalWeights, index: TimeIndex, theta: float) -> _Statuses:
+    def of(cls, weights: IntervalWeights, index: TimeIndex, theta: float, every_cause: bool) -> _Statuses:
         """Take the weights of all individuals."""
         thetas, model = np.append(THETAS, theta), weights.censoring_model
         if weights.hidden_base is None or not isinstance(model, FittedOnSample) or model.incidence is None:
             return cls(thetas / theta)
         own = model.incidence
-        return cls(thetas, [replace(own, theta=one) for one in thetas.tolist()], arrays.put(model.passed, index.order))
+        incidences = [
+            replace(own, theta=one, theta_of_others=one if every_cause else own.theta_of_others)
+            for one in thetas.tolist()
+        ]
+        return cls(thetas, incidences, arrays.put(model.passed, index.order))
 
     def sums(self, weights: IntervalWeights, rows: Any, times: Values, slope: Array) -> Values:
         """Return sums of status times (l1 - l0) over a block, (times, thetas); `slope` is 0 where none is hidden."""

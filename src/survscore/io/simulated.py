@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from survscore._validation import InputError, shown
 from survscore.curves import SurvivalCurves
+from survscore.incidence import IncidenceCurves
 from survscore.io.writing import write_frame, write_outcomes, write_predictions
-from survscore.simulate import ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
+from survscore.simulate import CompetingRisksStudy, ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
 
 if TYPE_CHECKING:
     import pandas as pd
 
 N_TIMES = 50
 
-SimulatedStudy = Literal["simple", "complicated", "independent", "constant"]
+SimulatedStudy = Literal["simple", "complicated", "independent", "constant", "competing"]
 Ending = Literal["csv", "parquet"]
 
 
@@ -32,14 +33,15 @@ def write_study(
     ----------
     folder : path
         Is made if it is not there.
-    study : {"simple", "complicated", "independent", "constant"}
-        `SineConstantAcceleratingStudy` with that censoring, or `ConstantHazardStudy`.
+    study : {"simple", "complicated", "independent", "constant", "competing"}
+        `SineConstantAcceleratingStudy` with that censoring, `ConstantHazardStudy`, or `CompetingRisksStudy`.
     n, seed : int
         How many individuals, and which.
     ending : {"csv", "parquet"}
         Of the files.
     cutoff : str, optional
-        A date: outcomes are then dates up to it, in seconds, in place of times in days.
+        A date: outcomes are then dates up to it, in seconds, in place of times in days. Of competing causes these are
+        dates of the end, beside the cause.
 
     Returns
     -------
@@ -55,23 +57,46 @@ def write_study(
     ['outcomes.csv', 'truth.csv', 'leaking.csv', 'covariates.csv']
     """
     end = None if cutoff is None else _as_date(cutoff)
-    drawn = ConstantHazardStudy() if study == "constant" else SineConstantAcceleratingStudy(censoring=study)
-    sample = drawn.sample(n, seed)
+    sample = _drawn(study).sample(n, seed)
     ids = np.arange(1, n + 1)
     grid = np.linspace(100.0 / N_TIMES, 100.0, N_TIMES)
-    truth = SurvivalCurves(sample.survival(grid).probabilities.astype(np.float64), grid)
-    known = sample.censoring(grid).probabilities
     paths = study_files(folder, ending)
     if end is None:
         write_outcomes(paths[0], sample.outcomes, ids=ids)
     else:
         _write_dates(paths[0], sample, ids, end)
+    truth, leaking = _incidences(sample, grid) if sample.outcomes.causes else _survival(sample, grid)
     write_predictions(paths[1], {"truth": truth}, ids=ids)
-    write_predictions(paths[2], {"leaking": SurvivalCurves(truth.probabilities * known, grid)}, ids=ids)
+    write_predictions(paths[2], {"leaking": leaking}, ids=ids)
     covariates = sample.covariates.copy()
     covariates.insert(0, "id", ids)
     write_frame(paths[3], covariates)
     return paths
+
+
+def _drawn(study: SimulatedStudy) -> ConstantHazardStudy | CompetingRisksStudy | SineConstantAcceleratingStudy:
+    if study == "constant":
+        return ConstantHazardStudy()
+    return CompetingRisksStudy() if study == "competing" else SineConstantAcceleratingStudy(censoring=study)
+
+
+def _survival(sample: Sample, grid: NDArray[np.float64]) -> tuple[SurvivalCurves, SurvivalCurves]:
+    """Return the true survival, and the same with zero from each individual's C* on."""
+    truth = SurvivalCurves(sample.survival(grid).probabilities.astype(np.float64), grid)
+    return truth, SurvivalCurves(truth.probabilities * sample.censoring(grid).probabilities, grid)
+
+
+def _incidences(sample: Sample, grid: NDArray[np.float64]) -> tuple[IncidenceCurves, IncidenceCurves]:
+    """Return the true incidences, and the same with a certain event from each individual's C* on.
+
+    Its causes have the shares that they have at C*, which is what IPCW scores prefer.
+    """
+    truth = sample.incidence(grid)
+    known = sample.censoring(grid).probabilities > 0
+    at_end = np.minimum(known.sum(axis=1), grid.size - 1)
+    there = np.take_along_axis(truth.probabilities, at_end[:, None, None], axis=2)
+    certain = np.where(known[:, None], truth.probabilities, there / there.sum(axis=1, keepdims=True))
+    return truth, IncidenceCurves(certain, grid, causes=truth.causes)
 
 
 def study_files(folder: Path | str, ending: Ending) -> list[Path]:
@@ -102,4 +127,8 @@ def _write_dates(path: Path, sample: Sample, ids: NDArray[np.int64], end: pd.Tim
     event = (start + pd.to_timedelta(y.time, unit="D").round("s")).where(y.event)
     # rounding must not put an event after the cut-off, where it would count as not seen
     event = event.where(~y.event | (event <= end), end)
-    write_frame(path, pd.DataFrame({"id": ids, "start": start, "event_date": event}))
+    dated = {"id": ids, "start": start}
+    if y.cause is None:
+        write_frame(path, pd.DataFrame({**dated, "event_date": event}))
+    else:
+        write_frame(path, pd.DataFrame({**dated, "end": event, "event": y.cause}))

@@ -16,6 +16,7 @@ from survscore.plots.decisions import BacktestDisplay, DecisionCurveDisplay
 from survscore.plots.diagnosis import DiagnosisDisplay
 from survscore.plots.display import Display, save_figure
 from survscore.plots.incidence import IncidenceDisplay
+from survscore.plots.landmarks import LandmarksDisplay
 from survscore.plots.scores import DifferenceDisplay, ScoreCurveDisplay, ScoresDisplay
 from survscore.plots.segments import SegmentsDisplay, segment_label
 from survscore.plots.sensitivity import SensitivityDisplay
@@ -33,6 +34,7 @@ __all__ = [
     "Display",
     "DistributionCalibrationDisplay",
     "IncidenceDisplay",
+    "LandmarksDisplay",
     "ScoreCurveDisplay",
     "ScoresDisplay",
     "SegmentsDisplay",

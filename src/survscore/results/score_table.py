@@ -102,7 +102,7 @@ class ScoreTable(PrintedAsTables):
             for row in (asdict(row).items() for row in self.rows)
         ]
         others = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
-        return json.dumps({**others, "rows": rows}, indent=1, ensure_ascii=False)
+        return json.dumps({**others, "rows": rows}, indent=1, ensure_ascii=False, default=asdict)
 
     def _printed(self) -> Tables:
         places = {(row.segment, row.weighting): None for row in self.rows}
@@ -131,7 +131,8 @@ class ScoreTable(PrintedAsTables):
             header, align = ("", "", "estimate"), "llr"
         lines, metrics = [], set[str]()
         for row in rows:
-            lines.append(_line(row, header, is_first=row.metric not in metrics))
+            better = f" ({row.direction})" if row.direction.startswith("closer") else ""
+            lines.append(printed_line(row, header, "" if row.metric in metrics else row.label + better))
             metrics.add(row.metric)
         notes = [f"{row.label}, {shown(row.model)}: {row.note}" for row in rows if row.note]
         return Part.of(self._title(first), header, lines, notes, align, 3, decimals=decimals)
@@ -152,9 +153,9 @@ class ScoreTable(PrintedAsTables):
         return "; ".join(filter(None, (of or ("all individuals" if self.by else ""), when, row.weighting, counts)))
 
 
-def _line(row: TableRow, header: tuple[str, ...], *, is_first: bool) -> Line:
-    better = f" ({row.direction})" if row.direction.startswith("closer") else ""
-    words = (row.label + better if is_first else "", shown(row.model))
+def printed_line(row: TableRow, header: tuple[str, ...], first: str) -> Line:
+    """Return a line of a printed table, as long as its header; `first` is what stands before the model."""
+    words = (first, shown(row.model))
     numbers = (Number(row.estimate, row.lower, row.upper, se=row.se, reliable=row.reliable),)
     if "chi-square" in header:
         return Line(words, numbers, (p_text(row.p_value),), row.metric)

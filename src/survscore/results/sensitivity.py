@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import check_choice, several, shown
+from survscore.causes import ALL_CAUSES
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.sensitivity import MOST_THETA, THETAS, ThetaScores
 from survscore.inference.late_starters import NO_LATE_STARTERS
@@ -376,6 +377,8 @@ def range_text(point: TippingPoint) -> str:
 
 
 def _hazard(scored: ScoreArrays) -> str:
+    if scored.cause == ALL_CAUSES:
+        return "hazard of each cause"
     return f"hazard of cause {shown(scored.cause)}" if scored.cause else "hazard"
 
 

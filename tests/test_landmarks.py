@@ -1,0 +1,460 @@
+"""Predictions made at landmarks: who is at risk, what is predicted then, and scores summarised over landmarks."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import survscore as ss
+
+LANDMARKS, HORIZONS = [0.0, 2.0, 5.0], [2.0, 4.0]
+N_DRAWS = 100
+
+
+def study(n=120, seed=0, *, lost=0.0):
+    """Return outcomes, and two models: the truth, and a biased one."""
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(2.0, 0.06, n)
+    event_time, end = rng.exponential(1 / rate), rng.uniform(4, 14, n)
+    leaves = np.where(rng.random(n) < lost, rng.uniform(0, 12, n), np.inf)
+    time = np.minimum.reduce([event_time, end, leaves])
+    y = ss.Outcomes(time, event_time == time, end)
+    times = np.arange(0.5, 14.1, 0.5)
+    return y, {
+        "truth": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times),
+        "biased": ss.SurvivalCurves(np.exp(-(0.5 * rate[:, None] + 0.1) * times), times),
+    }
+
+
+# Outcomes and curves at a landmark
+
+
+def test_outcomes_at_a_landmark_are_those_at_risk():
+    y = ss.Outcomes([2, 5, 3, 6], [1, 0, 2, 1], [4, 5, 8, 9], causes=["a", "b"]).for_cause("b")
+    rows, later = y.at_landmark(2)
+    assert rows.tolist() == [1, 2, 3]
+    assert (later.time.tolist(), later.cause.tolist()) == ([3, 1, 4], [0, 2, 1])
+    assert (later.censoring_time.tolist(), later.interest) == ([3, 6, 7], 2)
+    rows, later = y.at_landmark([1, 5, np.nan, 4])
+    assert (rows.tolist(), later.time.tolist()) == ([0, 3], [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("s", "message"),
+    [
+        (9, "nobody is at risk at 9, the last was seen at 5"),
+        (-1, "zero or later, and finite, not -1"),
+        (np.nan, "zero or later, and finite"),
+        ([1, 2], "a number, or one for each of the 3 individuals"),
+        ([np.nan] * 3, "missing .* for everybody"),
+    ],
+)
+def test_impossible_landmarks_are_refused(s, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.Outcomes([2, 5, 3], [1, 0, 1]).at_landmark(s)
+
+
+@given(
+    arrays(float, (4, 5), elements=st.floats(0.01, 1)),
+    st.sampled_from(["linear", "step", "constant-hazard"]),
+    st.floats(0, 8.5),
+    st.booleans(),
+)
+def test_conditional_curves_are_ratios(values, interpolation, s, holds):
+    grid = np.array([1.0, 2.0, 3.5, 6.0, 9.0])
+    survival = np.minimum.accumulate(values, axis=1)
+    extrapolation = "hold" if holds else "nan"
+    curves = ss.SurvivalCurves(survival, grid, interpolation, extrapolation=extrapolation)
+    later = curves.conditional_on(s)
+    u = np.append(later.times, later.times / 2.0)
+    u = np.unique(u)
+    expected = curves.at(s + u) / curves.at([s])
+    assert later.at(u) == pytest.approx(expected, rel=1e-9)
+    assert later.at([0.0]).ravel().tolist() == [1.0] * 4
+    same = curves.conditional_on(np.full(4, s), times=u)
+    assert same.probabilities == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda c: c.conditional_on(3), "before the curves end, at 3, not 3"),
+        (lambda c: c.conditional_on([1, 2]), "times are needed"),
+        (lambda c: c.conditional_on([1, 2], times=[2]), "1 after the landmark, not 2"),
+        (
+            lambda c: c.conditional_on(2),
+            r"above 0 at the landmark, .*: that of 1 individual of 2 .* position 0 \(landmark",
+        ),
+    ],
+)
+def test_curves_without_a_conditional_form_are_refused(make, message):
+    with pytest.raises(ss.InputError, match=message):
+        make(ss.SurvivalCurves([[0.5, 0.0, 0.0], [0.9, 0.8, 0.6]], [1, 2, 3]))
+
+
+def test_curves_that_rise_have_no_conditional_form():
+    rising = ss.SurvivalCurves([[0.5, 0.9]], [1, 2], monotone="keep")
+    with pytest.raises(ss.InputError, match="no larger after the landmark"):
+        rising.conditional_on(1)
+
+
+def test_what_is_held_for_ever_is_certain_after_the_grid():
+    later = ss.SurvivalCurves([[0.5]], [1], extrapolation="hold").conditional_on(4)
+    assert later.at([0, 7]).tolist() == [[1, 1]]
+
+
+def test_conditional_incidences():
+    curves = ss.IncidenceCurves({"a": [[0.1, 0.3]], "b": [[0.3, 0.4]]}, [1, 2])
+    later = curves.conditional_on(1)
+    assert later.probabilities[0, :, 0] == pytest.approx([0.2 / 0.6, 0.1 / 0.6])
+
+
+# At each landmark, scores are those of what followed it
+
+
+@pytest.mark.parametrize("weighting", ["administrative", "projected", "ipcw"])
+def test_each_landmark_is_a_study_of_its_own(weighting):
+    y, models = study(lost=0.3)
+    settings = {"metric": ["brier", "skill", "auc", "oe"], "weighting": weighting, "horizons": HORIZONS}
+    table = ss.landmark_table(y, models, landmarks=LANDMARKS, **settings).to_frame()
+    assert not (np.diff(table["summary"]) < 0).any()
+    for s in LANDMARKS:
+        rows, later = y.at_landmark(s)
+        alone = ss.score_table(later, {name: m[rows].conditional_on(s) for name, m in models.items()}, **settings)
+        expected, found = alone.to_frame(), table[(table["landmark"] == s) & ~table["summary"]]
+        for column in ("model", "metric", "time", "estimate", "se", "lower", "difference", "p_value", "n_counted"):
+            assert found[column].tolist() == pytest.approx(expected[column].tolist(), nan_ok=True), column
+
+
+# The summary, literally
+
+
+def literal_summary(y, models, horizon, weights="counted"):
+    """Return means over landmarks, and influences, (models, individuals): administrative, without drop-outs."""
+    counted, influences, scores = [], [], []
+    for s in LANDMARKS:
+        here, of_models, values = np.zeros(len(y)), [], []
+        for i in range(len(y)):
+            here[i] = y.time[i] > s and y.censoring_time[i] - s >= horizon
+        for curves in models.values():
+            losses = np.zeros(len(y))
+            for i in np.flatnonzero(here):
+                conditional = curves.at([s + horizon])[i, 0] / curves.at([s])[i, 0]
+                losses[i] = ((y.time[i] > s + horizon) - conditional) ** 2
+            mean = losses.sum() / here.sum()
+            values.append(mean)
+            of_models.append(here * (losses - mean) / here.sum())
+        counted.append(here)
+        influences.append(of_models)
+        scores.append(values)
+    counted, influences, scores = map(np.array, (counted, influences, scores))
+    n = counted.sum()
+    omega = counted.sum(axis=1) / n if weights == "counted" else np.full(3, 1 / 3)
+    theta = omega @ scores
+    phi = np.einsum("l,lmi->mi", omega, influences)
+    if weights == "counted":
+        phi += np.einsum("li,lm->mi", counted, scores - theta) / n
+    return theta, phi, int((counted.sum(axis=0) > 0).sum())
+
+
+@pytest.mark.parametrize("weights", ["counted", "equal"])
+def test_the_summary_is_that_of_the_formula(weights):
+    y, models = study()
+    table = ss.landmark_table(
+        y, models, landmarks=LANDMARKS, horizons=HORIZONS, metric="brier", weighting="administrative", null=False,
+        summary=weights,
+    ).to_frame()  # fmt: skip
+    for horizon in HORIZONS:
+        theta, phi, n = literal_summary(y, models, horizon, weights)
+        rows = table[table["summary"] & (table["time"] == horizon)]
+        factor = n / (n - 1)
+        assert rows["estimate"].to_numpy() == pytest.approx(theta, rel=1e-12)
+        assert rows["se"].to_numpy() == pytest.approx(np.sqrt(factor * (phi**2).sum(axis=1)), rel=1e-10)
+        difference = rows.iloc[1]
+        assert difference["difference"] == pytest.approx(theta[1] - theta[0], rel=1e-9)
+        assert difference["difference_se"] == pytest.approx(np.sqrt(factor * ((phi[1] - phi[0]) ** 2).sum()), rel=1e-9)
+        assert (rows["n_groups"] == n).all()
+
+
+def summary_of(y, models, weighting, metric, rows=slice(None)):
+    some = {name: curves[rows] for name, curves in models.items()}
+    table = ss.landmark_table(
+        y[rows],
+        some,
+        landmarks=LANDMARKS[:2],
+        horizons=[3.0],
+        metric=metric,
+        weighting=weighting,
+        null=metric == "skill",
+    ).to_frame()
+    return table[table["summary"]].iloc[1]
+
+
+PLAIN = ("ipcw", ss.Projected(strata=None), ss.Administrative(dropout_strata=None), "uncensored")
+
+
+@pytest.mark.parametrize(
+    ("weighting", "metric"),
+    [*((weighting, "brier") for weighting in PLAIN), (PLAIN[1], "auc"), ("ipcw", "skill")],
+    ids=str,
+)
+def test_the_standard_error_is_that_of_the_jackknife_over_individuals(weighting, metric):
+    y, models = study(70, seed=3, lost=0.3)
+    if weighting == "uncensored":
+        y = ss.Outcomes(y.time, np.ones(len(y)))
+    found = summary_of(y, models, weighting, metric)
+    left = [summary_of(y, models, weighting, metric, np.delete(np.arange(len(y)), i)) for i in range(len(y))]
+    for value, se in (("estimate", "se"), ("difference", "difference_se")):
+        values = np.array([row[value] for row in left])
+        jackknife = np.sqrt((len(y) - 1) / len(y) * np.sum((values - values.mean()) ** 2))
+        assert found[se] == pytest.approx(jackknife, rel=0.12, abs=1e-9)
+
+
+def test_rows_taken_as_independent_would_have_smaller_errors():
+    y, models = study(300, seed=1)
+    table = ss.landmark_table(
+        y, models, landmarks=np.arange(0, 6, 0.5), horizons=[4], metric="brier", weighting="administrative", null=False
+    ).to_frame()
+    each, mean = table[~table["summary"] & (table["model"] == "truth")], table[table["summary"]].iloc[0]
+    omega = each["n_counted"] / each["n_counted"].sum()
+    assert mean["se"] > 1.5 * np.sqrt(np.sum((omega * each["se"]) ** 2))
+
+
+def test_a_landmark_without_score_is_left_out_and_named():
+    y, models = study()
+    table = ss.landmark_table(
+        y, models, landmarks=[0, 2, 12], horizons=[3], metric="brier", weighting="administrative", null=False
+    )
+    rows = table.to_frame()
+    assert rows.loc[rows["landmark"] == 12, "estimate"].isna().all()
+    assert (rows.loc[rows["summary"], "note"] == "mean over 2 of 3 landmarks").all()
+    assert "mean over 2 of 3 landmarks" in str(table)
+
+
+# Other ways to give predictions
+
+
+def test_stacked_rows_and_long_tables_give_the_same():
+    y, models = study(60, seed=2)
+    settings = {"metric": ["brier", "auc"], "weighting": "administrative", "horizons": [2.0]}
+    expected = ss.landmark_table(y, models, landmarks=LANDMARKS, **settings)
+    ids = np.array([f"c{i}" for i in range(len(y))])
+    parts = [(s, *y.at_landmark(s)) for s in LANDMARKS]
+    stacked = ss.landmark_table(
+        ss.Outcomes.concatenate([later for _, _, later in parts]),
+        {
+            name: ss.SurvivalCurves(
+                np.concatenate([m[rows].conditional_on(s).at([2.0]) for s, rows, _ in parts]), [2.0]
+            )
+            for name, m in models.items()
+        },
+        landmarks=np.concatenate([np.full(rows.size, s) for s, rows, _ in parts]),
+        id=np.concatenate([ids[rows] for _, rows, _ in parts]),
+        **settings,
+    )
+    pd.testing.assert_frame_equal(stacked.to_frame(), expected.to_frame())
+    long = pd.concat(
+        pd.DataFrame(
+            {"id": ids[rows], "age": s, "h": 2.0, "p": 1 - m[rows].conditional_on(s).at([2.0])[:, 0], "m": name}
+        )
+        for name, m in models.items()
+        for s, rows, _ in parts
+    ).sample(frac=1, random_state=0)
+    read = {
+        name: ss.LandmarkCurves.from_frame(rows, ids, id="id", landmark="age", horizon="h", event="p")
+        for name, rows in long.groupby("m")
+    }
+    found = ss.landmark_table(y, {name: read[name] for name in models}, **settings)
+    pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame())
+
+
+def test_landmarks_may_be_days():
+    start = np.array(["2020-01-01", "2020-02-01", "2020-03-15", "2020-01-11"] * 10, dtype="datetime64[D]")
+    event = [np.datetime64("2020-05-01") + i if i % 3 else None for i in range(40)]
+    y = ss.Outcomes.from_dates(start, event, "2020-08-01")
+    times = np.arange(10.0, 250.0, 10.0)
+    rate = np.linspace(0.001, 0.01, 40)
+    curves = {"a": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times, "constant-hazard")}
+    days = ["2020-02-10", "2020-04-01"]
+    table = ss.landmark_table(
+        y, curves, landmarks=days, horizons=[60], metric="brier", weighting="administrative", null=False
+    )
+    rows = table.to_frame()
+    assert rows["landmark"].tolist()[:2] == [pd.Timestamp(day) for day in days]
+    assert rows["n_counted"].tolist()[:2] == [30, 40]  # in February one in four had not started
+    ages = (np.datetime64(days[0]) - start) / np.timedelta64(1, "D")
+    there, later = y.at_landmark(np.where(ages >= 0, ages, np.nan))
+    alone = ss.brier_score(
+        later, curves["a"][there].conditional_on(ages[there], times=[60]), times=[60], weighting="administrative"
+    )
+    assert rows["estimate"][0] == pytest.approx(alone.scores[0], rel=1e-12)
+    assert str(table).count("2020-02-10") == 1
+    with pytest.raises(ss.InputError, match="landmarks are dates, and y has none"):
+        ss.landmark_table(ss.Outcomes(y.time, y.event), curves, landmarks=days, horizons=[60], weighting="ipcw")
+
+
+def test_individuals_without_prediction_are_left_out_if_told():
+    y, models = study(40, seed=5)
+    at_start = models["truth"]
+    some = np.arange(1, len(y))
+    made = ss.LandmarkCurves({0: at_start, 2: at_start[some].conditional_on(2)}, rows={2: some})
+    settings = {"horizons": [2], "metric": "brier", "weighting": "administrative", "null": False}
+    assert y.time[0] > 2
+    with pytest.raises(
+        ss.InputError, match=r"no prediction at landmark 2 for 1 individual of \d+ at risk, .* position 0"
+    ):
+        ss.landmark_table(y, {"a": made}, **settings)
+    table = ss.landmark_table(y, {"a": made}, missing="drop", **settings)
+    assert [one.n_left_out for one in table.landmarks] == [0, 1]
+    assert "left out, without prediction: 1 at 2" in str(table)
+
+
+def test_causes_need_all_incidences_from_the_start():
+    rng = np.random.default_rng(0)
+    time, cause = rng.exponential(5, 200), rng.integers(1, 3, 200)
+    y = ss.Outcomes(np.minimum(time, 8), np.where(time <= 8, cause, 0), np.full(200, 8.0), causes=["a", "b"])
+    times = np.arange(1.0, 9.0)
+    half = 0.5 * (1 - np.exp(-times / 5))
+    curves = ss.IncidenceCurves(np.tile(half, (200, 2, 1)), times, causes=["a", "b"])
+    settings = {"landmarks": [0, 2], "horizons": [3], "metric": "brier", "weighting": "administrative", "cause": "a"}
+    rows = ss.landmark_table(y, {"m": curves}, **settings).to_frame()
+    conditional = 0.5 * (1 - np.exp(-3 / 5))
+    at_risk = y.time > 2
+    had = at_risk & (y.time <= 5) & (y.cause == 1)
+    expected = np.mean((had[at_risk] - conditional) ** 2)
+    found = rows[(rows["landmark"] == 2) & (rows["model"] == "m")]["estimate"].iloc[0]
+    assert found == pytest.approx(expected, rel=1e-2)  # read by straight lines
+    with pytest.raises(ss.InputError, match="landmark 2, 'm': curves of one cause from the start do not say"):
+        ss.landmark_table(y, {"m": curves.for_cause("a")}, **settings)
+    with pytest.raises(ss.InputError, match="cause='all' asks for multi-class scores"):
+        ss.landmark_table(y, {"m": curves}, **(settings | {"cause": "all"}))
+
+
+# What is refused
+
+
+def bad(**changes):
+    y, models = study(30)
+    return {"y": y, "models": models, "landmarks": [0, 2], "horizons": [2]} | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"landmarks": [0, 20]}, "landmark 20: s must be before the end of follow-up: nobody is at risk at 20"),
+        ({"landmarks": None}, "landmarks are needed"),
+        ({"landmarks": [1, 1]}, "landmarks must be different; for stacked rows"),
+        ({"landmarks": [1, "2020-01-01"]}, "all times, or all dates"),
+        ({"landmarks": np.repeat([0, 1], 15)}, "id is needed .* rows of one individual depend on each other"),
+        ({"horizons": [0, 1]}, "horizons must be after the landmark"),
+        ({"metric": "concordance"}, "'concordance' has no form for landmarks"),
+        ({"metric": "distribution"}, "'distribution' has no form for landmarks"),
+        ({"null": "counted"}, "null must be True or False"),
+        ({"summary": "all"}, "summary must be one of"),
+        ({"reference": "x"}, "reference must be one of"),
+        ({"weighting": ss.IPCW(ss.Outcomes([1, 2], [0, 1]))}, "censoring can't be given for landmarks"),
+        ({"weighting": ss.Administrative(population="fixed")}, "population can't be given for landmarks"),
+        (
+            {"id": np.repeat(np.arange(15), 2), "landmarks": np.zeros(30)},
+            r"every pair of id and landmark must be there once: 15 rows repeat one, the first at position 1 \(id '0'",
+        ),
+        ({"models": {"a": 1}}, "the curves of 'a' must be SurvivalCurves, or LandmarkCurves, not int"),
+        (
+            {"models": {"a": ss.LandmarkCurves({0: ss.SurvivalCurves([[0.5]], [2])})}},
+            "'a' have no predictions made at landmark 2; they have 0",
+        ),
+    ],
+)
+def test_bad_input_has_one_clear_line(changes, message):
+    arguments = bad(**changes)
+    with pytest.raises(ss.InputError, match=message) as raised:
+        ss.landmark_table(arguments.pop("y"), arguments.pop("models"), **arguments)
+    assert "\n" not in str(raised.value)
+
+
+def test_groups_must_hold_whole_individuals():
+    y, models = study(30)
+    with pytest.raises(ss.InputError, match="groups must hold all rows of an individual"):
+        ss.landmark_table(
+            y, models, id=np.repeat(np.arange(15), 2), landmarks=np.tile([0, 1], 15), horizons=[2],
+            groups=np.tile([0, 1], 15),
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("a", 0, 1, 0.5), ("a", 0, 1, 0.6)], "pair of id and landmark must be there once: 1 is more than once"),
+        ([("a", 0, 1, 0.5), ("b", 0, 2, 0.6)], "every individual and horizon must be there once: 2 are not, .* id 'a'"),
+        ([("x", 0, 1, 0.5)], "1 row of individuals who are not in ids, the first 'x' in row 0"),
+        ([("a", 0, 0, 0.5)], "column 'h' must hold times after the landmark"),
+        ([("a", 0, 1, 1.5)], "between 0 and 1"),
+        ([("a", None, 1, 0.5), ("b", 1, 1, 0.5)], "column 'age' has 1 missing"),
+    ],
+)
+def test_bad_long_tables_have_one_clear_line(rows, message):
+    frame = pd.DataFrame(rows, columns=["id", "age", "h", "p"])
+    with pytest.raises(ss.InputError, match=message):
+        ss.LandmarkCurves.from_frame(frame, ["a", "b"], id="id", landmark="age", horizon="h", survival="p")
+
+
+def test_long_tables_need_one_column_of_probabilities():
+    with pytest.raises(ss.InputError, match="name one column"):
+        ss.LandmarkCurves.from_frame(pd.DataFrame(), [], id="a", landmark="b", horizon="c")
+
+
+# What it shows
+
+
+def test_the_table_prints_and_draws_what_it_holds(tmp_path):
+    y, models = study()
+    table = ss.landmark_table(y, models, landmarks=LANDMARKS, horizons=HORIZONS, metric=["brier", "auc"], unit="year")
+    text = str(table)
+    assert "Brier score at 2 years after the landmark; administrative" in text
+    assert r"\toprule" in table.to_latex()
+    assert "<table" in table.to_html()
+    assert json.loads(table.to_json())["landmarks"][1]["n"] == int((y.time > 2).sum())
+    shown = table.plot()
+    assert shown.values.shape == (3, 4, 2)
+    rows = table.to_frame().query("metric == 'brier' and model == 'biased' and weighting == 'administrative'")
+    assert shown.values[0, -1].tolist() == rows[rows["summary"]]["difference"].tolist()
+    assert shown.save(tmp_path / "a.png").exists()
+    scores = table.plot("auc", model="biased", weighting="projected", difference=False)
+    assert scores.reference is None
+    with pytest.raises(ss.InputError, match="another than the reference"):
+        table.plot(model="truth", difference=True)
+
+
+def test_intervals_of_the_mean_cover():
+    """Means over landmarks that share individuals cover the truth; 95 % -/+ 3 standard errors of 100 draws."""
+    rng = np.random.default_rng(11)
+    truth_rate = rng.gamma(2.0, 0.06, 400_000)
+    value, covered = _true_mean(truth_rate, rng), []
+    for seed in range(N_DRAWS):
+        y, models = study(150, seed=1000 + seed)
+        row = ss.landmark_table(
+            y, models, landmarks=[0, 1, 2], horizons=[3], metric="brier", weighting="administrative", null=False
+        ).rows[-1]
+        covered.append(
+            (row.difference_lower <= value[1] - value[0] <= row.difference_upper, row.lower <= value[1] <= row.upper)
+        )
+    share = np.mean(covered, axis=0)
+    assert (share > 0.95 - 3 * np.sqrt(0.95 * 0.05 / N_DRAWS)).all(), share
+
+
+def _true_mean(rate, rng):
+    """Return the means over landmarks of a large study that is followed without end."""
+    end, time, totals = rng.uniform(4, 14, rate.size), rng.exponential(1 / rate), []
+    for s in (0, 1, 2):
+        here = (time > s) & (end >= s + 3)
+        hazards = (rate[here], 0.5 * rate[here] + 0.1)
+        event = 1 - np.exp(-3 * rate[here])
+        totals.append(
+            [here.sum(), *(np.sum(event * np.exp(-6 * h) + (1 - event) * (1 - np.exp(-3 * h)) ** 2) for h in hazards)]
+        )
+    totals = np.array(totals)
+    return totals[:, 1:].sum(axis=0) / totals[:, 0].sum()

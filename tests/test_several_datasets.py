@@ -1,0 +1,259 @@
+"""Several data sets: imputed ones by Rubin's rules, different ones by ranks and random effects."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import survscore as ss
+from survscore.inference.random_effects import RandomEffects
+
+
+def study(seed, n=200, shift=0.0):
+    rng = np.random.default_rng(seed)
+    rate = rng.gamma(2.0, 0.06, n)
+    event_time, end = rng.exponential(1 / rate), rng.uniform(4, 14, n)
+    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
+    noisy = 0.5 * rate + rng.gamma(2.0, 0.05, n)
+    return y, {
+        "a": ss.SurvivalCurves(np.exp(-4 * rate[:, None]), [4]),
+        "b": ss.SurvivalCurves(np.exp(-4 * (noisy[:, None] + shift)), [4]),
+    }
+
+
+SETTINGS = {"metric": ["brier", "skill", "auc"], "weighting": "administrative", "horizons": [4]}
+
+
+# Rubin's rules
+
+
+def barnard_rubin(estimates, errors, complete):
+    m = len(estimates)
+    mean = sum(estimates) / m
+    within = sum(error**2 for error in errors) / m
+    between = sum((estimate - mean) ** 2 for estimate in estimates) / (m - 1)
+    total = within + (1 + 1 / m) * between
+    share = (1 + 1 / m) * between / total
+    old = (m - 1) / share**2
+    if math.isinf(complete):
+        return mean, math.sqrt(total), old
+    known = (complete + 1) / (complete + 3) * complete * (1 - share)
+    return mean, math.sqrt(total), 1 / (1 / old + 1 / known)
+
+
+@pytest.mark.parametrize("complete", [math.inf, 40.0, 3.0])
+def test_numbers_are_pooled_by_rubins_rules(complete):
+    rng = np.random.default_rng(0)
+    estimates, errors = rng.normal(size=(6, 3)), rng.uniform(0.5, 2, (6, 3))
+    found = ss.pool(estimates, errors, complete_degrees=complete, level=0.9)
+    for j in range(3):
+        mean, se, degrees = barnard_rubin(estimates[:, j], errors[:, j], complete)
+        half = stats.t.ppf(0.95, degrees) * se
+        expected = [mean, se, mean - half, mean + half, degrees]
+        assert [column[j] for column in found[:5]] == pytest.approx(expected, rel=1e-9)
+        ratio = (1 + 1 / 6) * estimates[:, j].var(ddof=1) / np.mean(errors[:, j] ** 2)
+        assert found.missing_information[j] == pytest.approx((ratio + 2 / (degrees + 3)) / (ratio + 1), rel=1e-9)
+
+
+def test_equal_imputations_lose_nothing():
+    found = ss.pool([0.5, 0.5, 0.5], [0.1, 0.1, 0.1])
+    assert found[:2] == pytest.approx((0.5, 0.1))
+    assert (found.degrees, found.missing_information) == (math.inf, 0.0)
+    assert isinstance(found.estimate, float)
+
+
+def test_tables_are_pooled_row_by_row():
+    y, _ = study(0)
+    tables = [ss.score_table(y, study(0, shift=0.02 * k)[1], **SETTINGS) for k in range(4)]
+    pooled = ss.pool(tables)
+    frames = [table.to_frame() for table in tables]
+    found = pooled.to_frame()
+    assert len(found) == len(frames[0])
+    row = found.query("metric == 'brier' and model == 'b'").iloc[0]
+    values = [frame.loc[row.name, ["estimate", "se", "difference", "difference_se"]].tolist() for frame in frames]
+    estimates, errors, differences, difference_errors = zip(*values, strict=True)
+    complete = row["n_counted"] - 1
+    mean, se, degrees = barnard_rubin(estimates, errors, complete)
+    assert (row["estimate"], row["se"], row["degrees"]) == pytest.approx((mean, se, degrees), rel=1e-9)
+    # on the logarithmic scale
+    assert row["upper"] == pytest.approx(mean * math.exp(stats.t.ppf(0.975, degrees) * se / mean), rel=1e-9)
+    rarer = min(row["n_events"], row["n_counted"] - row["n_events"]) - 1
+    mean, se, degrees = barnard_rubin(differences, difference_errors, rarer)
+    assert (row["difference"], row["difference_se"]) == pytest.approx((mean, se), rel=1e-9)
+    assert row["difference_lower"] == pytest.approx(mean - stats.t.ppf(0.975, degrees) * se, rel=1e-6)
+    assert row["p_value"] == pytest.approx(2 * stats.t.sf(abs(mean / se), degrees), rel=1e-6)
+    assert "4 imputations pooled by Rubin's rules" in str(pooled)
+    assert json.loads(pooled.to_json())["n_imputations"] == 4
+
+
+def test_pooling_the_same_result_is_that_result():
+    y, models = study(1)
+    table = ss.score_table(y, models, **SETTINGS)
+    found, expected = ss.pool([table] * 3).to_frame(), table.to_frame()
+    for column in ("estimate", "se", "difference", "difference_se", "n_counted", "verdict"):
+        assert found[column].tolist() == pytest.approx(expected[column].tolist(), nan_ok=True), column
+
+
+def test_comparisons_are_pooled_too():
+    y, models = study(2)
+    compared = ss.compare(y, models, weighting="administrative", times=[4])
+    pooled = ss.pool([compared, ss.compare(y, study(2, shift=0.01)[1], weighting="administrative", times=[4])])
+    scores = compared.scores.set_index("model")["score"]
+    assert pooled.to_frame().set_index("model")["estimate"]["a"] == pytest.approx(scores["a"])
+
+
+def test_what_cannot_be_pooled_has_one_clear_line():
+    y, models = study(1)
+    table = ss.score_table(y, models, **SETTINGS)
+    other = ss.score_table(y, {"a": models["a"]}, **SETTINGS)
+    for results, message in (
+        ([table], "at least 2 imputed data sets, not 1"),
+        ([table, other], "result 1 and the first differ in 3 rows, such as brier of b"),
+        ([table, 3], "ScoreTables or Comparisons, .* not int"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            ss.pool(results)
+    for arguments, message in (
+        (([1.0], [1.0]), "at least 2 imputations"),
+        (([1.0, 2.0], [1.0, -1.0]), "se must be at least 0: 1 of 2 is not, .* position 1"),
+        (([1.0, 2.0], [1.0]), "the same shape"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            ss.pool(*arguments)
+
+
+def test_rubins_intervals_cover():
+    """Of a mean of which half is missing at random, imputed from its posterior: 95 % -/+ 3 standard errors."""
+    rng, covered, m = np.random.default_rng(4), [], 5
+    for _ in range(400):
+        seen = rng.normal(size=25)
+        estimates, errors = [], []
+        for _ in range(m):
+            variance = 24 * seen.var(ddof=1) / rng.chisquare(24)
+            mean = rng.normal(seen.mean(), math.sqrt(variance / 25))
+            whole = np.append(seen, rng.normal(mean, math.sqrt(variance), 25))
+            estimates.append(whole.mean())
+            errors.append(whole.std(ddof=1) / math.sqrt(50))
+        found = ss.pool(estimates, errors, complete_degrees=49)
+        covered.append(found.lower <= 0 <= found.upper)
+    assert abs(np.mean(covered) - 0.95) < 3 * math.sqrt(0.95 * 0.05 / 400)
+
+
+# Random effects
+
+
+def test_random_effects_are_those_of_their_equations():
+    rng = np.random.default_rng(0)
+    values, errors = rng.normal(0, 2, 9), rng.uniform(0.3, 1.5, 9)
+    found = RandomEffects.of(values, errors, 0.95)
+    weight = 1 / (errors**2 + found.tau**2)
+    mean = np.sum(weight * values) / np.sum(weight)
+    # Paule and Mandel's equation holds
+    assert np.sum(weight * (values - mean) ** 2) == pytest.approx(8, rel=1e-6)
+    assert (found.estimate, found.se) == pytest.approx((mean, np.sum(weight) ** -0.5), rel=1e-6)
+    assert found.upper == pytest.approx(mean + stats.t.ppf(0.975, 8) * found.se)
+    fixed = 1 / errors**2
+    q = np.sum(fixed * (values - np.sum(fixed * values) / np.sum(fixed)) ** 2)
+    assert (found.q, found.i_squared) == pytest.approx((q, 1 - 8 / q))
+    wider = stats.t.ppf(0.975, 7) * math.hypot(found.tau, found.se)
+    assert found.prediction_upper == pytest.approx(mean + wider)
+
+
+def test_data_sets_that_do_not_differ_have_no_heterogeneity():
+    found = RandomEffects.of(np.array([1.0, 1.01, 0.99]), np.array([0.5, 0.5, 0.5]), 0.95)
+    assert (found.tau, found.i_squared) == (0.0, 0.0)
+    assert found.se == pytest.approx(0.5 / math.sqrt(3))  # not smaller by chance
+
+
+def test_one_data_set_has_no_mean():
+    assert math.isnan(RandomEffects.of(np.array([1.0, np.nan]), np.array([0.5, 1.0]), 0.95).estimate)
+
+
+def test_random_effects_intervals_cover():
+    rng, covered = np.random.default_rng(3), []
+    for _ in range(400):
+        errors = rng.uniform(0.5, 1.5, 8)
+        found = RandomEffects.of(rng.normal(0, 1, 8) + rng.normal(0, errors), errors, 0.95)
+        covered.append(found.lower <= 0 <= found.upper)
+    assert np.mean(covered) > 0.95 - 3 * math.sqrt(0.95 * 0.05 / 400)
+
+
+# Data sets beside each other
+
+
+@pytest.fixture(scope="module")
+def results():
+    return {name: ss.score_table(*study(seed), **SETTINGS) for seed, name in enumerate(("one", "two", "three", "four"))}
+
+
+@pytest.mark.parametrize("metric", ["brier", "skill", "auc"])
+def test_results_of_several_data_sets_are_put_together(results, metric):
+    found = ss.across_datasets(results, metric=metric)
+    rows = [table.to_frame().query(f"metric == '{metric}' and model == 'b'").iloc[0] for table in results.values()]
+    expected = RandomEffects.of(
+        np.array([row["difference"] for row in rows]), np.array([row["difference_se"] for row in rows]), 0.95
+    )
+    assert found.means["b"] == expected
+    estimates = np.array(
+        [table.to_frame().query(f"metric == '{metric}'")["estimate"].tolist() for table in results.values()]
+    )
+    ranks = np.array([stats.rankdata(row if metric == "brier" else -row) for row in estimates])
+    assert {one.model: one.mean_rank for one in found.ranks}["a"] == pytest.approx(ranks[:, 0].mean())
+    assert found.to_frame()["n"].tolist()[0] == 4
+    text = str(found)
+    for word in ("4 data sets", "mean rank", "random effects", "heterogeneity", "Friedman"):
+        assert word in text
+    assert r"\toprule" in found.to_latex()
+
+
+def test_friedmans_test_is_scipys():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(7, 4)).round(1) + np.arange(4) * 0.5
+    frames = {str(i): pd.DataFrame({"model": list("abcd"), "estimate": row}) for i, row in enumerate(values)}
+    found = ss.across_datasets(frames)
+    assert found.friedman_p_value == pytest.approx(stats.friedmanchisquare(*values.T).pvalue)
+    assert math.isnan(found.means["b"].estimate)
+    assert "no standard errors" in str(found)
+
+
+def test_comparisons_have_means_over_time():
+    def compared(seed):
+        y, _ = study(seed)
+        times = np.arange(1.0, 6.0)
+        rate = np.random.default_rng(seed).gamma(2.0, 0.06, 200)
+        models = {
+            name: ss.SurvivalCurves(np.exp(-(rate[:, None] + more) * times), times, "linear")
+            for name, more in (("a", 0), ("b", 0.1))
+        }
+        return ss.compare(y, models, weighting="administrative", times=times)
+
+    results = {str(seed): compared(seed) for seed in range(3)}
+    found = ss.across_datasets(results)
+    rows = [one for one in found.differences if one.model == "b"]
+    expected = results["1"].integrated().contrasts.set_index("model").loc["b"]
+    assert (rows[1].difference, rows[1].se) == pytest.approx((expected["difference"], expected["se"]))
+    at_two = ss.across_datasets(results, times=2.0)
+    contrasts = results["1"].contrasts.query("model == 'b' and time == 2")
+    assert next(
+        one for one in at_two.differences if (one.model, one.dataset) == ("b", "1")
+    ).difference == pytest.approx(contrasts["difference"].iloc[0])
+
+
+def test_unlike_results_have_one_clear_line(results):
+    frame = pd.DataFrame({"model": ["a", "b"], "estimate": [0.1, 0.2]})
+    for given, more, message in (
+        ({"one": frame}, {}, "at least two data sets"),
+        ({"x": frame, "y": frame.replace("b", "c")}, {}, "data set 'y' differs in b, c"),
+        ({"x": frame, "y": pd.concat([frame, frame])}, {}, "'y' must have one row for each model"),
+        ({"x": frame, "y": frame.drop(columns="estimate")}, {}, "'y' has no column 'estimate'"),
+        ({"x": frame, "y": 3}, {}, "'y' must be a Comparison, a ScoreTable or a data frame, not int"),
+        (results, {"metric": "log"}, "metric must be one of"),
+        (results, {"weighting": "ipcw"}, "has no weighting 'ipcw'"),
+        (results, {"times": 7.0}, "has no time 7; it has 4"),
+        (results, {"reference": "b"}, "has differences to 'a', not to 'b'"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            ss.across_datasets(given, **more)
