@@ -224,4 +224,6 @@ def _why_outside(matrix: FloatArray, row: int, column: int) -> str:
         return "; a rounding error: np.clip the predictions)"
     if all(bool(((block >= 0) & (block <= 100)).all()) for _, block in _blocks(matrix)):
         return "); are these percentages? Then divide by 100"
+    if all(bool((block < -ROUNDING).any() and (block > 1 + ROUNDING).any()) for _, block in _blocks(matrix)):
+        return "); risk scores are no probabilities: the page 'What survscore does not do' says what to do with them"
     return ")"

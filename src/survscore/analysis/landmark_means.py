@@ -70,6 +70,12 @@ class LandmarkScores:
         )  # fmt: skip
         return cls(part, y, models, rows, scored, individual_influences(evaluation))
 
+    def counted(self, k: int, n_times: int) -> Where:
+        """Return to whom the k-th score refers, (individuals, times)."""
+        if not self.scored:
+            return np.zeros((len(self.y), n_times), dtype=np.bool_)
+        return _padded(self.influences[k].counted, n_times, fill=0.0).astype(np.bool_)
+
     def statuses(self, times: Values) -> tuple[Where, Where]:
         """Return who is known to have had the event by each time, and who not to have had it: (individuals, times)."""
         time, event = (arrays.to_host(values)[:, None] for values in (self.y.time, self.y.event_of_interest))
@@ -183,25 +189,22 @@ class _Counts:
     without: Values
 
     @classmethod
-    def of(cls, landmarks: Landmarks, k: int, defined: Where | None = None) -> Self:
+    def of(cls, landmarks: Landmarks, k: int, defined: Where) -> Self:
         """Count them; where a score is not defined, nobody."""
         m, rows = landmarks.times.size, []
         sizes, had_event, was_free = (np.zeros((landmarks.n_units, m)) for _ in range(3))
         who: list[Where] = []
         for place, (one, codes) in enumerate(zip(landmarks.each, landmarks.units, strict=True)):
-            nobody = np.zeros((len(one.y), m), dtype=np.bool_)
-            here = _padded(one.influences[k].counted, m, fill=0.0).astype(np.bool_) if one.scored else nobody
-            here = here if defined is None else here & defined[place]
+            here = one.counted(k, m) & defined[place]
             event, free = (known & here for known in one.statuses(landmarks.times))
-            np.add.at(sizes, codes, here)
-            np.maximum.at(had_event, codes, event)
-            np.maximum.at(was_free, codes, free)
+            for table, flags in ((sizes, here), (had_event, event), (was_free, free)):
+                arrays.add_rows(table, codes, flags.astype(np.float64))
             n_events, n_known = event.sum(axis=0), (event | free).sum(axis=0)
             rows.append((here.sum(axis=0), n_events, here.sum(axis=0) - n_known))
             who.append(here)
         n, n_events, n_lost = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
         units = Units(*PowerSums.of(sizes).units())
-        return cls(n, n_events, n_lost, who, units, had_event.sum(axis=0), was_free.sum(axis=0))
+        return cls(n, n_events, n_lost, who, units, (had_event > 0).sum(axis=0), (was_free > 0).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +220,8 @@ class _Mean:
     def of(cls, landmarks: Landmarks, k: int, scores: Values, influences: Callable[[LandmarkScores], Values]) -> _Mean:
         """Average scores, (landmarks, models, times), which have these influences at each landmark."""
         has_any = np.isfinite(scores).any(axis=(0, 2))  # a null model without discrimination has none
-        defined = np.isfinite(scores[:, has_any]).all(axis=1) & (_Counts.of(landmarks, k).n > 0)
+        somebody = np.array([one.counted(k, scores.shape[2]).any(axis=0) for one in landmarks.each])
+        defined = np.isfinite(scores[:, has_any]).all(axis=1) & somebody
         counts = _Counts.of(landmarks, k, defined)
         weight = counts.n if landmarks.weights == "counted" else defined * 1.0
         total = np.where(weight.sum(axis=0) > 0, weight.sum(axis=0), np.nan)
@@ -233,7 +237,7 @@ class _Mean:
                 excess = np.where(defined[place], scores[place] - means, 0.0) / total
                 of_models = of_models + counts.who[place] * excess[:, None]
             for a, of_model in enumerate(np.nan_to_num(of_models)):
-                np.add.at(phi[a], codes, of_model)
+                arrays.add_rows(phi[a], codes, of_model)
         variance = np.array([np.sum(contrast(phi, a, b) ** 2, axis=0) for a, b in pairs(len(phi))])
         variance *= small_sample(counts.units.counted)
         reference = next(one for one in landmarks.each if one.scored).scored[k]
