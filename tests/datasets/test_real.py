@@ -288,7 +288,7 @@ def test_a_set_without_causes_is_refused_with_those_that_have_some():
 def test_a_table_with_another_cause_is_refused(tmp_path):
     table = pd.read_csv(RECIPES[installed("senators")].origin.find())
     for other, message in [
-        ({"Resignation": "Promotion"}, "is not the table of 'senators' that is known: cause must be one of 'death'"),
+        ({"Resignation": "Promotion"}, "is not the table of 'senators' that is known: cause must be one of 'Death'"),
         ({"Resignation": "Retirement"}, "831 events (494, 0, 337 by cause) and 0 lost, not 930"),
     ]:
         path = written(tmp_path, table.replace({"reason": other}))
