@@ -19,7 +19,7 @@ from measure import Timing, timings
 from report import spaced
 from results import Row, Run
 
-ROWS, TIMES = 200_000, 100
+ROWS, TIMES = 100_000, 100
 WEIGHTINGS = ("administrative", "ipcw", "projected")
 MOST = 2.2  # times the score of one event, for both causes
 COLUMNS = {

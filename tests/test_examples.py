@@ -156,6 +156,21 @@ def then_and_now(found):
     assert found["found"].accused
 
 
+def competing_risks(found):
+    y, by_cause, by_drop_out = found["y"], found["by_cause"], found["by_drop_out"]
+    assert by_cause.index.tolist() == list(y.causes) == ["death", "resignation", "retirement"]
+    assert (by_cause["incidences"] < by_cause["others as censored"]).all()
+    assert by_cause["lower"].max() > 0  # some of these are significant
+    assert (by_drop_out["others as censored"] < by_drop_out["incidences"]).all()
+    assert (by_drop_out["incidences"] > by_cause["incidences"]).all()
+    assert found["alone"].sum(axis=0).max() > 1 >= found["incidences"].probabilities.sum(axis=1).max()
+    assert found["aucs"].loc["retirement", "not-case"] > found["aucs"].loc["retirement", "event-free"]
+    shown = y[found["rows"]]
+    assert [int(cause) for cause in shown.cause] == [3, 0]  # one retired, the other was still there
+    contrast = found["result"].contrasts.iloc[-1]
+    assert contrast["lower"] > 0  # of Aalen-Johansen to the incidences, over all statuses
+
+
 def diabetes_register(found):
     table = found["table"]
     assert table["IPCW, then"].idxmin() == table["in truth"].idxmax() == "boosting, date, drops"
@@ -187,6 +202,7 @@ CLAIMS = {
         caps,
         add_a_weighting,
         then_and_now,
+        competing_risks,
         diabetes_register,
     )
 }
@@ -217,7 +233,7 @@ def test_an_example_runs_and_shows_what_it_says(path, tmp_path, monkeypatch):
             found = runpy.run_path(str(path))  # warnings are errors, as in all tests
         figures = [plt.figure(number) for number in plt.get_fignums()]
         assert figures
-        assert all(any(ax.lines or ax.containers for ax in figure.axes) for figure in figures)
+        assert all(any(ax.lines or ax.containers or ax.collections for ax in figure.axes) for figure in figures)
     finally:
         plt.close("all")
     assert list(tmp_path.iterdir()) == []

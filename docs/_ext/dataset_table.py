@@ -22,8 +22,11 @@ class DatasetTable(Directive):
         lines = list_table([heads, *rows])
         for name, row in described.iterrows():
             lines += [f"``{name}``", f"   {plain(row.source)}.", ""]
-            said = {"Start": row.start, "Closing date": row.closing, "Lost": row.who_is_lost, "Beware": row.notes}
-            lines += [f"   - {word}: {plain(text)}" for word, text in said.items()]
+            said = {
+                "Start": row.start, "Causes": row.causes, "Closing date": row.closing, "Lost": row.who_is_lost,
+                "Beware": row.notes,
+            }  # fmt: skip
+            lines += [f"   - {word}: {plain(text)}" for word, text in said.items() if text]
             lines.append("")
         holder = nodes.container()
         self.state.nested_parse(StringList(lines, "survscore.datasets"), self.content_offset, holder)

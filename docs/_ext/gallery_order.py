@@ -8,6 +8,7 @@ READING_ORDER = [
     "plot_leaking_classifier",
     "plot_then_and_now",
     "plot_diabetes_register",
+    "plot_competing_risks",
     "plot_report",
     "plot_clinical_trial",
     "plot_heart_transplants",

@@ -197,33 +197,13 @@ def as_event(values: Any, name: str = "event", *, device: Any = None) -> Any:
     return vector
 
 
-#: What to do with events that are not the event of interest, and what goes wrong otherwise. The shares follow from
-#: constant hazards a and b: a / (a + b) (1 - exp(-(a + b) t)) have the event by t, and 1 - exp(-a t) would, did nothing
-#: else ever happen, which is what is estimated if other events count as censoring.
-COMPETING_RECIPE = (
-    "without drop-outs, keep who had another event event-free until the end of follow-up (time = censoring_time, event "
-    "= 0). Censored when the other event happened, they would count as if the event could still come: with hazards of "
-    "0.01 and 0.03 a month, 15 % have the event within 24 months, and 21 % would be estimated"
-)
-
-
 def check_status(name: str, values: Any) -> None:
-    """Raise unless an array or tensor holds 0 and 1 only; larger whole numbers are codes of competing risks."""
+    """Raise unless an array or tensor holds 0 and 1 only; beside codes of causes, what is no code is named first."""
     other = ~((values == 0) | (values == 1))
-    if not count_true(other):
-        return
     with np.errstate(invalid="ignore"):  # infinity has no remainder, and is no code
         coded = (values > 1) & (values % 1 == 0)
     check_rule(name, "0 or 1 (or boolean)", other & ~coded, values)
-    count, first = count_true(coded), first_true(coded)
-    codes = sorted({float(code) for code in to_host(values[coded])})
-    listed = ", ".join(f"{code:g}" for code in codes[:5]) + (f" and {len(codes) - 5} more" if len(codes) > 5 else "")
-    hint = "" if count_true(values == 0) else "If 1 means censored and 2 the event, pass event == 2. "
-    raise InputError(
-        f"{name} must be 0 or 1 (or boolean): {count} of {len(values)} {'is' if count == 1 else 'are'} larger "
-        f"({listed}), the first at position {first} ({float(values[first]):g}). {hint}Several kinds of event are "
-        f"competing risks, which are not supported: {COMPETING_RECIPE}"
-    )
+    check_rule(name, "0 or 1 (or boolean)", other, values)
 
 
 def as_times(values: Any, name: str = "times") -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import pytest
 import survscore as ss
 from survscore import InputError
 from survscore.datasets import loading, origins
-from survscore.datasets.loading import RECIPES
+from survscore.datasets.loading import BY_CAUSE, RECIPES
 
 # Counted in the packages' own tables, apart from the loaders: individuals, events, lost, closing date, columns of X
 KNOWN = {
@@ -29,6 +29,14 @@ KNOWN = {
     "sire": (8243, 4595, 0, "2012-12-31", ["age"]),
     "thoro": (2470, 1966, 40, "1992-02-20", ["sex", "contrast", "volume", "age"]),
 }
+# Counted in the same way: events by cause
+CAUSES = {
+    "dmlate": {"insulin": 1694, "death": 2052},
+    "senators": {"death": 494, "resignation": 201, "retirement": 136},
+    "sibr": {"cancer": 1540, "other causes": 1384},
+    "sire": {"cancer": 3090, "other causes": 1505},
+    "thoro": {"cancer": 559, "other causes": 1407},
+}
 # Columns of the tables that tell how it went on
 OUTCOMES = {
     "aids2": ["death", "status"],
@@ -38,7 +46,7 @@ OUTCOMES = {
     "senators": ["end_date", "observed"],
     "sibr": ["ex_date", "status"],
     "sire": ["ex_date", "status"],
-    "thoro": ["exitdat", "exitstat"],
+    "thoro": ["exitdat", "exitstat", "cause"],
 }
 # All of their columns with dates, and a hundred years in each one's unit
 CENTURY = {
@@ -189,6 +197,106 @@ def test_spells_that_are_marked_as_censored_early_did_end():
         table.groupby("ctryname")["gone"].max()
     )
     assert (np.array(followed) | last).all()  # another one began in that year, or the country ended
+
+
+# Causes of events
+
+
+def test_all_sets_with_causes_are_known():
+    assert ss.datasets.names(causes=True) == list(BY_CAUSE) == list(CAUSES) == sorted(CAUSES)
+
+
+@pytest.fixture(params=CAUSES)
+def by_cause(request):
+    return ss.datasets.load(installed(request.param), causes=True)
+
+
+def test_the_counts_by_cause(by_cause):
+    assert by_cause.y.n_by_cause == CAUSES[by_cause.name]
+    assert by_cause.y.causes == tuple(CAUSES[by_cause.name])
+    row = ss.datasets.describe().loc[by_cause.name]
+    assert row["causes"] == ", ".join(f"{cause} ({n})" for cause, n in CAUSES[by_cause.name].items())
+    listed = ", ".join(f"{n} {cause}" for cause, n in CAUSES[by_cause.name].items())
+    assert f" events ({listed}), none lost" in str(by_cause) or by_cause.name == "thoro"
+
+
+@pytest.mark.parametrize("name", [name for name in CAUSES if name != "dmlate"])
+def test_causes_change_nothing_else(name):
+    plain, by_cause = ss.datasets.load(installed(name)), ss.datasets.load(name, causes=True)
+    assert same(plain, by_cause)
+    np.testing.assert_array_equal(plain.y.censoring_time, by_cause.y.censoring_time)
+    np.testing.assert_array_equal(plain.y.event, by_cause.y.cause > 0)
+    assert plain.y.causes == ()
+
+
+@pytest.mark.parametrize("name", ["sibr", "sire"])
+def test_causes_of_death_are_those_of_the_register(name):
+    table = table_of(name)
+    np.testing.assert_array_equal(ss.datasets.load(name, causes=True).y.cause, table["status"])
+
+
+def test_causes_of_death_in_thoro():
+    table = table_of("thoro")
+    y = ss.datasets.load("thoro", causes=True).y
+    expected = np.where(table["exitstat"] != 1, 0, np.where(table["cause"] == 2, 1, 2))
+    np.testing.assert_array_equal(y.cause, expected)
+    assert table["cause"].eq(16).sum() == 47  # which its documentation does not explain
+
+
+def test_who_leaves_the_senate_is_told_by_the_reason():
+    table = table_of("senators")
+    table = table[table["reason"] != "Appointment declined"]
+    y = ss.datasets.load("senators", causes=True).y
+    expected = table["reason"].map({"Death": 1, "Resignation": 2, "Retirement": 3}).fillna(0)
+    np.testing.assert_array_equal(y.cause, expected)
+
+
+def test_insulin_before_death_counts_and_insulin_at_the_start_is_left_out():
+    table = table_of("dmlate")
+    table = table[table["doins"].isna() | (table["doins"] > table["dodm"])].reset_index(drop=True)
+    data = ss.datasets.load("dmlate", causes=True)
+    started, died = table["doins"].notna(), table["dodth"].notna()
+    assert not (table["doins"] > table["dox"]).any()
+    np.testing.assert_array_equal(data.y.cause, np.where(started, 1, np.where(died, 2, 0)))
+    ends = table["doins"].where(started, table["dodth"].where(died, table["dox"]))
+    np.testing.assert_allclose(data.y.time, ends - table["dodm"], atol=2 / 365.25)
+    assert data.X.columns.tolist() == ["sex", "age", "tablets"]
+    assert data.n_lost == 0
+    assert data.closing_date == "2009-12-31"
+
+
+def test_closing_dates_moved_earlier_keep_the_causes(by_cause):
+    day = by_cause.cutoffs[-1]
+    there = by_cause.dates.start <= np.datetime64(day)
+    now = by_cause.y[there]
+    then = now.as_of(day)
+    assert then.causes == now.causes
+    np.testing.assert_array_equal(then.cause, np.where(then.event, now.cause, 0))
+    for horizon in by_cause.horizons:  # each is an example for every cause
+        for number in range(1, len(now.causes) + 1):
+            assert ((now.cause == number) & (now.time <= horizon)).sum() >= 10, (by_cause.name, horizon, number)
+
+
+def test_a_set_without_causes_is_refused_with_those_that_have_some():
+    with pytest.raises(InputError) as error:
+        ss.datasets.load("cdnow", causes=True)
+    assert str(error.value) == (
+        "causes: 'cdnow' has events of one kind; those with causes are dmlate, senators, sibr, sire, thoro"
+    )
+
+
+def test_a_table_with_another_cause_is_refused(tmp_path):
+    table = pd.read_csv(RECIPES[installed("senators")].origin.find())
+    for other, message in [
+        ({"Resignation": "Promotion"}, "is not the table of 'senators' that is known: cause must be one of 'Death'"),
+        ({"Resignation": "Retirement"}, "831 events (494, 0, 337 by cause) and 0 lost, not 930"),
+    ]:
+        path = written(tmp_path, table.replace({"reason": other}))
+        with pytest.raises(InputError) as error:
+            ss.datasets.load("senators", causes=True, path=path)
+        assert message in str(error.value)
+        assert "\n" not in str(error.value)
+        assert ss.datasets.load("senators", path=path).n_events == 831
 
 
 # Where they are

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 from survscore.experiments.atlas import models, running
-from survscore.experiments.atlas.page import TABLES, write_page
+from survscore.experiments.atlas.causes import AtlasByCause
+from survscore.experiments.atlas.page import CAUSE_TABLES, TABLES, write_page
 from survscore.experiments.atlas.results import Atlas
 
 mpl.use("agg")
@@ -52,9 +53,10 @@ def test_the_readme_quotes_them(found):
 
 
 def test_there_are_no_numbers_but_those_of_the_files_and_settings(found):
-    """Percentages in the prose are in sentences that the test above holds against the files, or are rules."""
+    """Percentages in the prose are in sentences that are held against the files, or are rules."""
     page = plain(PAGE)
-    for sentence in said(found):
+    causes = AtlasByCause.read(DOCS / "atlas")
+    for sentence in (*said(found), *causes.sentences, causes.leak_sentence, causes.cost_sentence):
         page = page.replace(sentence, "")
     rules = found.settings["rules"]
     allowed = {
@@ -171,7 +173,8 @@ def test_tables_and_plot_are_made_from_the_files(found, tmp_path):
     write_page(DOCS / "atlas", tmp_path)
     used = set(re.findall(r"atlas_page/([\w.-]+)", PAGE))
     pictures = {"forest.svg", "forest-narrow.svg"}
-    assert used == {path.name for path in tmp_path.iterdir()} == {f"{name}.csv" for name in TABLES} | pictures
+    tables = {f"{name}.csv" for name in (*TABLES, *CAUSE_TABLES)}
+    assert used == {path.name for path in tmp_path.iterdir()} == tables | pictures
     families = pd.read_csv(tmp_path / "families.csv", keep_default_na=False)
     assert len(families) == len(models.FAMILIES) * len(found.settings["scores"])
     ours = found.of_summary("all", "administrative")

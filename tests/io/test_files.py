@@ -308,6 +308,18 @@ def test_simulated_files_hold_the_truth(tmp_path, study):
     assert len(pd.read_parquet(covariates)) == 200
 
 
+def test_simulated_causes_are_those_of_the_study(tmp_path):
+    outcomes, truth, leaking, _ = io.write_study(tmp_path, "competing", 200, 3, "parquet")
+    found = io.read_study(outcomes, [truth, leaking], causes=["churn", "non-payment"])
+    sample = ss.simulate.CompetingRisksStudy().sample(200, 3)
+    assert found.outcomes.n_by_cause == sample.outcomes.n_by_cause
+    curves = found.models["leaking"]
+    np.testing.assert_array_equal(found.models["truth"].probabilities, sample.incidence(curves.times).probabilities)
+    before = np.concatenate(([0.0], curves.times[:-1]))
+    gone = sample.outcomes.censoring_time[:, None] <= before
+    np.testing.assert_allclose(curves.probabilities.sum(axis=1)[gone], 1.0)
+
+
 def test_simulated_dates_give_the_same_times(tmp_path):
     (tmp_path / "dates").mkdir()
     times = io.read_outcomes(io.write_study(tmp_path, "constant", 500, 1, "csv")[0]).outcomes

@@ -76,7 +76,7 @@ WRONG = {
     "1.2": (with_column("net:60", put(1.2)), "model 'net': probabilities must be"),
     "rising": (with_column("net:60", put(1.0)), "model 'net': "),
     "negative time": (with_column("time", put(-1.0)), "time must be zero or larger"),
-    "event 2": (with_column("event", put(np.int8(2))), "event must be 0 or 1"),
+    "event 2": (with_column("event", put(np.int8(2))), "event, column 'event', has 2 causes"),
     "missing label": (missing_label, "column 'country' has 1 missing value"),
 }
 

@@ -146,6 +146,24 @@ def test_what_can_not_be(change, more, message):
         ss.evaluate(pa.Table.from_pandas(frame.assign(**change)), weighting="administrative", **more)
 
 
+def test_dates_have_causes():
+    dates = pd.DataFrame({
+        "start": ["2017-01-01", "2017-01-01", "2017-01-11", "2017-01-01", "2017-01-05"],
+        "end": ["2017-01-11", "2017-01-21", None, "2017-03-01", "2017-01-09"],
+        "event": [1, 2, 0, 2, 1], "10": [0.8, 0.7, 0.9, 0.6, 0.7], "20": [0.6, 0.5, 0.9, 0.5, 0.6],
+    })  # fmt: skip
+    named = {"cutoff": "2017-02-01", "end": "end"}
+    found = ss.evaluate(pa.Table.from_pandas(dates), weighting="administrative", cause=2, outcomes=named)
+    y = ss.Outcomes.from_dates(
+        dates["start"], dates["end"], "2017-02-01", cause=dates["event"], causes={"1": 1, "2": 2}
+    )
+    curves = {"predictions": ss.SurvivalCurves(dates[["10", "20"]].to_numpy(), [10, 20])}
+    wanted = ss.compare(y, curves, metric="brier", weighting="administrative", times=[10, 20], null=False, cause="2")
+    np.testing.assert_allclose(found.scores["score"], wanted.scores["score"], rtol=1e-12)
+    with pytest.raises(ss.InputError, match="event, column 'event', has 2 causes: cause= says which one"):
+        ss.evaluate(pa.Table.from_pandas(dates), weighting="administrative", outcomes=named)
+
+
 def test_the_command_line_takes_causes(capsys, tmp_path):
     _, _, frame = study(dropouts=False)
     (tmp_path / "rows").mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,18 @@ import click
 from survscore.cli.screen import check_folder, one_line, progress, say
 
 if TYPE_CHECKING:
-    from survscore.experiments.atlas import Atlas
+    import pandas as pd
+
+    from survscore.experiments.atlas import Atlas, AtlasByCause
 
 
 @click.command(short_help="Which score would have chosen right, on real data.")
 @click.option("--sets", metavar="NAMES", help="Data sets, as aids2,thoro; by default all that can be loaded here.")
+@click.option(
+    "--causes",
+    is_flag=True,
+    help="Predictions of competing causes, on the sets that have some, instead of events of any cause.",
+)
 @click.option("--size", type=click.Choice(["full", "quick"]), default="full", show_default=True,
               help="All of it, or few individuals and models barely fitted: to see that it works.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
@@ -22,7 +30,7 @@ if TYPE_CHECKING:
               help="Sets to compute at once; by default as many as there are cores.")  # fmt: skip
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="atlas", show_default=True,
               help="Folder for tables and the forest plot. Sets that are finished there are kept.")  # fmt: skip
-def atlas(sets: str | None, size: str, seed: int, jobs: int | None, out: Path) -> None:
+def atlas(sets: str | None, causes: bool, size: str, seed: int, jobs: int | None, out: Path) -> None:
     """Fit the same models to real data sets, and see which score would have chosen the right one.
 
     At the data cut-off: which model each score prefers, and where two scores contradict each other significantly. On
@@ -33,50 +41,77 @@ def atlas(sets: str | None, size: str, seed: int, jobs: int | None, out: Path) -
     Examples:
       survscore atlas
       survscore atlas --sets thoro,aids2 --size quick --out trial
+      survscore atlas --causes
     """  # noqa: D301
     from survscore._config import config
     from survscore.cli.tables import console
     from survscore.experiments.atlas import atlas as run
+    from survscore.experiments.atlas import atlas_by_cause
 
     check_folder(out)
     names = None if sets is None else [name.strip() for name in sets.split(",") if name.strip()]
-    for text in notes(every_set=names is None):  # before it takes its time
+    for text in notes(every_set=names is None, causes=causes):  # before it takes its time
         click.echo(f"survscore: note: {one_line(text)}", err=True)
     with progress(total=None if names is None else len(names)) as show:
-        found = run(names, out=out, size=size, seed=seed, n_jobs=jobs or config.n_cores(), progress=show)
-    console().print(*printed(found), sep="\n")
+        n_jobs = jobs or config.n_cores()
+        if causes:
+            by_cause = atlas_by_cause(names, out=out, size=size, seed=seed, n_jobs=n_jobs, progress=show)
+            lines = printed_by_cause(by_cause)
+        else:
+            lines = printed(run(names, out=out, size=size, seed=seed, n_jobs=n_jobs, progress=show))
+    console().print(*lines, sep="\n")
     say(f"Written to {out}")
 
 
-def notes(*, every_set: bool) -> list[str]:
+def notes(*, every_set: bool, causes: bool = False) -> list[str]:
     """Return what will be left out, a line each."""
     from survscore import datasets
     from survscore.experiments.atlas.models import installed, listed
 
     _, packages = installed(listed())
-    without = "models of scikit-survival, and weights by a Cox model, are left out: pip install 'survscore[atlas]'"
-    here = datasets.available()
-    unavailable = [name for name in datasets.names() if name not in here] if every_set and here else []
+    without = (
+        f"models of scikit-survival{'' if causes else ', and weights by a Cox model,'} are left out: "
+        "pip install 'survscore[atlas]'"
+    )
+    here, names = datasets.available(), datasets.names(causes=True) if causes else datasets.names()
+    unavailable = [name for name in names if name not in here] if every_set and here else []
     not_here = f"sets that can't be loaded here are left out: {', '.join(unavailable)} (survscore.datasets.missing())"
     return [without] * bool(packages) + [not_here] * bool(unavailable)
 
 
 def printed(found: Atlas) -> list[Any]:
     """Return the summary and what it says, ready to print."""
+    from survscore.experiments.atlas.page import closing_table, family_table
+
+    return _tables(
+        ("On the closing date: administrative and IPCW", closing_table(found)),
+        ("On earlier days, judged by what happened since: means over sets", family_table(found)),
+        sentences=[found.closing_sentence, *found.sentences],
+    )
+
+
+def printed_by_cause(found: AtlasByCause) -> list[Any]:
+    """Return the same of causes."""
+    from survscore.experiments.atlas.page import causes_family_table, causes_table
+
+    return _tables(
+        ("By cause on earlier days, judged by what happened since: all models", causes_table(found)),
+        ("Means over sets", causes_family_table(found)),
+        sentences=found.sentences,
+    )
+
+
+def _tables(*titled: tuple[str, pd.DataFrame], sentences: Sequence[str]) -> list[Any]:
     from rich.text import Text
 
     from survscore.cli.tables import new_table
-    from survscore.experiments.atlas.page import closing_table, family_table
 
     lines: list[Any] = []
-    for title, shown in (
-        ("On the closing date: administrative and IPCW", closing_table(found)),
-        ("On earlier days, judged by what happened since: means over sets", family_table(found)),
-    ):
+    for title, shown in titled:
         table = new_table(title)
         for k, name in enumerate(shown.columns):
             table.add_column(name, justify="left" if k == 0 else "right", overflow="fold")
         for row in shown.itertuples(index=False):
             table.add_row(*map(str, row))
         lines += [table] if len(shown) else []
-    return [*lines, Text(found.closing_sentence), *(Text(sentence) for sentence in found.sentences)]
+    return [*lines, *(Text(sentence) for sentence in sentences)]

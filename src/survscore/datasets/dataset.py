@@ -118,9 +118,11 @@ class Dataset(Described):
 
     def __repr__(self) -> str:
         lost = f"{self.n_lost} lost" if self.n_lost else "none lost"
+        causes = ", ".join(f"{count} {name}" for name, count in self.y.n_by_cause.items())
+        events = f"{self.n_events} events" + f" ({causes})" * bool(causes)
         horizons = ", ".join(f"{horizon:g}" for horizon in self.horizons)
         return (
-            f"Dataset({self.name}: {self.n} individuals, {self.n_events} events, {lost}, "
+            f"Dataset({self.name}: {self.n} individuals, {events}, {lost}, "
             f"follow-up ends on {self.closing_date})\n"
             f"    event: {self.event}\n    start: {self.start}\n    X: {', '.join(self.X.columns)}\n"
             f"    horizons: {horizons} {plural_word(self.unit)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,7 +44,10 @@ def senators(table: pd.DataFrame) -> Made:
     )
     start, end = (pd.to_datetime(served[name], format="ISO8601").dt.normalize() for name in ("start_date", "end_date"))
     left = served["observed"].astype(bool)
-    return Made(X, start, end.where(left), "2013-10-01", end.where(~left), served["Name"].to_numpy(dtype=object))
+    return Made(
+        X, start, end.where(left), "2013-10-01", end.where(~left), served["Name"].to_numpy(dtype=object),
+        served["reason"].to_numpy(dtype=object),
+    )  # fmt: skip
 
 
 def heads_of_government(table: pd.DataFrame) -> Made:
@@ -106,6 +110,13 @@ SENATORS = Recipe(
     "appointed before June 1965 sat for life, others until they are 75, so times drift. Groups are names, since a few "
     "senators were appointed again.",
 )  # fmt: skip
+
+SENATORS_BY_CAUSE = replace(
+    SENATORS,
+    counts=Counts(930, 831, 0, (494, 201, 136)),
+    causes={"death": "Death", "resignation": "Resignation", "retirement": "Retirement"},
+    event="leaves the Senate of Canada; the cause is death, resignation or retirement",
+)
 
 DD = Recipe(
     name="dd",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from survscore._utils.units import Unit
@@ -25,6 +25,7 @@ class Made(NamedTuple):
     cutoff: Any
     last_seen: Any = None
     groups: Any = None
+    cause: Any = None
 
 
 class Counts(NamedTuple):
@@ -33,6 +34,7 @@ class Counts(NamedTuple):
     individuals: int
     events: int
     lost: int
+    by_cause: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,6 +53,8 @@ class Recipe(Described):
         Of the individuals that it makes.
     unit : str
         Of their times.
+    causes : mapping of str to labels
+        The names of the causes, and what `make` has for each; empty where all events are of one kind.
     """
 
     origin: TextFile | RFrame
@@ -58,6 +62,12 @@ class Recipe(Described):
     make: Callable[[pd.DataFrame], Made]
     counts: Counts
     unit: Unit
+    causes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def counted_causes(self) -> str:
+        """The causes, each with its number of events, in words."""
+        return ", ".join(f"{name} ({n})" for name, n in zip(self.causes, self.counts.by_cause, strict=True))
 
     def dataset(self, table: pd.DataFrame, where: str) -> Dataset:
         """Return the set that a table holds; `where` is what messages call it."""
@@ -69,12 +79,15 @@ class Recipe(Described):
             )
         try:
             made = self.make(table[list(self.columns)])
-            y = Outcomes.from_dates(made.start, made.event_date, made.cutoff, unit=self.unit, last_seen=made.last_seen)
+            named = {"cause": made.cause, "causes": self.causes} if self.causes else {}
+            y = Outcomes.from_dates(
+                made.start, made.event_date, made.cutoff, unit=self.unit, last_seen=made.last_seen, **named
+            )
         except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise InputError(f"{where} is not the table of {self.name!r} that is known: {first_line(error)}") from None
-        words = {field.name: getattr(self, field.name) for field in fields(Described)}
+        words = {one.name: getattr(self, one.name) for one in fields(Described)}
         found = Dataset(X=made.X, y=y, groups=made.groups, **words)
-        counts = Counts(found.n, found.n_events, found.n_lost)
+        counts = Counts(found.n, found.n_events, found.n_lost, tuple(y.n_by_cause.values()))
         if counts != self.counts:
             raise InputError(
                 f"{where} is another version of the table of {self.name!r} than the one that is known: it has "
@@ -89,4 +102,5 @@ class Recipe(Described):
 
 
 def _words(counts: Counts) -> str:
-    return f"{counts.individuals} individuals, {counts.events} events and {counts.lost} lost"
+    by_cause = f" ({', '.join(map(str, counts.by_cause))} by cause)" if counts.by_cause else ""
+    return f"{counts.individuals} individuals, {counts.events} events{by_cause} and {counts.lost} lost"

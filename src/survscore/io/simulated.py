@@ -92,7 +92,8 @@ def _incidences(sample: Sample, grid: NDArray[np.float64]) -> tuple[IncidenceCur
     Its causes have the shares that they have at C*, which is what IPCW scores prefer.
     """
     truth = sample.incidence(grid)
-    known = sample.censoring(grid).probabilities > 0
+    # what is read by straight lines falls after C*, not before: from the first grid time on that is not earlier
+    known = sample.censoring(np.concatenate(([0.0], grid[:-1]))).probabilities > 0
     at_end = np.minimum(known.sum(axis=1), grid.size - 1)
     there = np.take_along_axis(truth.probabilities, at_end[:, None, None], axis=2)
     certain = np.where(known[:, None], truth.probabilities, there / there.sum(axis=1, keepdims=True))

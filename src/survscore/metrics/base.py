@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
 from survscore._validation import FloatArray, InputError, UnfitError
 from survscore.censoring.product_limit import ProductLimit
@@ -72,7 +73,8 @@ class Loss(Metric):
 
     def __call__(self, survival: FloatArray, event_free: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return each cell's loss, as a new array."""
-        return np.where(event_free, self.of_event_free(survival), self.of_event(survival))
+        values: NDArray[np.float64] = arrays.where(event_free, self.of_event_free(survival), self.of_event(survival))
+        return values
 
     def of_fraction(self, survival: FloatArray, event_free: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the expected loss of those who are event-free with some probability."""

@@ -68,7 +68,7 @@ class Batch:
         end = columns.censoring_time
         times, ends = self._values(columns.time), None if end is None else self._values(end)
         if columns.cause is None:
-            return Outcomes(times, self._events(), ends)
+            return Outcomes(times, self._had_event(), ends)
         return Outcomes(times, self._codes(), ends, causes=self._causes).for_cause(1)
 
     @property
@@ -76,6 +76,15 @@ class Batch:
         """The cause of interest, and what any other is called here: which one it is does not matter."""
         name = self.specification.outcomes.cause_name
         return name, f"other than {name}"
+
+    def _had_event(self) -> NDArray[np.bool_]:
+        """Return who had the event; raise if there are several causes, and none was named."""
+        events = self._events()
+        causes, _ = Causes.read(events, None)
+        if causes:
+            name = self.specification.outcomes.event
+            raise InputError(f"event, column {name!r}, has {len(causes)} causes: cause= says which one scores are of")
+        return np.asarray(as_event(events))
 
     def _codes(self) -> NDArray[np.int8]:
         """Return 1 for events of the cause of interest, 2 for those of any other, 0 without event."""
@@ -123,7 +132,7 @@ class Batch:
             last_seen = dates(columns.last_seen)
         else:
             codes = None if columns.cause is None else self._codes()
-            had_event = as_event(self._events()) if codes is None else codes != 0
+            had_event = self._had_event() if codes is None else codes != 0
             ended = np.asarray(event_date).astype(object)
             nothing = np.full(ended.shape, None, dtype=object)
             missing = np.array([one is None or one != one for one in ended]) & had_event  # noqa: PLR0124 - NaT

@@ -55,16 +55,16 @@ def on_earlier_days(
     names = list(scores())
     tables: dict[str, list[Row]] = {"truths": [], "backtests": [], "sets": []}
     for one in found:
-        tables["truths"] += _truths(one, names)
+        tables["truths"] += truth_rows(one, names)
     for name in FAMILIES if found else ():
         some = [one.only(family(name, entries)) for one in found]
         for one in some:
-            tables["backtests"] += [{"family": name, **row} for row in _judged(one, names)]
+            tables["backtests"] += [{"family": name, **row} for row in judged_rows(one, names)]
         tables["sets"] += [{"family": name, **row} for row in together(some, names)]
     return tables
 
 
-def _truths(found: Backtest, names: Sequence[str]) -> list[Row]:
+def truth_rows(found: Backtest, names: Sequence[str]) -> list[Row]:
     """Return the score of each model on a day, and its truth."""
     (day,) = found.days
     return [
@@ -77,7 +77,7 @@ def _truths(found: Backtest, names: Sequence[str]) -> list[Row]:
     ]  # fmt: skip
 
 
-def _judged(found: Backtest, names: Sequence[str]) -> list[Row]:
+def judged_rows(found: Backtest, names: Sequence[str]) -> list[Row]:
     """Return how each score did on a day; columns `half_...`, of one half by the truth of the other, over halves."""
     named = dict(zip(found.weightings, names, strict=True))
     table = found.table.drop(columns=["rank_correlation", "regret"])

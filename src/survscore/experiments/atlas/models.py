@@ -23,7 +23,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from survscore.adapters import ScikitSurvival
-from survscore.adapters.survival_model import SurvivalModel
+from survscore.adapters.survival_model import Curves, SurvivalModel
 from survscore.curves import SurvivalCurves
 from survscore.models import BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
 from survscore.outcomes import Outcomes, as_outcomes
@@ -32,6 +32,7 @@ from survscore.outcomes import Outcomes, as_outcomes
 ENTRY = "date of entry"
 WITH_ENTRY = " + entry"
 NULL = "Kaplan-Meier"
+NULL_BY_CAUSE = "Aalen-Johansen"
 #: Rarer categories are put together, so that folds know most of them.
 RAREST_CATEGORY = 0.01
 MOST_CATEGORIES = 12
@@ -118,14 +119,15 @@ class CensoredAsEventFree(SurvivalModel):
         """Fit to outcomes in which the censored are event-free after the last of all times."""
         outcomes = as_outcomes(y)
         late = 2.0 * float(outcomes.time.max()) + 1.0
-        told = Outcomes(np.where(outcomes.event, outcomes.time, late), outcomes.event)
+        event = outcomes.event if outcomes.cause is None else outcomes.cause
+        told = Outcomes(np.where(outcomes.event, outcomes.time, late), event, causes=outcomes.causes or None)
         self.estimator_ = clone(self.estimator).fit(X, told)
         return self
 
-    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> Curves:
         """Return what it predicts."""
         check_is_fitted(self)
-        curves: SurvivalCurves = self.estimator_.predict_curves(X, times)
+        curves: Curves = self.estimator_.predict_curves(X, times)
         return curves
 
 
@@ -210,13 +212,8 @@ def _net(kind: Any) -> Callable[[NDArray[np.float64], Effort], Any]:
     return make
 
 
-RECIPES: tuple[Recipe, ...] = (
-    Recipe(NULL, "modelled", lambda horizons, effort: KaplanMeier(times=horizons)),
-    Recipe("Cox", "modelled", _cox, "sksurv"),
-    Recipe("random survival forest", "modelled", _forest, "sksurv"),
-    Recipe("gradient boosting", "modelled", _boosting, "sksurv"),
-    Recipe("Logistic-Hazard", "modelled", _net(LogisticHazard)),
-    Recipe("BCE", "dropped", _net(BCESurvival)),
+#: Of events of one kind, and of several causes.
+CLASSIFIERS: tuple[Recipe, ...] = (
     *_classifiers("logistic regression", lambda effort: LogisticRegression(max_iter=200)),
     *_classifiers(
         "boosted classifiers",
@@ -224,6 +221,16 @@ RECIPES: tuple[Recipe, ...] = (
             max_iter=effort.rounds, learning_rate=LEARNING_RATE, max_leaf_nodes=8, early_stopping=False
         ),
     ),
+)
+
+RECIPES: tuple[Recipe, ...] = (
+    Recipe(NULL, "modelled", lambda horizons, effort: KaplanMeier(times=horizons)),
+    Recipe("Cox", "modelled", _cox, "sksurv"),
+    Recipe("random survival forest", "modelled", _forest, "sksurv"),
+    Recipe("gradient boosting", "modelled", _boosting, "sksurv"),
+    Recipe("Logistic-Hazard", "modelled", _net(LogisticHazard)),
+    Recipe("BCE", "dropped", _net(BCESurvival)),
+    *CLASSIFIERS,
 )
 
 
@@ -240,9 +247,10 @@ class Entry:
         return self.recipe.name + WITH_ENTRY * self.entry
 
 
-def listed() -> tuple[Entry, ...]:
+def listed(recipes: Iterable[Recipe] = RECIPES) -> tuple[Entry, ...]:
     """Return the models of the list, all that there are."""
-    return tuple(Entry(one, entry) for one in RECIPES for entry in (False, True) if not (entry and one.name == NULL))
+    nulls = (NULL, NULL_BY_CAUSE)
+    return tuple(Entry(one, entry) for one in recipes for entry in (False, True) if not (entry and one.name in nulls))
 
 
 def installed(entries: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
@@ -256,7 +264,7 @@ def estimators(entries: Iterable[Entry], horizons: NDArray[np.float64], effort: 
     """Return the models by name, as estimators of data frames that hold `ENTRY`."""
     return {
         one.name: one.recipe.make(horizons, effort)
-        if one.recipe.name == NULL
+        if one.recipe.name in (NULL, NULL_BY_CAUSE)
         else Pipeline([("features", features(entry=one.entry)), ("model", one.recipe.make(horizons, effort))])
         for one in entries
     }

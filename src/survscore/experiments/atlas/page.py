@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._utils.units import plural_word
+from survscore.experiments.atlas.causes import AtlasByCause
 from survscore.experiments.atlas.closing import MEAN
 from survscore.experiments.atlas.drawing import forest
 from survscore.experiments.atlas.models import FAMILIES, RECIPES
@@ -85,7 +86,11 @@ def hidden_table(atlas: Atlas) -> pd.DataFrame:
 
 def model_table(atlas: Atlas) -> pd.DataFrame:
     """Return what scores said of each model on earlier days beside the truth, means over sets; the best first."""
-    means = atlas.models.groupby(["model", "score"], sort=False)[["said", "truth"]].mean()
+    return _models_table(atlas.models)
+
+
+def _models_table(models: pd.DataFrame) -> pd.DataFrame:
+    means = models.groupby(["model", "score"], sort=False)[["said", "truth"]].mean()
     by_model: dict[str, dict[str, float]] = {}
     for row in _records(means.reset_index()):
         by_model.setdefault(row["model"], {"in truth": row["truth"]})[row["score"]] = row["said"]
@@ -103,6 +108,54 @@ def model_table(atlas: Atlas) -> pd.DataFrame:
 
 def _signed(share: float) -> str:
     return f"{100 * share:+.0f} %"
+
+
+def causes_table(found: AtlasByCause) -> pd.DataFrame:
+    """Return how the score of each cause did on earlier days, by set and cause, among all models."""
+    runs = found.backtests[found.backtests["family"] == ALL]
+    scores = (PROJECTED, ADMINISTRATIVE, KAPLAN_MEIER)
+    rows = []
+    for _, some in runs.groupby(["set", "cause"], sort=False):
+        means = some.groupby("score")[["ordered", "relative_regret"]].mean().loc[list(scores)]
+        ordered, regret = ([percent(value) for value in means[name]] for name in means)
+        rows.append({
+            "set": some["set"].iloc[0],
+            "cause": some["cause"].iloc[0],
+            "runs": int((some["score"] == PROJECTED).sum()),
+            **dict(zip(("pairs in order, projected", "administrative", "IPCW"), ordered, strict=True)),
+            **{f"chosen worse than best, {score}": value for score, value in zip(scores, regret, strict=True)},
+        })  # fmt: skip
+    return _table(rows)
+
+
+def causes_family_table(found: AtlasByCause) -> pd.DataFrame:
+    """Return how each score did by cause on earlier days, means over sets, by family of models."""
+    return _table(
+        {
+            "models": row["family"],
+            "score": row["score"],
+            "pairs in the true order": percent(row["ordered"]),
+            "chosen worse than best, mean": percent(row["relative_regret"]),
+            "halves: pairs in order": percent(row["half_ordered"]),
+            "halves: chosen worse than best": percent(row["half_regret"]),
+            "halves: significant and wrong": f"{percent(row['half_wrong'])} of {row['half_settled']}",
+        }
+        for row in _records(found.summary)
+    )
+
+
+def causes_about_table(found: AtlasByCause) -> pd.DataFrame:
+    """Return what the sets with causes are."""
+    return _table(
+        {
+            "set": row["set"],
+            "event, since": f"{row['event']}, since {row['start']}",
+            "causes": row["causes"],
+            "individuals": _of_all(row),
+            "lost": row["n_lost"],
+        }
+        for row in _records(found.about)
+    )
 
 
 def family_table(atlas: Atlas) -> pd.DataFrame:
@@ -195,11 +248,22 @@ TABLES: dict[str, Callable[[Atlas], pd.DataFrame]] = {
 }
 
 
+#: And of causes.
+CAUSE_TABLES: dict[str, Callable[[AtlasByCause], pd.DataFrame]] = {
+    "causes-about": causes_about_table,
+    "causes-families": causes_family_table,
+    "causes-models": lambda found: _models_table(found.models),
+    "causes-sets": causes_table,
+}
+
+
 def write_page(source: Path, target: Path) -> None:
-    """Write the tables and the forest plot of a page, from the files of a run."""
-    atlas = Atlas.read(source)
+    """Write the tables and the forest plot of a page, from the files of a run, and of one by cause."""
+    atlas, causes = Atlas.read(source), AtlasByCause.read(source)
     target.mkdir(parents=True, exist_ok=True)
     for name, table in TABLES.items():
         table(atlas).to_csv(target / f"{name}.csv", index=False)
+    for name, of_causes in CAUSE_TABLES.items():
+        of_causes(causes).to_csv(target / f"{name}.csv", index=False)
     forest(atlas, target / "forest.svg")
     forest(atlas, target / "forest-narrow.svg", width=COLUMN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -84,7 +84,7 @@ class Atlas:
         seconds = {name: round(one["seconds"], 1) for name, one in results.items()}
         versions = next(iter(results.values()))["versions"]
         settings = {**settings, "versions": versions, "seconds": seconds}
-        return cls(about=about, models=_against_null(tables["truths"]), settings=settings, **tables)
+        return cls(about=about, models=against_null(tables["truths"]), settings=settings, **tables)
 
     @classmethod
     def read(cls, folder: Path) -> Atlas:
@@ -131,7 +131,7 @@ class Atlas:
         """
         import pandas as pd
 
-        rows, halves = [], _halves(self.backtests)
+        rows, halves = [], halves_of(self.backtests)
         for (family, score), some in self.sets.groupby(["family", "score"], sort=False):
             row = {
                 "family": family, "score": score, "sets": len(some), "runs": int(some["runs"].sum()),
@@ -216,7 +216,7 @@ class Atlas:
         small = list(largest.index[largest < FEWEST])
         if not small or len(small) == len(largest):
             return ""
-        halves = _halves(self.backtests[~self.backtests["set"].isin(small)])
+        halves = halves_of(self.backtests[~self.backtests["set"].isin(small)])
         first, *_, last = FAMILIES
         everyone = _three(lambda score: float(halves[first, score]["half_ordered"]))
         strict = _three(lambda score: float(halves[last, score]["half_ordered"]))
@@ -263,9 +263,9 @@ class Atlas:
         said = some.groupby("score")["said"].mean()
         truth = some["truth"].mean()
         return (
-            f"Models that drop the censored and use the date of entry were {_compared(said[PROJECTED])} Kaplan-Meier "
-            f"as the projected score said, {_compared(said[ADMINISTRATIVE])} it as the administrative score said, "
-            f"{_compared(said[KAPLAN_MEIER])} it as IPCW said, and {_compared(truth)} it in truth (Brier scores, means "
+            f"Models that drop the censored and use the date of entry were {compared(said[PROJECTED])} Kaplan-Meier "
+            f"as the projected score said, {compared(said[ADMINISTRATIVE])} it as the administrative score said, "
+            f"{compared(said[KAPLAN_MEIER])} it as IPCW said, and {compared(truth)} it in truth (Brier scores, means "
             f"over sets and {some['model'].nunique()} models)."
         )
 
@@ -310,7 +310,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.{0 if abs(share) >= 0.0995 else 1}f} %"
 
 
-def _halves(backtests: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+def halves_of(backtests: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """Return how each score of one half did by the truth of the other, by family and score."""
     found = {}
     for (family, score), runs in backtests.groupby(["family", "score"], sort=False):
@@ -328,7 +328,8 @@ def _three(values: Callable[[str], float]) -> str:
     return "{}, {} and {}".format(*(percent(values(score)) for score in (PROJECTED, ADMINISTRATIVE, KAPLAN_MEIER)))
 
 
-def _compared(share: float) -> str:
+def compared(share: float) -> str:
+    """Return by how much a score is better or worse than another, in words."""
     return f"{percent(abs(share))} {'worse' if share > 0 else 'better'} than"
 
 
@@ -337,15 +338,15 @@ def _in_percent(row: pd.Series) -> dict[str, str]:
     return {name: percent(row[name]) for name in shares}
 
 
-def _against_null(truths: pd.DataFrame) -> pd.DataFrame:
-    """Return by how much models were above Kaplan-Meier, as scores said and in truth, means over days and horizons."""
+def against_null(truths: pd.DataFrame, null_model: str = NULL, by: Sequence[str] = ("set",)) -> pd.DataFrame:
+    """Return by how much models were above a null model, as scores said and in truth, means over days and horizons."""
     import pandas as pd
 
-    keys = ["set", "score", "model"]
+    keys = [*by, "score", "model"]
     if not len(truths):
         return pd.DataFrame(columns=[*keys, "runs", "said", "truth"])
-    place = ["set", "cutoff", "horizon", "score"]
-    null = truths[truths["model"] == NULL].set_index(place)[["brier", "truth"]]
+    place = [*by, "cutoff", "horizon", "score"]
+    null = truths[truths["model"] == null_model].set_index(place)[["brier", "truth"]]
     beside = truths.join(null, on=place, rsuffix="_null")
     beside["said"] = beside["brier"] / beside["brier_null"] - 1.0
     beside["truth"] = beside["truth"] / beside["truth_null"] - 1.0

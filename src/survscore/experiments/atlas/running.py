@@ -20,7 +20,8 @@ import numpy as np
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, check_choice, check_whole
 from survscore._version import __version__
-from survscore.experiments.atlas import earlier
+from survscore.experiments.atlas import cause_models, causes, earlier
+from survscore.experiments.atlas.causes import AtlasByCause
 from survscore.experiments.atlas.closing import LEVEL, Row, at_closing
 from survscore.experiments.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS, Prepared, prepare, scoreable
 from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, family, installed, listed
@@ -60,21 +61,42 @@ class Plan:
     seed: int
     models: tuple[str, ...]
     folder: Path
+    by_cause: bool = False
 
     @property
     def entries(self) -> list[Entry]:
         """The models."""
-        return [one for one in listed() if one.name in self.models]
+        every = listed(cause_models.RECIPES) if self.by_cause else listed()
+        return [one for one in every if one.name in self.models]
+
+    @property
+    def scores(self) -> list[str]:
+        """The scores that are tried."""
+        return list(causes.SCORES) if self.by_cause else list(scores())
+
+    @property
+    def tables(self) -> set[str]:
+        """The tables that a set's results have."""
+        return set(causes.TABLES if self.by_cause else TABLES)
 
     def path(self, name: str) -> Path:
         """Return where a set's results are kept."""
-        return self.folder / "sets" / f"{_file_name(name)}.json"
+        return self.folder / ("causes" if self.by_cause else "sets") / f"{_file_name(name)}.json"
+
+    def computed(self, data: Prepared, progress: Progress) -> dict[str, list[Row]]:
+        """Compute the tables of a set."""
+        size, entries = self.size, self.entries
+        if self.by_cause:
+            return causes.by_cause(data, entries, size.effort, size.folds, size.n_splits, self.seed, progress)
+        return at_closing(data, entries, size.effort, size.folds, self.seed) | earlier.on_earlier_days(
+            data, entries, size.effort, size.folds, size.n_draws, size.n_splits, self.seed, progress
+        )
 
     def settings(self, data: Prepared) -> dict[str, Any]:
         """Return what kept results must agree with."""
         return {
             "survscore": __version__, "set": data.name, "data": data.digest(), "size": asdict(self.size),
-            "seed": self.seed, "level": LEVEL, "models": list(self.models), "scores": list(scores()),
+            "seed": self.seed, "level": LEVEL, "models": list(self.models), "scores": self.scores,
             "rules": {
                 "fewest_followed": FEWEST_FOLLOWED, "fewest_with_status": FEWEST_WITH_STATUS,
                 "least_judged": earlier.LEAST_JUDGED, "least_hidden": earlier.LEAST_HIDDEN,
@@ -144,24 +166,78 @@ def atlas(
         size = SIZES[size]
     entries, missing = installed(_wanted(models))
     plan = Plan(size, seed, tuple(one.name for one in entries), Path(out))
-    chosen, unavailable = _loaded(sets)
-    data = [prepare(one, size.most, seed) for one in chosen]
+    found = Atlas.of(*_run(sets, plan, missing, n_jobs, progress))
+    found.save(plan.folder)
+    return found
+
+
+def atlas_by_cause(
+    sets: Sequence[Any] | None = None,
+    *,
+    out: str | os.PathLike[str],
+    size: str | Size = "full",
+    seed: int = 1,
+    n_jobs: int = 1,
+    progress: Progress = silent,
+) -> AtlasByCause:
+    """Fit the same models of competing causes to data sets that have some, and see which score would have chosen well.
+
+    On earlier days, for each cause: in which order each score would have put the models, which it would have chosen,
+    and how good that was by what happened since (`backtest`).
+
+    Parameters
+    ----------
+    sets : sequence of str or Dataset, optional
+        Names of data sets, or sets of your own whose outcomes have causes; by default all that can be loaded here.
+    out, size, seed, n_jobs, progress
+        As for `atlas`.
+
+    Returns
+    -------
+    AtlasByCause
+        Also written to `out`, as CSV and JSON.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from survscore.experiments.atlas import atlas_by_cause
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = atlas_by_cause(["senators"], out=folder, size="quick")
+    >>> sorted(set(found.backtests["cause"]))
+    ['death', 'resignation', 'retirement']
+    """
+    check_whole("seed", seed, 0)
+    check_whole("n_jobs", n_jobs, 1)
+    if isinstance(size, str):
+        check_choice("size", size, tuple(SIZES))
+        size = SIZES[size]
+    entries, missing = installed(listed(cause_models.RECIPES))
+    plan = Plan(size, seed, tuple(one.name for one in entries), Path(out), by_cause=True)
+    found = AtlasByCause.of(*_run(sets, plan, missing, n_jobs, progress))
+    found.save(plan.folder)
+    return found
+
+
+def _run(
+    sets: Sequence[Any] | None, plan: Plan, missing: list[str], n_jobs: int, progress: Progress
+) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Compute what is not there yet; return the results of all sets, and the settings of the run."""
+    chosen, unavailable = _loaded(sets, by_cause=plan.by_cause)
+    data = [prepare(one, plan.size.most, plan.seed) for one in chosen]
     _check_names(data)
+    if plan.by_cause:
+        _check_causes(data)
     kept = {one.name for one in data if plan.path(one.name).exists()}
     for one in data:  # a leftover that can't be used is better known now than after an hour
         if one.name in kept:
             load(one, plan)
     _compute([one for one in data if one.name not in kept], len(data), plan, n_jobs, progress)
-    found = Atlas.of(
-        {one.name: load(one, plan) for one in data},
-        {
-            "survscore": __version__, "seed": seed, "size": asdict(size), "models": list(plan.models),
-            "scores": list(scores()), "missing_packages": missing, "sets_not_available": unavailable,
-            "rules": plan.settings(data[0])["rules"], "level": LEVEL,
-        },
-    )  # fmt: skip
-    found.save(plan.folder)
-    return found
+    settings = {
+        "survscore": __version__, "seed": plan.seed, "size": asdict(plan.size), "models": list(plan.models),
+        "scores": plan.scores, "missing_packages": missing, "sets_not_available": unavailable,
+        "rules": plan.settings(data[0])["rules"], "level": LEVEL,
+    }  # fmt: skip
+    return {one.name: load(one, plan) for one in data}, settings
 
 
 def _wanted(models: Sequence[str] | None) -> list[Entry]:
@@ -187,18 +263,20 @@ def _wanted(models: Sequence[str] | None) -> list[Entry]:
 # Data sets
 
 
-def _loaded(sets: Sequence[Any] | None) -> tuple[list[Any], list[str]]:
+def _loaded(sets: Sequence[Any] | None, *, by_cause: bool = False) -> tuple[list[Any], list[str]]:
     """Return data sets, and the names of those that can't be loaded here if all were wanted."""
     from survscore import datasets
 
-    names, there = list(datasets.names()), list(datasets.available())
+    names = list(datasets.names(causes=True) if by_cause else datasets.names())
+    there = [name for name in datasets.available() if name in names]
+    get = partial(datasets.load, causes=True) if by_cause else datasets.load
     if sets is None:
         if not there:
             raise InputError(
                 f"sets: none of {len(names)} data sets can be loaded here; install a package that has some, such as "
                 "lifelines, or name sets of your own"
             )
-        return [datasets.load(name) for name in there], [name for name in names if name not in there]
+        return [get(name) for name in there], [name for name in names if name not in there]
     wanted = [sets] if isinstance(sets, str) else list(sets)
     if not wanted:
         raise InputError("sets is empty: name at least one")
@@ -207,7 +285,15 @@ def _loaded(sets: Sequence[Any] | None) -> tuple[list[Any], list[str]]:
         raise InputError(
             f"sets must be among {', '.join(names)}: {len(unknown)} of {len(wanted)} are not, the first {unknown[0]!r}"
         )
-    return [datasets.load(one) if isinstance(one, str) else one for one in wanted], []
+    return [get(one) if isinstance(one, str) else one for one in wanted], []
+
+
+def _check_causes(data: Sequence[Prepared]) -> None:
+    without = [one.name for one in data if len(one.y.causes) < 2]
+    if without:
+        raise InputError(
+            f"sets must have outcomes with causes: {len(without)} of {len(data)} have none, the first {without[0]!r}"
+        )
 
 
 def _check_names(data: Sequence[Prepared]) -> None:
@@ -250,15 +336,11 @@ def _pass_on(progress: Progress, done: int, total: int, name: str, part: int, of
 def _compute_one(data: Prepared, plan: Plan, progress: Progress = silent) -> None:
     """Compute a set's results, and write them whole."""
     began = time.perf_counter()
-    size = plan.size
-    progress(0, 1, "as of the closing date")
+    progress(0, 1, "on earlier days" if plan.by_cause else "as of the closing date")
     try:
         with _one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that might go on, and of rare categories: models are examples
-            tables = at_closing(data, plan.entries, size.effort, size.folds, plan.seed)
-            tables |= earlier.on_earlier_days(
-                data, plan.entries, size.effort, size.folds, size.n_draws, size.n_splits, plan.seed, progress
-            )
+            tables = plan.computed(data, progress)
     except InputError as error:
         raise InputError(f"{data.name}: {error}") from error
     whole = {
@@ -281,7 +363,7 @@ def described(data: Prepared) -> Row:
         "closing_date": str(closing)[:10], "unit": str(data.dates.unit),
         "horizons": data.horizons[scoreable(y, data.horizons)].tolist(),
         "cutoffs": {str(day)[:10]: earlier.horizons_on(data, day).tolist() for day in data.cutoffs},
-        "n_covariates": data.X.shape[1] - 1, **data.about,
+        "n_covariates": data.X.shape[1] - 1, **(causes.described_causes(y) if y.causes else {}), **data.about,
     }  # fmt: skip
 
 
@@ -291,7 +373,7 @@ def load(data: Prepared, plan: Plan) -> dict[str, Any]:
     try:
         whole = json.loads(path.read_text(encoding="utf-8"))
         settings, tables = whole["settings"], whole["tables"]
-        complete = set(tables) == set(TABLES) and {"about", "versions", "seconds"} <= set(whole)
+        complete = set(tables) == plan.tables and {"about", "versions", "seconds"} <= set(whole)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} can't be read ({type(error).__name__}): {REMEDY}") from None
     expected = json.loads(json.dumps(plan.settings(data)))

@@ -1,0 +1,276 @@
+"""The atlas by cause: its models against literal ones, its rows against single scores, runs that go on, bad input."""
+
+import json
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
+
+import survscore as ss
+from atlas_case import BASE, TINY, simulated
+from commands import run as run_command
+from survscore import InputError, datasets
+from survscore.analysis.selection import curves_of
+from survscore.cli.atlas import notes
+from survscore.experiments.atlas import AtlasByCause, atlas_by_cause, cause_models, causes, data, models, running
+from survscore.experiments.atlas.cause_models import CauseSpecificCox, combined
+
+DOCS = Path(__file__).parents[2] / "docs"
+HORIZONS = np.array([200.0, 300.0])
+
+
+def plain(text):
+    """Return text on one line, without mark-up of lines."""
+    return " ".join(text.replace("| ", " ").split())
+
+
+def with_causes(name="simulated", *, n=250, seed=1):
+    """Return the set of the other tests, with two causes of its events at random."""
+    one = simulated(name, n=n, seed=seed)
+    label = np.random.default_rng(seed).choice(["a", "b"], n, p=[0.6, 0.4])
+    return replace(one, y=ss.Outcomes.from_dates(one.dates.start, one.dates.event_date, one.dates.cutoff, cause=label))
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Beside other tests, threads that wait for each other take ten times as long."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture(scope="module")
+def prepared():
+    return data.prepare(with_causes(), TINY.most, seed=1)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("causes")
+    return folder, atlas_by_cause([with_causes(), with_causes("other", seed=2)], out=folder, size=TINY)
+
+
+# The models
+
+
+def test_every_model_predicts_incidences(prepared):
+    entries = list(models.listed(cause_models.RECIPES))
+    assert len({one.name for one in entries}) == len(entries) == 15
+    assert [len(models.family(name, entries)) for name in models.FAMILIES] == [15, 11, 8, 6]
+    train, test = np.arange(200), np.arange(200, 250)
+    moved = prepared.X.assign(**{models.ENTRY: prepared.X[models.ENTRY].to_numpy()[::-1]})
+    for name, estimator in models.estimators(entries, HORIZONS, TINY.effort).items():
+        fitted = estimator.fit(prepared.X.iloc[train], prepared.y[train])
+        one = curves_of(fitted, prepared.X.iloc[test])
+        assert isinstance(one, ss.IncidenceCurves)
+        assert one.causes == ("a", "b")
+        values = one.at(HORIZONS)
+        assert values.shape == (50, 2, 2)
+        assert (values.sum(axis=1) > 0).any()
+        elsewhere = curves_of(fitted, moved.iloc[test]).at(HORIZONS)
+        assert np.array_equal(values, elsewhere) != name.endswith(models.WITH_ENTRY), name
+
+
+def test_the_censored_are_taken_for_event_free_of_any_cause(prepared):
+    X, y, horizon = prepared.X[["visits"]], prepared.y, 300.0
+    classifiers = ss.models.HorizonClassifiers(LogisticRegression(), [horizon])
+    found = models.CensoredAsEventFree(classifiers).fit(X, y).predict_curves(X)
+    status = [int(k) if t <= horizon else 0 for t, k in zip(y.time, y.cause, strict=True)]
+    literal = LogisticRegression().fit(X, status).predict_proba(X)[:, 1:]
+    np.testing.assert_allclose(found.probabilities[:, :, 0], literal)
+
+
+def test_cumulative_hazards_become_incidences_by_a_loop():
+    rng = np.random.default_rng(3)
+    times = np.array([1.0, 2.0, 4.0, 5.0])
+    hazards = np.cumsum(rng.gamma(1.0, 0.5, (2, 3, 4)) * (rng.random((2, 3, 4)) < 0.7), axis=2)
+    found = combined(hazards, times, np.array([0.5, 2.0, 9.0]))
+    for i in range(3):
+        free, incidence, steps = 1.0, np.zeros(2), []
+        for j in range(4):
+            jump = hazards[:, i, j] - (hazards[:, i, j - 1] if j else 0.0)
+            left = free * np.exp(-jump.sum())
+            incidence = incidence + ((free - left) * jump / jump.sum() if jump.sum() else 0.0)
+            free = left
+            steps.append(incidence)
+        np.testing.assert_allclose(found[i].T, [np.zeros(2), steps[1], steps[3]])
+        assert found[i, :, 2].sum() == pytest.approx(1 - np.exp(-hazards[:, i, -1].sum()))
+
+
+def test_cox_by_cause_recovers_two_constant_hazards():
+    rng = np.random.default_rng(4)
+    n = 1500
+    x = rng.normal(size=(n, 1))
+    rates = np.column_stack([0.10 * np.exp(0.8 * x[:, 0]), 0.05 * np.exp(-0.5 * x[:, 0])])
+    each = rng.exponential(1 / rates)
+    time, end = each.min(axis=1), rng.uniform(2, 12, n)
+    y = ss.Outcomes(np.minimum(time, end), np.where(time <= end, 1 + each.argmin(axis=1), 0), end)
+    found = CauseSpecificCox([5.0]).fit(x, y).predict_curves(x).probabilities[:, :, 0]
+    total = rates.sum(axis=1, keepdims=True)
+    truth = rates / total * (1 - np.exp(-5.0 * total))
+    assert np.sqrt(np.mean((found - truth) ** 2)) < 0.03
+
+
+# Runs
+
+
+def test_rows_are_scores_of_each_cause(prepared, finished):
+    """One day, cause and horizon again, from the predictions: scores, truth, order and choice."""
+    _, found = finished
+    runs = found.backtests.query("set == 'simulated' and family == 'all'")
+    day, cause, horizon = runs[["cutoff", "cause", "horizon"]].iloc[-1]
+    there = prepared.dates.start <= np.datetime64(day)
+    now = prepared.y[there]
+    then = now.as_of(day)
+    horizons = causes.horizons_by_cause(prepared, np.datetime64(day))
+    entries = list(models.listed(cause_models.RECIPES))
+    made = {name: np.zeros((len(now), 2, horizons.size)) for name in found.settings["models"]}
+    for train, test in ss.EventKFold(TINY.folds, True, 1).split(prepared.X[there], then):
+        X = prepared.X[there]
+        for name, estimator in models.estimators(entries, horizons, TINY.effort).items():
+            made[name][test] = curves_of(estimator.fit(X.iloc[train], then[train]), X.iloc[test]).at(horizons)
+    number, j = now.causes.index(cause), horizons.tolist().index(horizon)
+    status = np.array([t <= horizon and k == number + 1 for t, k in zip(now.time, now.cause, strict=True)])
+    mature = {"truth": now.censoring_time >= horizon, "then": then.censoring_time >= horizon}
+    brier = {
+        when: {name: np.mean((status[rows] - one[rows, number, j]) ** 2) for name, one in made.items()}
+        for when, rows in mature.items()
+    }
+    truth, estimated = brier["truth"], brier["then"]
+    chosen = min(estimated, key=estimated.get)
+    row = runs.query("cutoff == @day and cause == @cause and horizon == @horizon and score == 'administrative'").iloc[0]
+    assert (row["chosen"], row["best"]) == (chosen, min(truth, key=truth.get))
+    assert row["relative_regret"] == pytest.approx(truth[chosen] / min(truth.values()) - 1)
+    agree = [(estimated[a] - estimated[b]) * (truth[a] - truth[b]) > 0 for a, b in combinations(made, 2)]
+    assert row["ordered"] == pytest.approx(np.mean(agree))
+    assert row["n_pairs"] == len(agree) == 15 * 14 // 2
+
+
+def test_means_over_sets_and_against_the_null_model(finished):
+    _, found = finished
+    row = found.summary.query("family == 'all' and score == 'IPCW'").iloc[0]
+    runs = found.backtests.query("family == 'all' and score == 'IPCW'")
+    by_set = [runs[runs["set"] == name]["ordered"].mean() for name in ("simulated", "other")]
+    assert row["ordered"] == pytest.approx(np.mean(by_set))
+    assert (row["sets"], row["causes"], row["runs"]) == (2, 4, len(runs))
+    null = found.models[found.models["model"] == "Aalen-Johansen"]
+    assert len(null) == 2 * 2 * 3
+    assert (null[["said", "truth"]] == 0).all().all()
+    assert (found.models["runs"] == found.backtests.groupby(["set", "cause", "family", "score"]).size().iloc[0]).all()
+
+
+def test_a_rerun_keeps_what_is_there_and_gives_the_same_numbers(finished, tmp_path, monkeypatch):
+    folder, found = finished
+    again = atlas_by_cause([with_causes(), with_causes("other", seed=2)], out=tmp_path, size=TINY)
+    for name in causes.WRITTEN:
+        pd.testing.assert_frame_equal(getattr(again, name), getattr(found, name), check_exact=True)
+    monkeypatch.setattr(causes, "by_cause", None)  # nothing is computed
+    kept = atlas_by_cause([with_causes(), with_causes("other", seed=2)], out=tmp_path, size=TINY)
+    pd.testing.assert_frame_equal(kept.backtests, found.backtests)
+    read = AtlasByCause.read(folder)
+    assert read.sentences == found.sentences
+    pd.testing.assert_frame_equal(read.models, found.models, check_exact=True)
+    assert {path.name for path in folder.iterdir()} == {
+        "causes", "causes_about.csv", "causes_models.csv", "causes_backtests.csv", "causes_settings.json",
+    }  # fmt: skip
+
+
+def test_results_of_events_of_any_cause_are_not_taken_for_these(tmp_path, finished):
+    folder, _ = finished
+    plain = running.Plan(TINY, 1, ("Cox",), tmp_path)
+    assert plain.path("simulated") != running.Plan(TINY, 1, ("Cox",), tmp_path, by_cause=True).path("simulated")
+    with pytest.raises(InputError, match=r"simulated\.json was made with another seed: remove it"):
+        atlas_by_cause([with_causes()], out=folder, size=TINY, seed=2)
+
+
+def test_days_need_enough_events_of_each_cause(prepared):
+    every = data.prepare(simulated(), TINY.most, seed=1)
+    day = prepared.cutoffs[-1]
+    assert causes.horizons_by_cause(prepared, day).tolist() == running.earlier.horizons_on(every, day).tolist() != []
+    rare = prepared.y.dates
+    label = np.where(np.arange(len(prepared.y)) < 8, "b", "a")
+    y = ss.Outcomes.from_dates(rare.start, rare.event_date, rare.cutoff, cause=label)
+    assert causes.horizons_by_cause(replace(prepared, y=y), day).size == 0
+
+
+def test_bad_input_is_refused(tmp_path):
+    for sets, message in [
+        ([simulated()], "sets must have outcomes with causes: 1 of 1 have none, the first 'simulated'"),
+        (["cdnow"], "sets must be among dmlate, senators, sibr, sire, thoro: 1 of 1 are not, the first 'cdnow'"),
+        ([with_causes(n=60)], "sets: none of simulated has an earlier closing date on which enough events of each"),
+    ]:
+        with pytest.raises(InputError) as error:
+            atlas_by_cause(sets, out=tmp_path, size=TINY)
+        assert str(error.value).startswith(message)
+    assert list(tmp_path.glob("*.csv")) == []
+
+
+def test_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(datasets, "names", lambda *, causes=False: ["simulated", "elsewhere"])
+    monkeypatch.setattr(datasets, "available", lambda: ["simulated"])
+    monkeypatch.setattr(datasets, "load", lambda name, *, causes: with_causes(name) if causes else None)
+    monkeypatch.setitem(running.SIZES, "quick", TINY)
+    code, out, err = run_command(capsys, "atlas", "--causes", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1")
+    assert code == 0, err
+    assert err.startswith("survscore: note: sets that can't be loaded here are left out: elsewhere (")
+    assert "1 sets have 2 causes. With 15 models on " in " ".join(out.split())
+    assert (tmp_path / "a" / "causes_backtests.csv").exists()
+    assert not (tmp_path / "a" / "backtests.csv").exists()
+    monkeypatch.setattr(models, "find_spec", lambda name: None)
+    assert notes(every_set=False, causes=True) == ["models of scikit-survival are left out: pip install "
+                                                   "'survscore[atlas]'"]  # fmt: skip
+
+
+# The page
+
+
+@pytest.fixture(scope="module")
+def found():
+    return AtlasByCause.read(DOCS / "atlas")
+
+
+def test_the_page_is_of_a_whole_run(found):
+    settings = found.settings
+    assert settings["models"] == [one.name for one in models.listed(cause_models.RECIPES)]
+    assert settings["sets_not_available"] == settings["missing_packages"] == []
+    assert settings["size"] == json.loads(json.dumps(running.asdict(running.SIZES["full"])))
+    assert found.about["set"].tolist() == datasets.names(causes=True)
+    assert np.datetime64(BASE) < np.datetime64(found.about["closing_date"].max())
+
+
+def test_what_the_page_says_in_words(found):
+    """The exceptions that it names, and whose predictions IPCW takes for better than they are."""
+    runs = found.backtests.query("family == 'all'")
+    ordered = runs.groupby(["set", "cause", "score"])["ordered"].mean().unstack()
+    behind = ordered.index[ordered["projected"] < ordered[["administrative", "IPCW"]].max(axis=1)]
+    assert set(behind.get_level_values("set")) == {"senators"}
+    most = (ordered[["administrative", "IPCW"]].max(axis=1) - ordered["projected"]).idxmax()
+    assert most == ("senators", "retirement")
+    means = found.models.groupby(["score", "model"])[["said", "truth"]].mean()
+    worst = means.loc["IPCW", "truth"].nlargest(2).index
+    assert set(worst) == {name for name in found.settings["models"] if "dropped + entry" in name}
+    assert (means.loc["IPCW", "said"][list(worst)] < 0).all()
+    assert means.loc["IPCW", "said"].idxmin() in worst
+    # the projected score is close to the truth, for all models
+    np.testing.assert_allclose(means.loc["projected", "said"], means.loc["projected", "truth"], atol=0.04)
+    retirement = found.models.query("set == 'senators' and cause == 'retirement' and score == 'projected'")
+    best = retirement.loc[retirement["truth"].idxmin()]
+    assert best["model"] == "Cox by cause + entry"
+    assert best["truth"] < 5 * best["said"] < 0
+
+
+def test_settings_are_said(found):
+    page = plain((DOCS / "atlas.rst").read_text())
+    assert f"there are {data.FEWEST_WITH_STATUS} events of each cause" in page
+    minutes = sum(found.settings["seconds"].values()) / 60
+    assert f"took {minutes:.0f} minutes on one core" in page
+
+
+def test_sentences_are_those_of_the_files(found):
+    page = plain((DOCS / "atlas.rst").read_text())
+    for sentence in (*found.sentences, found.leak_sentence, found.cost_sentence, found.fair_sentence):
+        assert sentence in page
