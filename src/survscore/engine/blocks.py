@@ -23,7 +23,7 @@ from survscore.weighting.interval_weights import TimeIndex
 SPARSE = 8
 #: Of one float64 matrix of a block, 1 MB: smaller ones cost calls, larger ones leave the cache.
 BLOCK_CELLS = 1 << 17
-DEVICE_CELLS = 12 << 21  # of a block on a CUDA device, of all models and the weights
+DEVICE_CELLS = 15 << 21  # of a block on a CUDA device, of all models and the weights
 FEWEST_ROWS = 64
 
 

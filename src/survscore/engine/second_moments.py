@@ -115,8 +115,7 @@ def second_moments(
             Influences(of_term, of_models.collected(scored.index.times[columns]) if collected else of_models, columns)
             for of_term, of_models in terms
         ]
-        for of_terms in zip(*(visit.blocks() for visit in visits), strict=True):
-            rows, influences, jumps = reduce(_added, of_terms)
+        for rows, influences, jumps in _sums_of_blocks(visits):
             if jumps is not None:
                 totals.add_jumps(jumps.places, jumps.steps, jumps.X, columns)
             if table is None:
@@ -143,6 +142,13 @@ class JumpInfluences:
 
 #: Which individuals a block is of, their influences, (rows, times) for each model, and those of jumps.
 BlockInfluences = tuple[Any, list[Array], JumpInfluences | None]
+
+
+def _sums_of_blocks(visits: Sequence[Influences]) -> Iterator[BlockInfluences]:
+    """Yield the influences of all terms together, block by block."""
+    first, *others = (visit.blocks() for visit in visits)
+    for of_block in first:  # not by zip, which keeps the matrices of an earlier block
+        yield reduce(_added, (next(blocks) for blocks in others), of_block)
 
 
 def _added(mine: BlockInfluences, theirs: BlockInfluences) -> BlockInfluences:
