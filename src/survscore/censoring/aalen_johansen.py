@@ -198,33 +198,31 @@ class Incidence:
 
     # At some times
 
+    def position(self, jumps: Array, codes: Array | None = None) -> Array:
+        """Return where those who have passed so many jumps, as in `ProductLimit.jumps_before`, stand by position."""
+        return jumps if codes is None or self.curve.n_strata == 1 else jumps + codes
+
+    @cached_property
+    def event_free_by_position(self) -> Array:
+        """The probability of being event-free before the first jump and from each jump on, stratum by stratum."""
+        first = arrays.zeros((1,), self.events) + 1.0
+        return arrays.concatenate([some for part in self.curve.strata() for some in (first, self._event_free[part])])
+
+    @cached_property
+    def later_by_position(self) -> Array:
+        """U in the same way; 0 in a stratum without jumps."""
+        none, parts = arrays.zeros((1,), self.events), []
+        for part in self.curve.strata():
+            parts += [self._from_start[part][:1] if part.stop > part.start else none, self._later[part]]
+        return arrays.concatenate(parts)
+
     def event_free(self, jumps: Array, codes: Array | None = None) -> Array:
-        """Return the probability of being event-free after so many jumps, as in `ProductLimit.jumps_before`."""
-        return arrays.where(self._at_start(jumps, codes), 1.0, arrays.take(self._event_free_after, jumps))
+        """Return the probability of being event-free after so many jumps."""
+        return arrays.take(self.event_free_by_position, self.position(jumps, codes))
 
     def later(self, jumps: Array, codes: Array | None = None) -> Array:
-        """Return U after so many jumps, counted as in `ProductLimit.jumps_before`."""
-        starts = arrays.take(self._from_start, jumps)
-        if codes is not None and self.curve.n_strata > 1:  # of a stratum without jumps, that of the next one
-            empty = np.diff(self.curve.starts) == 0
-            starts = arrays.where(arrays.beside(empty, codes)[codes], 0.0, starts)
-        return arrays.where(self._at_start(jumps, codes), starts, arrays.take(self._later_after, jumps))
-
-    @cached_property
-    def _event_free_after(self) -> Array:
-        """The probability of being event-free after 0, 1, 2, ... jumps of all strata, the first for none."""
-        return arrays.concatenate([arrays.zeros((1,), self.events) + 1.0, self._event_free])
-
-    @cached_property
-    def _later_after(self) -> Array:
-        """U in the same way."""
-        return arrays.concatenate([self._from_start[:1], self._later])
-
-    def _at_start(self, jumps: Array, codes: Array | None) -> Array:
-        """Return for whom no jump of the own stratum has passed."""
-        if self.curve.n_strata == 1 or codes is None:
-            return jumps == 0
-        return jumps == arrays.beside(np.array(self.curve.starts), codes)[codes]
+        """Return U after so many jumps."""
+        return arrays.take(self.later_by_position, self.position(jumps, codes))
 
     def later_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return U at a few times, (strata, times), in the processor's memory."""

@@ -19,7 +19,6 @@ import numpy as np
 from survscore._utils import arrays
 from survscore._utils.parallel import each
 from survscore._utils.products import cross_products
-from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import FittedOnSample
 from survscore.engine.blocks import Block
 from survscore.engine.plan import Plan, Values
@@ -28,8 +27,7 @@ from survscore.engine.sums import ModelWeights, both_losses, weight_sums
 from survscore.inference.units import n_eligible
 from survscore.metrics import Loss
 from survscore.weighting import Weighting
-from survscore.weighting.interval_weights import EVENT_FREE, IntervalWeights, ReferenceCurves, TimeIndex
-from survscore.weighting.projected import hidden_statuses
+from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
 
 Array = Any  # a NumPy array, or a torch tensor
 
@@ -139,9 +137,13 @@ class _Statuses:
 
     #: The powers of what the weighting projects by.
     powers: Values
-    #: Under competing risks the incidences at each theta instead, and how many jumps each individual has passed.
-    incidences: Sequence[Incidence] = ()
-    passed: Array = None
+    #: Under competing risks, which of the rows of `base` and `share` is each individual's: with U of its stratum at the
+    #: evaluation times, it has no event of the cause by then with probability base + share x U. Shape (n,), (positions,
+    #: thetas) and (thetas, strata, times).
+    position: Array = None
+    base: Array = None
+    share: Array = None
+    later: Values | None = None
 
     @classmethod
     def of(cls, weights: IntervalWeights, index: TimeIndex, theta: float, every_cause: bool) -> _Statuses:
@@ -149,17 +151,21 @@ class _Statuses:
         thetas, model = np.append(THETAS, theta), weights.censoring_model
         if weights.hidden_base is None or not isinstance(model, FittedOnSample) or model.incidence is None:
             return cls(thetas / theta)
-        own = model.incidence
-        incidences = [
-            replace(own, theta=one, theta_of_others=one if every_cause else own.theta_of_others)
-            for one in thetas.tolist()
-        ]
-        return cls(thetas, incidences, arrays.put(model.passed, index.order))
+        own, base, share, later = model.incidence, [], [], []
+        for one in thetas.tolist():  # estimates at one theta after the other, of which little is kept
+            at_theta = replace(own, theta=one, theta_of_others=one if every_cause else own.theta_of_others)
+            free = at_theta.event_free_by_position
+            share.append(arrays.where(free > 0, 1.0 / arrays.where(free > 0, free, 1.0), 0.0))
+            base.append(1.0 - share[-1] * at_theta.later_by_position)
+            later.append(at_theta.later_table(index.times))
+        xp = arrays.namespace(share[0])
+        position = own.position(arrays.put(model.passed, index.order), weights.codes)
+        return cls(thetas, position, xp.stack(base, 1), xp.stack(share, 1), np.array(later))
 
     def sums(self, weights: IntervalWeights, rows: Any, times: Values, slope: Array) -> Values:
         """Return sums of status times (l1 - l0) over a block, (times, thetas); `slope` is 0 where none is hidden."""
-        if self.incidences:
-            return self._by_incidence(weights, rows, times, slope)
+        if self.later is not None:
+            return self._by_incidence(self.later, weights, rows, slope)
         if isinstance(weights.reference, ReferenceCurves) or weights.hidden_base is not None:
             status = weights.event_free(arrays.zeros(slope.shape, slope) + 1.0, times, slice(0, times.size))
             return np.stack(
@@ -174,16 +180,12 @@ class _Statuses:
             total += _products(slope[inside], own) * curve[:, None] ** self.powers
         return total
 
-    def _by_incidence(self, weights: IntervalWeights, rows: Any, times: Values, slope: Array) -> Values:
-        """Return the sums where the estimates at each theta have to be looked up."""
-        passed, hidden = self.passed[rows], weights.label == EVENT_FREE
-        found = [hidden_statuses(one, passed, weights.codes, hidden) for one in self.incidences]
-        tables = np.array([one.later_table(times) for one in self.incidences])  # (thetas, strata, times)
-        xp = arrays.namespace(slope)
-        base, share = (xp.stack([one[name] for one in found], 1) for name in ("hidden_base", "hidden_share"))
-        total = _products(slope, base)
+    def _by_incidence(self, later: Values, weights: IntervalWeights, rows: Any, slope: Array) -> Values:
+        """Return the sums where statuses are those of a cause."""
+        position = self.position[rows]
+        total, share = _products(slope, self.base[position]), self.share[position]
         for k, (inside, _) in enumerate(_strata(weights)):
-            total += _products(slope[inside], share[inside]) * tables[:, k].T
+            total += _products(slope[inside], share[inside]) * later[:, k].T
         return total
 
 
