@@ -186,3 +186,103 @@ def test_check_is_of_the_cause_that_is_named(capsys, folder, tmp_path):
     asked = ["check", tmp_path / "rules.toml", *files(folder, "good"), *NAMED, "-w", "administrative", "-t", "4"]
     assert run(capsys, *asked, "--cause", "default")[0] == 0
     assert "--cause says which" in refused(capsys, *asked)
+
+
+RULES = """
+[[check]]
+metric = "brier"
+model = "good"
+at = 4
+weighting = "administrative"
+reference = "last"
+worse_by = 0.001
+"""
+
+
+def checked(capsys, folder, rules, cause, *options):
+    """Return the exit code of a check of scores of a cause, and its findings."""
+    asked = [*NAMED, *(["--cause", cause] if cause else []), "-w", "administrative", "-t", "2,4", *options]
+    code, out, err = run(capsys, "check", rules, *files(folder), *asked, "--json", "-")
+    assert code in (0, 1), err
+    return code, json.loads(out)["findings"]
+
+
+def test_runs_of_another_cause_are_not_compared_with(capsys, folder, tmp_path):
+    rules, history = tmp_path / "rules.toml", tmp_path / "h.jsonl"
+    rules.write_text(RULES)
+    by_order = [("default", None), ("repayment", None), ("all", None), ("default", "r0"), ("2", "r1"), ("all", "r2")]
+    words = {"default": "cause default", "repayment": "cause repayment", "2": "cause repayment", "all": "all causes"}
+    for k, (cause, reference) in enumerate(by_order):
+        code, (found,) = checked(capsys, folder, rules, cause, "--history", history, "--run-id", f"r{k}")
+        assert code == 0
+        assert found["cause"] == ("repayment" if cause == "2" else cause)
+        if reference is None:  # other causes are there, of which Brier scores are much lower or higher
+            assert found["verdict"] == "skipped"
+            assert found["reason"] == f"the history holds no earlier run for {words[cause]}"
+        else:
+            assert (found["verdict"], found["reference"]) == ("passed", f"run {reference}")
+            assert found["estimate"] == 0
+    of = ss.checks.Finding(**found).what
+    assert of == "brier of good for all causes against run r2, at 4"
+    # nor does the name of such a run help: what it holds is of another cause
+    rules.write_text(RULES.replace('"last"', '"r1"'))
+    _, (found,) = checked(capsys, folder, rules, "default", "--history", history, "--no-record")
+    assert (found["verdict"], found["reference"]) == ("skipped", "run r1")
+    # the page of a report shows the runs of its cause alone
+    study = read_study(folder / "y.csv", [folder / "good.csv"], causes=CAUSES, columns="{cause}_{time}")
+    given = {"weighting": "administrative", "times": [2, 4], "history": history}
+    earlier = ss.reports.summarise(study.outcomes, study.models, cause="repayment", **given)["history"]
+    assert set(earlier["means"]["id"]) == {"r1", "r4"}
+    any_cause = ss.Outcomes(study.outcomes.time, study.outcomes.event, study.outcomes.censoring_time)
+    flat = {"flat": ss.SurvivalCurves(np.full((len(any_cause), 2), 0.5), [2, 4])}
+    earlier = ss.reports.summarise(any_cause, flat, **given)["history"]
+    assert (earlier["runs"], earlier["notes"]) == (0, ["the history holds no mean scores yet"])
+
+
+def test_a_rule_may_name_its_cause(capsys, folder, tmp_path):
+    rules = tmp_path / "rules.toml"
+    of_default = '[[check]]\ncause = "default"\nmetric = "auc"\nmodel = "good"\nat = 4\nabove = 0.1\n'
+    rules.write_text(of_default + '[[check]]\ncause = "all"\nmodel = "good"\nbelow = 0.9\n')
+    for cause in [*CAUSES, "all", "1"]:
+        code, found = checked(capsys, folder, rules, cause)
+        named = {"default": "default", "1": "default"}.get(cause, cause)
+        assert code == 0
+        assert {one["cause"]: one["verdict"] for one in found} == {
+            which: "passed" if which == named else "skipped" for which in ("default", "all")
+        }
+        reasons = {"all": "the scores are for all causes"}
+        skipped = [one["reason"] for one in found if one["verdict"] == "skipped"]
+        assert set(skipped) == {reasons.get(named, f"the scores are for cause {named}")}
+    rules.write_text(of_default.replace("default", "defualt"))
+    message = refused(capsys, "check", rules, *files(folder), *NAMED, "--cause", "default", "-t", "2,4")
+    assert "check 1: cause 'defualt' is not in the results; did you mean 'default'?" in message
+    # without competing risks there is none to name; in Python a comparison knows its cause
+    y = ss.Outcomes([1, 2, 3, 4] * 9, [1, 2, 0, 1] * 9, [5, 5, 3, 5] * 9, causes=CAUSES)
+    curves = {"net": ss.SurvivalCurves([[0.9, 0.6]] * 36, [1, 3])}
+    (rule,) = ss.checks.parse_rules({"check": [{"cause": "default", "at": 3, "below": 0.9}]})
+    given = {"weighting": "administrative", "times": [1, 3], "null": False}
+    for cause, verdict in (("default", "passed"), ("repayment", "skipped")):
+        (finding,) = ss.checks.check(ss.checks.Run.of(ss.compare(y, curves, cause=cause, **given)), [rule])
+        assert finding.verdict == verdict
+    any_cause = ss.Outcomes(y.time, y.event, y.censoring_time)
+    with pytest.raises(ss.InputError, match="the results are not of a cause of competing risks"):
+        ss.checks.check(ss.checks.Run.of(ss.compare(any_cause, curves, **given)), [rule])
+
+
+@pytest.mark.parametrize("command", ["compare", "evaluate"])
+def test_results_in_files_keep_their_cause(capsys, folder, tmp_path, command):
+    rules, results = tmp_path / "rules.toml", tmp_path / "result.json"
+    rules.write_text('[[check]]\ncause = "default"\nat = 4\nbelow = 0.9\n')
+    for cause, verdict in (("default", "passed"), ("repayment", "skipped")):
+        asked = [*NAMED, "--cause", cause, "-w", "administrative", "-t", "2,4", "--json", results]
+        sources = files(folder, "good")
+        if command == "evaluate":  # one table of outcomes and predictions
+            table = tmp_path / "all.csv"
+            pd.read_csv(folder / "y.csv").merge(pd.read_csv(folder / "good.csv")).to_csv(table, index=False)
+            sources = [table, "--columns", "{cause}_{time}"]
+        code, _, err = run(capsys, command, *sources, *asked)
+        assert code == 0, err
+        code, out, err = run(capsys, "check", rules, "--results", results, "--json", "-")
+        assert code == 0, err
+        assert json.loads(out)["findings"][0]["verdict"] == verdict, err
+        results.unlink()

@@ -114,7 +114,7 @@ def test_the_example_is_right_also_where_it_is_commented_out(tmp_path):
     keys = ("# [[", *(f"# {key} =" for key in KEYS))
     lines = [line[2:] if line.startswith(keys) else line for line in EXAMPLE.splitlines()]
     path.write_text("\n".join(lines))
-    assert len(read_rules(path)) == 7
+    assert len(read_rules(path)) == 8
 
 
 SCALARS = st.one_of(

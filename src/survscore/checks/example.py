@@ -47,6 +47,12 @@ severity = "warning"              # is shown, and does not change the exit code
 # reference = "last"              # or "first", the id of a run, or its date
 # worse_by = 0.005
 
+# Under competing risks (--cause NAME): only scores of this cause; with those of another one the check is skipped.
+# [[check]]
+# name = "good for loans that default"
+# cause = "default"
+# below = 0.1
+
 # In each segment, or in one: segment = {country = "DE"}.
 # [[check]]
 # name = "good everywhere"

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any, Literal
 
 from survscore._validation import shown
+from survscore.causes import ALL_CAUSES
 from survscore.checks.lookup import Estimate, Key, Numbers, When
 from survscore.checks.references import Target, resolve_reference
 from survscore.checks.rules import EVERY, OF_DIFFERENCES, Rule, Severity, nearest
@@ -57,6 +58,8 @@ class Finding:
         Why there is no number, why it was skipped, or what the verdict does not cover; else empty.
     recommendation : str
         What `Comparison.recommendation` says about the model and the reference, where the verdict goes by it.
+    cause : str
+        Under competing risks the cause of events that the number is of, ``"all"`` for all together; else empty.
     """
 
     number: int
@@ -78,6 +81,7 @@ class Finding:
     severity: Severity
     reason: str
     recommendation: str = ""
+    cause: str = ""
 
     @property
     def broken(self) -> bool:
@@ -103,7 +107,7 @@ class Finding:
     def what(self) -> str:
         """What the number is of, in words."""
         against = f" against {self.reference}" if self.reference is not None else ""
-        return f"{self.metric} of {self.model}{against}, {self.when}"
+        return f"{self.metric} of {self.model}{_for_cause(self.cause)}{against}, {self.when}"
 
 
 def check(run: Run, rules: Sequence[Rule], history: Sequence[Run] | None = None) -> list[Finding]:
@@ -116,7 +120,8 @@ def check(run: Run, rules: Sequence[Rule], history: Sequence[Run] | None = None)
     rules : sequence of Rule
         From `read_rules` or `parse_rules`.
     history : sequence of Run, optional
-        Earlier runs, for rules that compare with one; the oldest first.
+        Earlier runs, for rules that compare with one; the oldest first. Those of another cause of events are passed
+        over.
 
     Returns
     -------
@@ -162,6 +167,9 @@ def _findings(
     rule: Rule, numbers: Numbers, earlier: Sequence[Run] | None, stored: dict[str, Numbers]
 ) -> Iterator[Finding]:
     run = numbers.run
+    if not _is_about(rule, run):
+        yield _of_another_cause(rule, run)
+        return
     target = resolve_reference(rule, run, earlier)
     weighting, segments = _weighting(rule, run, target), numbers.segments(rule)
     models = _models(rule, run, target)
@@ -189,7 +197,7 @@ def _finding(rule: Rule, numbers: Numbers, key: Key, target: Target | None, stor
         many = "unknown" if math.isnan(events) else f"{events:.6g}"
         reason = f"too few events: {many}, of the {rule.min_events:g} it takes"
     elif target is not None and target.absent:
-        verdict, reason = "skipped", "the history holds no earlier run"
+        verdict, reason = "skipped", f"the history holds no earlier run{_for_cause(numbers.run.cause)}"
     elif math.isnan(value):
         verdict = "undefined" if rule.undefined == "error" else "skipped"
         reason = reason or _why_undefined(when)
@@ -202,8 +210,41 @@ def _finding(rule: Rule, numbers: Numbers, key: Key, target: Target | None, stor
         weighting=key.weighting, model=key.model, reference=None if target is None else target.told, when=when.told,
         quantity=_quantity(rule.value, worse_if_higher), value=value, estimate=estimate.value, lower=estimate.lower,
         upper=estimate.upper, n_events=events, threshold=rule.threshold.told(direction), verdict=verdict,
-        severity=rule.severity, reason=reason, recommendation=concluded,
+        severity=rule.severity, reason=reason, recommendation=concluded, cause=numbers.run.cause,
     )  # fmt: skip
+
+
+def _is_about(rule: Rule, run: Run) -> bool:
+    """Whether a rule is about scores of the run's cause; raise where it names a cause that there is not."""
+    if rule.cause is None:
+        return True
+    if not run.cause:
+        raise rule.wrong(f"cause {shown(rule.cause)!r}: the results are not of a cause of competing risks")
+    if rule.cause not in (run.cause, *run.known_causes) and run.known_causes:
+        raise rule.wrong(f"cause {shown(rule.cause)!r} is not in the results; {nearest(rule.cause, run.known_causes)}")
+    return rule.cause == run.cause
+
+
+def _of_another_cause(rule: Rule, run: Run) -> Finding:
+    """Return the finding of a rule about another cause than that of the run: it is skipped."""
+    when = When(rule.at) if rule.at is not None else None if rule.range is None else When(*rule.range)
+    reference = None if rule.reference is None else rule.reference.name
+    metrics = rule.metrics or ("brier",)
+    return Finding(
+        number=rule.number, check=rule.label, segment={}, metric=", ".join(metrics), weighting=rule.weighting or "",
+        model="all models" if EVERY in rule.models else ", ".join(rule.models), reference=reference,
+        when="mean over time" if when is None else when.told, quantity=rule.value, value=math.nan, estimate=math.nan,
+        lower=math.nan, upper=math.nan, n_events=math.nan, threshold=rule.threshold.told(run.direction(metrics[0])),
+        verdict="skipped", severity=rule.severity, reason=f"the scores are{_for_cause(run.cause)}",
+        cause=rule.cause or "",
+    )  # fmt: skip
+
+
+def _for_cause(cause: str) -> str:
+    """Return of which cause something is, to follow its name; nothing without competing risks."""
+    if cause == ALL_CAUSES:
+        return " for all causes"
+    return f" for cause {shown(cause)}" if cause else ""
 
 
 def _is_open(rule: Rule, target: Target) -> bool:

@@ -21,7 +21,7 @@ class Target:
     is_run : bool
         Whether it is a run.
     run : Run or None
-        That run; None of a model, and where the history is empty yet.
+        That run; None of a model, and where the history has no such run of the cause yet.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Target:
 
     @property
     def absent(self) -> bool:
-        """Whether there is no earlier run to compare with."""
+        """Whether there is no earlier run of this cause to compare with."""
         return self.is_run and self.run is None
 
     @property
@@ -38,7 +38,9 @@ class Target:
         """What it is called in words."""
         if not self.is_run:
             return self.name
-        return f"the {self.name} run" if self.run is None else f"run {self.run.id}"
+        if self.run is None:
+            return f"the {self.name} run" if self.name in (LAST, FIRST) else f"run {self.name}"
+        return f"run {self.run.id}"
 
 
 def resolve_reference(rule: Rule, run: Run, earlier: Sequence[Run] | None) -> Target | None:
@@ -51,7 +53,8 @@ def resolve_reference(rule: Rule, run: Run, earlier: Sequence[Run] | None) -> Ta
     run : Run
         That is checked.
     earlier : sequence of Run, or None
-        The history, oldest first; None, where there is no history at all.
+        The history, oldest first; None, where there is no history at all. Only runs of the same cause of events are
+        compared with.
     """
     wanted = rule.reference
     models = run.names("model")
@@ -62,8 +65,11 @@ def resolve_reference(rule: Rule, run: Run, earlier: Sequence[Run] | None) -> Ta
             raise rule.wrong("skill needs the null model, which the results do not hold, or a reference")
         return Target(run.null)
     is_model = wanted.kind != "run" and wanted.name in models
-    stored = _stored(wanted.name, earlier or ()) if wanted.kind != "model" else []
-    is_run = wanted.kind != "model" and (bool(stored) or wanted.name in (LAST, FIRST))
+    comparable = [one for one in earlier or () if one.cause == run.cause]
+    stored = _stored(wanted.name, comparable) if wanted.kind != "model" else []
+    # a run of another cause has a name, too: it is a run that can't be compared with, and not a mistake in the rules
+    named = wanted.name in (LAST, FIRST) or bool(_stored(wanted.name, earlier or ()))
+    is_run = wanted.kind != "model" and named
     if is_model and is_run:
         raise rule.wrong(
             f"reference {shown(wanted.name)!r} is a model and a run; "

@@ -26,7 +26,7 @@ OF_DIFFERENCES = ("difference", "difference-upper", "difference-lower", "relativ
 VALUES = (*OF_SCORES, *OF_DIFFERENCES, "skill")
 THRESHOLDS = ("below", "above", "between", "worse_by")
 KEYS = (
-    "name", "metric", "weighting", "model", "at", "range", "segment", "reference", "value", *THRESHOLDS,
+    "name", "cause", "metric", "weighting", "model", "at", "range", "segment", "reference", "value", *THRESHOLDS,
     "severity", "min_events", "on_too_few", "undefined",
 )  # fmt: skip
 
@@ -116,6 +116,8 @@ class Rule:
         How many events it takes to say something.
     on_too_few, undefined : {"skip", "error"}
         What holds if there are fewer, and if the number is not defined.
+    cause : str or None
+        Under competing risks, the cause of events whose scores it is about; None is any.
     """
 
     number: int
@@ -133,6 +135,7 @@ class Rule:
     min_events: float | None = None
     on_too_few: OnTrouble = "skip"
     undefined: OnTrouble = "error"
+    cause: str | None = None
 
     @property
     def label(self) -> str:
@@ -264,6 +267,7 @@ def _parsed(number: int, name: str, table: Mapping[str, Any]) -> Rule:
         ),
         on_too_few="error" if _choice(table, "on_too_few", ("skip", "error")) == "error" else "skip",
         undefined="skip" if _choice(table, "undefined", ("error", "skip")) == "skip" else "error",
+        cause=_text(table, "cause") if "cause" in table else None,
     )
 
 

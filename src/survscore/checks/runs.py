@@ -15,6 +15,7 @@ import numpy as np
 
 from survscore._validation import InputError, shown
 from survscore._version import __version__
+from survscore.causes import ALL_CAUSES
 from survscore.engine.averaging import Range, trapezoid_weights
 from survscore.metrics import METRICS, Direction
 from survscore.results.comparison import Comparison
@@ -135,6 +136,7 @@ class Run:
             "null": total.null,
             "individuals": total.n,
             "directions": {one.metric: one.direction for one in total.scored},
+            "cause": total.scored[0].cause,
         }
         return make_run({**told, **(settings or {})}, tables, segment_columns=by, id=id, date=date)
 
@@ -143,6 +145,19 @@ class Run:
         """The name of the null model, where there is one."""
         name = self.settings.get("null")
         return name if isinstance(name, str) else None
+
+    @property
+    def cause(self) -> str:
+        """The cause of events that scores are of, ``"all"`` for all together; empty without competing risks."""
+        name = self.settings.get("cause")
+        return name if isinstance(name, str) else ""
+
+    @property
+    def known_causes(self) -> list[str]:
+        """The causes that a rule may name, as far as the settings list them."""
+        listed = self.settings.get("causes")
+        names = [str(name) for name in listed] if isinstance(listed, (Mapping, list)) else []
+        return [*names, ALL_CAUSES] if names else []
 
     @property
     def level(self) -> float:

@@ -171,7 +171,7 @@ def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
 
 
 def _metrics(arguments: Arguments, rules: Sequence[Rule]) -> tuple[str, ...]:
-    """Return the metrics that were asked for, or else those that the rules name."""
+    """Return the metrics that were asked for, or else those that the rules about this cause name."""
     from survscore.checks.rules import EVERY, nearest
     from survscore.metrics import METRICS
 
@@ -180,9 +180,15 @@ def _metrics(arguments: Arguments, rules: Sequence[Rule]) -> tuple[str, ...]:
         for name in rule.metrics or ("brier",):
             if name != EVERY and name not in METRICS:
                 raise rule.wrong(f"metric {shown(name)!r} is unknown; {nearest(name, METRICS)}")
-            by_rules += [name] if name != EVERY else arguments["metrics"]
-    asked = "-m" in _named(arguments)
+            if _may_be_about(rule, arguments["cause"]):
+                by_rules += [name] if name != EVERY else arguments["metrics"]
+    asked = "-m" in _named(arguments) or not by_rules
     return tuple(arguments["metrics"]) if asked else tuple(dict.fromkeys(by_rules))
+
+
+def _may_be_about(rule: Rule, cause: str | None) -> bool:
+    """Whether a rule may be about scores of the cause that the command names; a number may stand for any name."""
+    return cause is None or cause.isdigit() or rule.cause in (None, cause)
 
 
 def _times(arguments: Arguments, rules: Sequence[Rule], study: Any, weightings: Any) -> tuple[Any, Range]:

@@ -275,6 +275,7 @@ def _settings(sources: tuple[str, ...], total: State | Gathered, compared: Any, 
     from survscore.scale.filesystems import without_secrets
 
     told = {name.replace("_", "-"): _plain(value) for name, value in arguments.items() if name not in NOT_TOLD}
+    cause, causes = compared.scored[0].cause, list(total.specification.outcomes.causes)
     return {
         "survscore": __version__,
         "command": "evaluate",
@@ -284,6 +285,8 @@ def _settings(sources: tuple[str, ...], total: State | Gathered, compared: Any, 
         "reference": compared.reference,
         "sources": [without_secrets(source) for source in sources],
         "individuals": total.n,
+        **({"causes": causes} if causes else {}),
+        **({"cause": cause} if cause else {}),
         "dropped_out": total.n_dropped_out,
         "files_read": len(total.files) - len(total.skipped),
         "files_skipped": len(skipped),

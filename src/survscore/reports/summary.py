@@ -168,7 +168,7 @@ def summarise(
     if weighting is None:
         wanted = default_weightings(y, metrics) if choices.default else choices.names
     weightings = [as_weighting(one, y) for one in wanted]
-    earlier, tested = trends(history), backtested(backtest, unit)
+    earlier, tested = trends(history, y.chosen_cause), backtested(backtest, unit)
     progress(0, 3, "comparing")
     with warnings.catch_warnings():
         for told_elsewhere in (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from survscore._validation import shown
+from survscore.causes import ALL_CAUSES
 from survscore.checks.history import read_history
 from survscore.checks.runs import ALL, Run
 from survscore.metrics import metric_label
@@ -16,13 +18,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def trends(path: Path | str | None) -> dict[str, Any]:
-    """Return the mean scores of all individuals in every run of a history, and notes about them.
+def trends(path: Path | str | None, cause: str = "") -> dict[str, Any]:
+    """Return the mean scores of all individuals in every run of a history of one cause, and notes about them.
 
     Parameters
     ----------
     path : path, optional
         The history; without, there is nothing to tell.
+    cause : str
+        The cause of events that scores are of, ``"all"`` for all together; empty without competing risks.
 
     Returns
     -------
@@ -33,17 +37,19 @@ def trends(path: Path | str | None) -> dict[str, Any]:
     if path is None:
         return nothing
     found = read_history(path)
-    rows = [row for number, run in enumerate(found.runs, start=1) for row in _means(number, run)]
+    runs = [run for run in found.runs if run.cause == cause]
+    rows = [row for number, run in enumerate(runs, start=1) for row in _means(number, run)]
     if not rows:
-        return {**nothing, "notes": [*found.notes, "the history holds no mean scores yet"]}
+        whose = {"": "", ALL_CAUSES: " for all causes"}.get(cause, f" for cause {shown(cause)}")
+        return {**nothing, "notes": [*found.notes, f"the history holds no mean scores{whose} yet"]}
     order = {name: list(dict.fromkeys(row[name] for row in rows)) for name in ("metric", "weighting", "model")}
     rows.sort(key=lambda row: (*(order[name].index(row[name]) for name in order), row["run"]))
     means: Table = {name: [plain(row[name]) for row in rows] for name in COLUMNS}
-    directions = {metric: run.direction(metric) for run in found.runs for metric in run.names("metric")}
+    directions = {metric: run.direction(metric) for run in runs for metric in run.names("metric")}
     return {
         "means": means,
         "metrics": {name: {"label": metric_label(name), "direction": directions[name]} for name in order["metric"]},
-        "runs": len(found.runs),
+        "runs": len(runs),
         "notes": [*found.notes, *_other_ranges(rows)],
     }
 
