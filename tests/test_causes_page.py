@@ -31,7 +31,7 @@ def test_numbers_of_mgus2(mgus2):
     y, recoded = mgus2, ss.Outcomes(mgus2.time, mgus2.cause == 1)
     risks = {
         "Aalen-Johansen": Incidence.of(y.for_cause("progression")).table(np.array([TEN_YEARS]))[0, 0],
-        # which takes those who died for censored
+        # which treats deaths as censored
         "Kaplan-Meier": 1 - ss.KaplanMeierCensoring(ss.Outcomes(y.time, y.cause != 1)).at([TEN_YEARS])[0],
     }
     scores = {}
@@ -43,15 +43,15 @@ def test_numbers_of_mgus2(mgus2):
     assert f"{len(y)} patients" in PAGE
     assert y.n_by_cause["death"] > len(y) / 2
     told, true = (f"{100 * risks[name]:.1f} %" for name in ("Kaplan-Meier", "Aalen-Johansen"))
-    assert f"within ten years of {told} (Kaplan-Meier) for {true} (Aalen-Johansen)" in PAGE
+    assert f"within ten years of {told} (Kaplan-Meier) instead of {true} (Aalen-Johansen)" in PAGE
     right, wrong = (scores["Aalen-Johansen", told] for told in (True, False))
-    assert f"a Brier score of Aalen-Johansen of {wrong} for {right} under IPCW" in PAGE
-    assert f"prefers the wrong one: {scores['Kaplan-Meier', False]} for Kaplan-Meier" in PAGE
-    assert f"With causes that one has {scores['Kaplan-Meier', True]}." in PAGE
+    assert f"under IPCW a Brier score of the Aalen-Johansen prediction of {wrong} instead of {right}." in PAGE
+    assert f"prefers the wrong prediction, Kaplan-Meier with {scores['Kaplan-Meier', False]};" in PAGE
+    assert f"with causes, Kaplan-Meier has {scores['Kaplan-Meier', True]}." in PAGE
     assert scores["Kaplan-Meier", False] < wrong
     assert right < scores["Kaplan-Meier", True]
 
 
 def test_prose_repeats_the_numbers_of_examples():
     truth = re.search(r"default auc 0(\.\d+) default auc@event-free 0(\.\d+)", PAGE)
-    assert f"the true incidences of default have {truth[1]} or {truth[2]}." in PAGE
+    assert f"AUC of the true incidences of default is {truth[1]} or {truth[2]}." in PAGE

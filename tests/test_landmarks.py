@@ -46,11 +46,11 @@ def test_outcomes_at_a_landmark_are_those_at_risk():
 @pytest.mark.parametrize(
     ("s", "message"),
     [
-        (9, "nobody is at risk at 9, the last was seen at 5"),
+        (9, "no individual is at risk at 9, the last was seen at 5"),
         (-1, "zero or later, and finite, not -1"),
         (np.nan, "zero or later, and finite"),
         ([1, 2], "a number, or one for each of the 3 individuals"),
-        ([np.nan] * 3, "missing .* for everybody"),
+        ([np.nan] * 3, "missing .* for all individuals"),
     ],
 )
 def test_impossible_landmarks_are_refused(s, message):
@@ -357,7 +357,7 @@ def bad(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"landmarks": [0, 20]}, "landmark 20: s must be before the end of follow-up: nobody is at risk at 20"),
+        ({"landmarks": [0, 20]}, "landmark 20: s must be before the end of follow-up: no individual is at risk at 20"),
         ({"landmarks": None}, "landmarks are needed"),
         ({"landmarks": [1, 1]}, "landmarks must be different; for stacked rows"),
         ({"landmarks": [1, "2020-01-01"]}, "all times, or all dates"),

@@ -279,9 +279,9 @@ class Outcomes:
         last_seen : array_like of dates, shape (n,), optional
             When those without event were last known to be event-free. Where this is before the cut-off,
             the individual dropped out: it is censored then, though its :math:`C^*` is later.
-            Missing means followed up to the cut-off. It does not matter where the event was observed. Who had
-            another event that rules out this one (a competing risk) was not lost: give that event's date and its
-            `cause`.
+            Missing means followed up to the cut-off. It does not matter where the event was observed. An
+            individual who had another event that rules out this one (a competing risk) was not lost: give the date of
+            that event, and its `cause`.
         late_starts : {"raise", "drop"}, default "raise"
             What to do with individuals who start after the cut-off. ``"drop"`` leaves them out and says
             in a warning how many.
@@ -463,12 +463,12 @@ class Outcomes:
             raise InputError(f"s must be zero or later, and finite, not {landmark[first]:g} (position {first})")
         rows = np.flatnonzero(_arrays.to_host(self.time) > landmark)
         if np.isnan(landmark).all():
-            raise InputError("s is missing (NaN) for everybody: nobody had started by then")
+            raise InputError("s is missing (NaN) for all individuals: none had started by then")
         if not rows.size:
             last = float(self.time.max())
             raise InputError(
-                f"s must be before the end of follow-up: nobody is at risk at {float(np.nanmin(landmark)):g}, the last "
-                f"was seen at {last:g}"
+                f"s must be before the end of follow-up: no individual is at risk at {float(np.nanmin(landmark)):g}, the "
+                f"last was seen at {last:g}"
             )
         some = self[rows]
         after = _arrays.beside(landmark[rows], self.time)
