@@ -467,8 +467,8 @@ class Outcomes:
         if not rows.size:
             last = float(self.time.max())
             raise InputError(
-                f"s must be before the end of follow-up: no individual is at risk at {float(np.nanmin(landmark)):g}, the "
-                f"last was seen at {last:g}"
+                f"s must be before the end of follow-up: no individual is at risk at {float(np.nanmin(landmark)):g}, "
+                f"the last was seen at {last:g}"
             )
         some = self[rows]
         after = _arrays.beside(landmark[rows], self.time)

@@ -212,7 +212,7 @@ def _landmarks_of(values: Any, column: str) -> tuple[list[Any], Rows]:
     if len(keys) > MOST_LANDMARKS:
         raise InputError(
             f"column {column!r} has {len(keys)} different landmarks, and at most {MOST_LANDMARKS} are scored: at each "
-            "of a few times, take everybody's latest prediction (see the guide to landmarks)"
+            "of a few times, take each individual's latest prediction (see the guide to landmarks)"
         )
     return list(keys), codes.astype(np.intp)
 

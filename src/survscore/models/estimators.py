@@ -117,8 +117,8 @@ def _with_parameters(keep: str) -> Callable[[type[Model]], type[Model]]:
 
 @_with_parameters(
     """By default the latter where :math:`C^*` is known, but with ``preset="paper"``
-        the former: then, in the interval that holds :math:`C^*`, events count and nobody is seen to survive, and a net
-        that encodes :math:`C^*` learns a hazard of 1 there."""
+        the former: then, in the interval that holds :math:`C^*`, events count and no individual is seen to survive,
+        and a net that encodes :math:`C^*` learns a hazard of 1 there."""
 )
 class LogisticHazard(NetworkModel):
     r"""A net for the discrete hazards, fitted by maximum likelihood to right-censored times.
