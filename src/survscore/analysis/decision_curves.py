@@ -20,7 +20,7 @@ from survscore.incidence import NamedCurves
 from survscore.inference.intervals import simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
 from survscore.outcomes import Outcomes
-from survscore.results.long_tables import stacked
+from survscore.results.long_tables import cause_column, stacked
 from survscore.results.rounding import Number, decimals
 from survscore.results.tables import ON_TOO_FEW, Cell, Part, PrintedAsTables, Tables, spread_over
 from survscore.weighting import Weighting
@@ -60,6 +60,8 @@ class DecisionCurve(PrintedAsTables):
         In words.
     level, n_draws, seed
         Of intervals and bands.
+    cause : str
+        Under competing risks the cause of events.
     """
 
     time: float
@@ -74,6 +76,7 @@ class DecisionCurve(PrintedAsTables):
     level: float
     n_draws: int
     seed: int
+    cause: str = ""
 
     @property
     def reliable(self) -> bool:
@@ -89,8 +92,8 @@ class DecisionCurve(PrintedAsTables):
         """Return the net benefit in a long table.
 
         Columns: strategy, threshold, net_benefit, se, lower, upper for each threshold by itself, band_lower,
-        band_upper for all at once, and whether these are `reliable` and `band_reliable`. Limits are NaN where nothing
-        varies, as where a model treats no individual.
+        band_upper for all at once, and whether these are `reliable` and `band_reliable`; under competing risks, the
+        cause first. Limits are NaN where nothing varies, as where a model treats no individual.
         """
         return stacked([self._columns(a, a) for a in range(len(self.strategies))])
 
@@ -108,7 +111,8 @@ class DecisionCurve(PrintedAsTables):
 
     def _columns(self, a: int, b: int) -> dict[str, Any]:
         """Return the table of a strategy (a = b), or of its difference to another, with standard errors and limits."""
-        names, value, degrees = {"strategy": self.strategies[a]}, self.net_benefit[a], self.support.score_degrees
+        names = {**cause_column(self.cause), "strategy": self.strategies[a]}
+        value, degrees = self.net_benefit[a], self.support.score_degrees
         label, beside = "net_benefit", dict[str, Any]()
         if a != b:
             names["reference"] = self.strategies[b]
@@ -302,6 +306,7 @@ def decision_curve(
         level=level,
         n_draws=n_draws,
         seed=seed,
+        cause=scored.cause,
     )
 
 

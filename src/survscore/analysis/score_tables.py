@@ -47,6 +47,7 @@ from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import ALL, Key, padded
 from survscore.results.printing import warn_about, warn_about_interpolation
 from survscore.results.score_table import DISTRIBUTION, ScoreTable, TableRow
+from survscore.results.segments import check_names
 from survscore.weighting import Projected, Weighting, as_weighting, default_weightings
 
 NO_ERROR = 1e-12  # a standard error that is rounding
@@ -167,6 +168,8 @@ def score_table(
     compared_with = next(iter(named)) if reference is None else reference
     request = Request(None, weightings, times, compared_with, null, codes, level, variances="times")
     segments = Segments((), {}) if by is None else Segments.of(by, len(y))
+    if segments.by:
+        check_names(segments.by, y.chosen_cause)
     total = TablePart(y, named, (ALL,) * len(segments.by), wanted, request)
     table_rows, scored = total.rows()
     warn_about(scored)

@@ -519,18 +519,19 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
 
     from survscore.cli.horizons import PARTS
     from survscore.reports.comparing import means_of
+    from survscore.results.long_tables import names_of
 
     means, tables = [], []
     for name, curves in scores.items():
         for curve in curves:
             table = curve.to_frame()
-            table.insert(2, "model", name)
+            table.insert(list(table).index("weighting") + 1, "model", name)
             if curve.parts is not None:
                 table = table.assign(**{column: curve.parts.to_frame()[column] for column in PARTS})
             tables.append(table)
             mean = means_of(curve, time_range)
             if mean is not None:
-                row = {"metric": mean.metric, "weighting": mean.weighting, "model": name, "score": mean.value}
+                row = {**names_of(curve.scored), "model": name, "score": mean.value}
                 row |= {"se": mean.se, "lower": mean.lower, "upper": mean.upper}
                 if mean.bounds is not None:
                     row |= {"bound_lower": mean.bounds[0], "bound_upper": mean.bounds[1]}

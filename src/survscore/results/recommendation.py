@@ -83,7 +83,7 @@ class Recommendation:
 
         rows = []
         for verdict in self.verdicts:
-            values = {name: getattr(verdict, name) for name in COLUMNS} | asdict(verdict.sensitivity)
+            values = {name: getattr(verdict, name) for name in COLUMNS} | verdict.sensitivity.columns()
             values |= {"verdict": verdict.verdict, "sentence": verdict.sentence}
             for whose, fit in zip(("model", "reference"), verdict.fits, strict=True):
                 values |= {f"{whose}_{name}": number for name, number in asdict(fit).items() if name != "model"}

@@ -16,7 +16,7 @@ from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.inference.intervals import LEAST_LOG_DEGREES
 from survscore.metrics import Direction
 from survscore.results.estimates import Columns, Estimates
-from survscore.results.long_tables import padded
+from survscore.results.long_tables import names_of, padded
 from survscore.results.parts import LEGEND, ScoreParts
 from survscore.results.printing import caption, interpolation_note, no_score_at
 from survscore.results.rounding import Number, decimals, rounded
@@ -163,7 +163,8 @@ class ScoreCurve(PrintedAsTables):
     def to_frame(self) -> pd.DataFrame:
         """Return a long pandas table: metric, weighting, time, score, se, lower, upper, reliable, n_counted, and so on.
 
-        Where individuals dropped out, also bound_lower and bound_upper; with groups, n_groups and largest_share.
+        Where individuals dropped out, also bound_lower and bound_upper; with groups, n_groups and largest_share; under
+        competing risks, after the metric, the cause.
 
         Examples
         --------
@@ -178,8 +179,7 @@ class ScoreCurve(PrintedAsTables):
         """
         import pandas as pd
 
-        columns: Columns = {"metric": self.metric, "weighting": self.weighting}
-        columns |= {"time": self.times, "score": self.scores}
+        columns: Columns = {**names_of(self.scored), "time": self.times, "score": self.scores}
         numbers = "se lower upper reliable n_counted n_events n_effective n_groups largest_share"
         columns |= {name: getattr(self, name) for name in numbers.split() if getattr(self, name) is not None}
         if self.bounds is not None:

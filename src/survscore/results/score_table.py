@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown
 from survscore.causes import ALL_CAUSES
-from survscore.results.long_tables import ALL
+from survscore.results.long_tables import ALL, cause_column
 from survscore.results.printing import caption, interpolation_note, verdict_text
 from survscore.results.rounding import Number, decimals, p_text
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables
@@ -85,13 +85,17 @@ class ScoreTable(PrintedAsTables):
     leak_warnings: tuple[str, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return all numbers as a long table, one row for each metric, horizon, weighting and model."""
+        """Return all numbers as a long table, one row for each metric, horizon, weighting and model.
+
+        Under competing risks, the cause follows the metric.
+        """
         import pandas as pd
 
-        records = []
+        records, cause = [], self.settings.get("cause", "")
         for row in self.rows:
             cells = asdict(row)
-            records.append({**dict(zip(self.by, cells.pop("segment"), strict=False)), **cells})
+            labels = dict(zip(self.by, cells.pop("segment"), strict=False))
+            records.append({**labels, "metric": cells.pop("metric"), **cause_column(cause), **cells})
         frame = pd.DataFrame(records)
         return frame if self.settings["groups"] else frame.drop(columns="n_groups")
 
