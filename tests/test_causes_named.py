@@ -88,3 +88,84 @@ def test_segments_can_be_called_cause_only_where_there_are_none(problem, of):
     with pytest.raises(ss.InputError, match="by must not be called 'cause'"):
         of(y, models, by={"cause": plan}, cause="default", **ADMINISTRATIVE)
     assert of(*plain, by={"cause": plan}, **ADMINISTRATIVE) is not None
+
+
+# In print
+
+
+def printed(y, models, plan, cause=None):
+    """Return what is printed of everything that scores, and how it calls itself."""
+    options = {"cause": cause, **ADMINISTRATIVE}
+    score = ss.brier_score(y, models["truth"], times=TIMES, **options)
+    results = [
+        score,
+        score.integrated(),
+        ss.compare(y, models, times=TIMES, **options),
+        ss.compare(y, models, times=TIMES, by={"plan": plan}, **options),
+    ]
+    if cause != "all":
+        results += [
+            ss.calibration(y, models["truth"], 4, n_draws=10, **options),
+            ss.decision_curve(y, models, 4, thresholds=[0.1, 0.3], n_draws=50, **options),
+        ]
+    return [text for result in results for text in (str(result), repr(result))]
+
+
+@pytest.mark.parametrize("cause", [*CAUSES, "all"])
+def test_what_is_printed_names_the_cause(problem, cause):
+    y, models, plain, plan = problem
+    named = "multi-class" if cause == "all" else f"cause {cause}"
+    assert all(named in text for text in printed(y, models, plan, cause))
+    assert not any("cause" in text or "multi-class" in text for text in printed(*plain, plan))
+
+
+def test_a_backtest_names_the_cause():
+    rng = np.random.default_rng(1)
+    day, risk = rng.integers(0, 1500, 600), rng.normal(size=600)
+    event = day + rng.exponential(900 * np.exp(-risk))
+    start, date = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, event))
+    y = ss.Outcomes.from_dates(start, date, "2019-12-31", cause=np.where(rng.random(600) < 0.5, *CAUSES))
+    values = 0.5 * (1 - np.exp(-np.exp(risk)[:, None] * [2 / 3, 1]))
+    models = {
+        name: ss.IncidenceCurves(np.stack([of, of], axis=1), [600, 900], causes=CAUSES)
+        for name, of in (("strong", values), ("weak", np.full_like(values, values.mean())))
+    }
+    found = ss.backtest(y.for_cause("default"), models, as_of=["2014-06-30"], horizons=[900], n_draws=0)
+    assert "Brier score of cause default" in str(found)
+    assert "Brier score of cause default" in words(found.plot())
+
+
+# In pictures
+
+
+def words(display):
+    """Return all that is written in a picture."""
+    figure = display.figure_
+    figure.canvas.draw()
+    texts = [text.get_text() for text in figure.findobj(mpl.text.Text)]
+    mpl.pyplot.close(figure)
+    return " ".join(" ".join(texts).split())
+
+
+def pictures(y, models, plan, cause=None):
+    """Yield all that is written in each picture."""
+    options = {"cause": cause, **ADMINISTRATIVE}
+    compared = ss.compare(y, models, times=TIMES, **options)
+    yield words(ss.brier_score(y, models["truth"], times=TIMES, **options).plot())
+    yield words(compared.plot())
+    yield words(compared.plot_scores())
+    yield words(ss.compare(y, models, times=TIMES, by={"plan": plan}, **options).plot())
+    yield words(ss.compare(y, models, times=TIMES, weighting="projected", cause=cause).sensitivity().plot())
+    if cause != "all":
+        yield words(ss.calibration(y, models["truth"], 4, n_draws=10, **options).plot())
+        yield words(ss.decision_curve(y, models, 4, thresholds=[0.1, 0.3], n_draws=50, **options).plot())
+        yield words(ss.diagnose(y, models, cause=cause).plot())
+
+
+@pytest.mark.parametrize("cause", [*CAUSES, "all"])
+def test_pictures_name_the_cause(problem, cause):
+    y, models, plain, plan = problem
+    named = "multi-class Brier score" if cause == "all" else f"of cause {cause}"
+    assert all(named in text for text in pictures(y, models, plan, cause))
+    if cause == "default":
+        assert not any("cause" in text for text in pictures(*plain, plan))

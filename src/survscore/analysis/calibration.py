@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
-from survscore._validation import InputError, check_whole
+from survscore._validation import InputError, check_whole, shown
 from survscore.analysis import calibration_measures as measures
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
@@ -19,6 +19,7 @@ from survscore.incidence import IncidenceCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import student_quantile
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
+from survscore.metrics import cause_label
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import cause_column, stacked
@@ -219,8 +220,8 @@ class Calibration(PrintedAsTables):
             right = "" if np.isnan(row["if_right"]) else f"{row['if_right']:.{places if row['if_right'] % 1 else 0}f}"
             rows.append((row["measure"], number, right))
         caption = (
-            f"Calibration at {self.time:g}; {self.weighting}; {self.n_counted:,} counted, {self.n_events:,} with "
-            f"event; {100 * self.level:g} % intervals"
+            f"{cause_label('Calibration', self.cause)} at {self.time:g}; {self.weighting}; "
+            f"{self.n_counted:,} counted, {self.n_events:,} with event; {100 * self.level:g} % intervals"
         )
         notes = [f"{name}: {reason}" for name, reason in self.reasons.items()]
         notes += [] if self.reliable else [ON_TOO_FEW]
@@ -228,6 +229,7 @@ class Calibration(PrintedAsTables):
 
     def __repr__(self) -> str:
         parts = [
+            *([f"cause {shown(self.cause)}"] if self.cause else []),
             f"at {self.time:g}",
             self.weighting,
             f"n={self.n_counted}",

@@ -31,7 +31,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.inputs import Null, one_or_more
 from survscore.incidence import IncidenceCurves
-from survscore.metrics import Metric, as_metric
+from survscore.metrics import Metric, as_metric, cause_label
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.long_tables import stacked
@@ -341,7 +341,8 @@ class CrossValidation(PrintedAsTables):
 
     def __repr__(self) -> str:
         directions = dict.fromkeys(
-            f"{scored.metric} ({scored.direction} is better)" for scored in self.comparison.scored
+            f"{cause_label(scored.metric, scored.cause)} ({scored.direction} is better)"
+            for scored in self.comparison.scored
         )
         return (
             f"CrossValidation({', '.join(map(repr, self.curves))}; {self.settings['n_splits']} folds, "

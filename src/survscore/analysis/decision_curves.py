@@ -19,6 +19,7 @@ from survscore.engine.moments import Moments, pair
 from survscore.incidence import NamedCurves
 from survscore.inference.intervals import simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
+from survscore.metrics import cause_label
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import cause_column, stacked
 from survscore.results.rounding import Number, decimals
@@ -176,8 +177,9 @@ class DecisionCurve(PrintedAsTables):
                 rows.append((threshold, shown(name), Number(self.net_benefit[a, j], decimals=places), difference))
         counted, events = self.support.n_counted[0], self.support.n_events[0]
         caption = (
-            f"Net benefit at {self.time:g} (higher is better); {self.weighting}; {counted:,.0f} counted, "
-            f"{events:,.0f} with event; {100 * self.level:g} % intervals, for each threshold by itself"
+            f"{cause_label('Net benefit', self.cause)} at {self.time:g} (higher is better); {self.weighting}; "
+            f"{counted:,.0f} counted, {events:,.0f} with event; "
+            f"{100 * self.level:g} % intervals, for each threshold by itself"
         )
         notes = []
         if len(chosen) < self.thresholds.size:
@@ -189,10 +191,11 @@ class DecisionCurve(PrintedAsTables):
 
     def __repr__(self) -> str:
         ends = f"from {self.thresholds[0]:g} to {self.thresholds[-1]:g}"
+        cause = f"cause {shown(self.cause)}, " if self.cause else ""
         few = "" if self.reliable else ", too few for reliable bands"
         return (
-            f"DecisionCurve({', '.join(map(repr, self.strategies))}; reference {self.reference!r}, at {self.time:g}, "
-            f"{self.weighting}, {plural(self.thresholds.size, 'threshold')} {ends}, "
+            f"DecisionCurve({', '.join(map(repr, self.strategies))}; reference {self.reference!r}, "
+            f"{cause}at {self.time:g}, {self.weighting}, {plural(self.thresholds.size, 'threshold')} {ends}, "
             f"n={self.support.n_counted[0]:g}, {self.support.n_events[0]:g} with event{few}, higher is better)"
         )
 

@@ -59,6 +59,7 @@ __all__ = [
     "cause_label",
     "metric_label",
     "sides",
+    "survival_label",
 ]
 
 _ACCURACY: list[type[Metric]] = [Brier, Log, AUC]
@@ -81,6 +82,11 @@ def cause_label(label: str, cause: str) -> str:
     if cause == ALL_CAUSES:
         return f"multi-class {label}"
     return f"{label} of cause {shown(cause)}" if cause else label
+
+
+def survival_label(cause: str) -> str:
+    """Return what predicted curves are: survival, or of a cause the probability of not having had its event."""
+    return f"probability of no event of cause {shown(cause)}" if cause else "survival"
 
 
 def as_metric(metric: str | Metric) -> Metric:

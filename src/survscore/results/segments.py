@@ -254,7 +254,7 @@ class SegmentedComparison(_SegmentTables):
         contrasts = table[rows].merge(counts, on=list(self.by)).reset_index(drop=True)
         return SegmentsDisplay(
             contrasts, self.by, metric, weighting, model, total.reference, direction, total.level,
-            models=total.models, null=total.null,
+            models=total.models, null=total.null, cause=total.scored[0].cause,
         )  # fmt: skip
 
     def _table(self) -> LongTable:
