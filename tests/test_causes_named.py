@@ -8,7 +8,9 @@ import pytest
 import survscore as ss
 
 mpl.use("Agg")
-pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::survscore.UndefinedScoreWarning", "ignore::survscore.FewFollowedWarning"
+)
 CAUSES = ["default", "repayment"]
 TIMES = [2.0, 4.0, 6.0]
 ADMINISTRATIVE = {"weighting": "administrative"}
@@ -169,3 +171,37 @@ def test_pictures_name_the_cause(problem, cause):
     assert all(named in text for text in pictures(y, models, plan, cause))
     if cause == "default":
         assert not any("cause" in text for text in pictures(*plain, plan))
+
+
+# What is said once, or not at all
+
+
+def with_drop_outs(y, seed=1):
+    """Return outcomes in which some dropped out."""
+    leaving = np.random.default_rng(seed).exponential(15, len(y))
+    codes = np.where(leaving < y.time, 0, y.cause)
+    return ss.Outcomes(np.minimum(y.time, leaving), codes, y.censoring_time, causes=CAUSES)
+
+
+def test_the_usual_table_of_a_cause_has_no_empty_rows(problem):
+    y, models, *_ = problem
+    models = {name: ss.IncidenceCurves(one.probabilities, one.times, causes=CAUSES, interpolation="linear")
+              for name, one in models.items()}  # fmt: skip
+    asked = {"cause": "default", "horizons": [4], **ADMINISTRATIVE}
+    complete, lost = (ss.score_table(of, models, **asked) for of in (y, with_drop_outs(y)))
+    assert complete.n_dropped_out == 0 < lost.n_dropped_out
+    assert "crps" in complete.settings["metric"] and "crps" not in lost.settings["metric"]
+    assert not np.isnan([row.estimate for row in lost.rows if row.model != "Aalen-Johansen"]).any()
+    assert "needs a status that is known" not in str(lost)
+    assert "needs a status that is known" in str(ss.score_table(with_drop_outs(y), models, metric="crps", **asked))
+
+
+def test_folds_without_scores_are_told_once(problem, recwarn):
+    y, *_ = problem
+    estimators = {"one": ss.models.AalenJohansen(), "two": ss.models.AalenJohansen()}
+    X, asked = np.zeros((len(y), 1)), {"cause": "default", "cv": 5, "weighting": "projected"}
+    found = ss.cross_validate(estimators, X, y, times=[3, 8, 11], **asked)
+    assert found.folds.groupby("fold")["score"].apply(lambda scores: scores.isna().any()).sum() == 5
+    told = [str(one.message) for one in recwarn if issubclass(one.category, ss.UndefinedScoreWarning)]
+    of_folds = [message for message in told if "5 of 5 folds lack scores; in fold 0, scores are NaN" in message]
+    assert len(of_folds) == 1 and len(told) <= 2
