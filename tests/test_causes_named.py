@@ -190,7 +190,8 @@ def test_the_usual_table_of_a_cause_has_no_empty_rows(problem):
     asked = {"cause": "default", "horizons": [4], **ADMINISTRATIVE}
     complete, lost = (ss.score_table(of, models, **asked) for of in (y, with_drop_outs(y)))
     assert complete.n_dropped_out == 0 < lost.n_dropped_out
-    assert "crps" in complete.settings["metric"] and "crps" not in lost.settings["metric"]
+    assert "crps" in complete.settings["metric"]
+    assert "crps" not in lost.settings["metric"]
     assert not np.isnan([row.estimate for row in lost.rows if row.model != "Aalen-Johansen"]).any()
     assert "needs a status that is known" not in str(lost)
     assert "needs a status that is known" in str(ss.score_table(with_drop_outs(y), models, metric="crps", **asked))
@@ -204,4 +205,19 @@ def test_folds_without_scores_are_told_once(problem, recwarn):
     assert found.folds.groupby("fold")["score"].apply(lambda scores: scores.isna().any()).sum() == 5
     told = [str(one.message) for one in recwarn if issubclass(one.category, ss.UndefinedScoreWarning)]
     of_folds = [message for message in told if "5 of 5 folds lack scores; in fold 0, scores are NaN" in message]
-    assert len(of_folds) == 1 and len(told) <= 2
+    assert len(of_folds) == 1
+    assert len(told) <= 2
+
+
+def test_tables_say_once_who_the_controls_of_auc_are(problem):
+    y, models, plain, _ = problem
+    note = "AUC: controls are the event-free and those with an event of another cause"
+    asked = {"metric": ["brier", "auc"], **ADMINISTRATIVE}
+    for of in (
+        lambda y, models, **more: ss.score_table(y, models, horizons=[4], **asked, **more),
+        lambda y, models, **more: ss.compare(y, models, times=TIMES, **asked, **more),
+    ):
+        text = " ".join(str(of(y, models, cause="default")).split())
+        assert text.count(note) == 1
+        assert "controls" not in str(of(*plain))
+    assert "controls" not in str(ss.score_table(y, models, horizons=[4], cause="default", metric="brier"))

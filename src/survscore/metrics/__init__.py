@@ -8,6 +8,8 @@ take any of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from survscore._validation import InputError, check_choice, shown
 from survscore.causes import ALL_CAUSES
 from survscore.inference.intervals import Direction, Scale, sides
@@ -57,6 +59,7 @@ __all__ = [
     "Scale",
     "as_metric",
     "cause_label",
+    "controls_note",
     "metric_label",
     "sides",
     "survival_label",
@@ -82,6 +85,13 @@ def cause_label(label: str, cause: str) -> str:
     if cause == ALL_CAUSES:
         return f"multi-class {label}"
     return f"{label} of cause {shown(cause)}" if cause else label
+
+
+def controls_note(metrics: Iterable[str], cause: str) -> list[str]:
+    """Return who the controls of AUC are, where scores are of a cause and AUC is among the metrics."""
+    if not cause or cause == ALL_CAUSES or AUC.name not in metrics:
+        return []
+    return [f"{AUC.label}: controls are the event-free and those with an event of another cause"]
 
 
 def survival_label(cause: str) -> str:

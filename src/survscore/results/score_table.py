@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown
 from survscore.causes import ALL_CAUSES
+from survscore.metrics import controls_note
 from survscore.results.long_tables import ALL, cause_column
 from survscore.results.printing import caption, interpolation_note, verdict_text
 from survscore.results.rounding import Number, decimals, p_text
@@ -115,7 +116,10 @@ class ScoreTable(PrintedAsTables):
         ordered = sorted(self.rows, key=lambda row: (order[row.segment, row.weighting], row.over_time, row.time))
         parts = groupby(ordered, key=lambda row: (row.segment, row.weighting, row.over_time, row.time))
         tables = [self._part(list(rows)) for _, rows in parts]
-        note = interpolation_note(self.settings["curves"])
+        note = [
+            *interpolation_note(self.settings["curves"]),
+            *controls_note({row.metric for row in self.rows}, self.settings.get("cause", "")),
+        ]
         tables[0] = replace(tables[0], notes=(*tables[0].notes, *note))
         cause = ""
         if "cause" in self.settings:
