@@ -112,8 +112,8 @@ def _of_all_causes(curves: Any, y: Outcomes, name: str) -> IncidenceCurves:
         raise InputError(
             f"{whose} must be IncidenceCurves, of all causes, for cause='all', not {type(curves).__name__}"
         )
-    for number in y.cause_numbers:
-        _cause_in(curves.causes, y.for_cause(number), name)
+    for cause in y.causes:
+        _cause_in(curves.causes, y.for_cause(cause), name)
     if len(curves.causes) != len(y.causes):
         raise InputError(
             f"{whose} must be of just the causes of y for cause='all', {_quoted(y.causes)}, not of "
@@ -127,8 +127,8 @@ def _is_of_causes(curves: Any) -> bool:
     return isinstance(curves.first if isinstance(curves, InBatches) else curves, IncidenceCurves)
 
 
-def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> int:
-    """Return the number that the cause of interest has among predicted ones; raise unless these fit the outcomes.
+def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> str:
+    """Return what the cause of interest is called among predicted ones; raise unless these fit the outcomes.
 
     Causes that have no names go by their numbers. A cause that is predicted and never occurs needs no place among those
     of the outcomes, if all of these are predicted; otherwise it may be another spelling of one of them.
@@ -141,10 +141,10 @@ def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> int:
                 f"{whose} predict {n} causes, {_quoted(predicted)}, and y has events of one kind: give it the causes "
                 "(event=, causes=)"
             )
-        return 1
+        return predicted[0]
     numbered = predicted == tuple(str(number + 1) for number in range(n))
     if numbered and n == len(observed):
-        return y.interest
+        return predicted[y.interest - 1]
     if numbered and n == len(observed) + 1:
         raise InputError(
             f"{whose} have {n} indices along the axis of causes, and y has {len(observed)} causes "
@@ -161,7 +161,7 @@ def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> int:
     wanted = observed[y.interest - 1]
     if wanted not in predicted:
         raise InputError(f"{whose} have no predictions of cause {wanted!r}, only of {_quoted(predicted)}")
-    return predicted.index(wanted) + 1
+    return wanted
 
 
 def _quoted(causes: Iterable[str]) -> str:
