@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils import arrays
 from survscore._utils.probabilities import ROUNDING, as_matrix, check_incidences
 from survscore._validation import FloatArray, InputError, as_times, check_choice, plural, several, shown
-from survscore.causes import Cause, Causes, check_names
+from survscore.causes import ALL_STATUSES, Cause, Causes, check_names
 from survscore.curves import ExtrapolationKind, Monotone, SurvivalCurves, check_columns, check_reading
 from survscore.interpolation import OnGrid, of_step_functions
 
@@ -276,6 +276,8 @@ class IncidenceCurves(OnGrid):
         array([[0.75, 0.5 ]])
         """
         number = Causes(self.causes).number(cause)
+        if number == ALL_STATUSES:
+            raise InputError("cause must be one cause, not 'all': event_free() is of all causes together")
         return self._survival(1.0 - arrays.as_float64(self.probabilities[:, number - 1]))
 
     def event_free(self) -> SurvivalCurves:
