@@ -221,6 +221,13 @@ def check_names(names: Sequence[str]) -> None:
         raise InputError(f"no cause may be called {ALL_CAUSES!r}, which stands for all causes together")
 
 
+def check_named_alike(predicted: Sequence[str], observed: Sequence[str], whose: str) -> None:
+    """Raise if a cause that is predicted is unknown while an observed one is not predicted: another spelling of it."""
+    if set(predicted) - set(observed) and set(observed) - set(predicted):
+        seen, given = (several([repr(name) for name in names]) for names in (observed, predicted))
+        raise InputError(f"{whose} must be of the causes of y, {seen}, not of {given}: name them alike (causes=)")
+
+
 def _rule(known: Mapping[str, int]) -> str:
     listed = several([f"{code} ({name})" if name != str(code) else name for name, code in known.items()])
     return f"0 or the code of a cause, {listed}"
