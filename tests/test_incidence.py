@@ -108,6 +108,12 @@ def test_a_number_is_a_name_where_names_are_other_numbers():
     np.testing.assert_array_equal(*named)
 
 
+def test_curves_are_no_matrices_of_incidences():
+    survival = IncidenceCurves(F, TIMES).for_cause(1)
+    with pytest.raises(ss.InputError, match=r"of cause 'a' must be a matrix of incidences, .* not SurvivalCurves: "):
+        IncidenceCurves({"a": survival, "b": survival}, TIMES)
+
+
 def test_positions_slices_and_masks():
     curves = IncidenceCurves(F, TIMES, causes=NAMES)
     for key, rows in ((0, [0]), (-1, [1]), (slice(1, None), [1]), ([1, 0], [1, 0]), (np.array([False, True]), [1])):

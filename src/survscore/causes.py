@@ -102,6 +102,11 @@ class Causes:
         places, found = pd.factorize(given)
         check_rule("cause", "given for each individual with event", (places < 0) & happened, given)
         distinct = [_as_written(label) for label in found]
+        if names is None:
+            low = [isinstance(label, (int, float, np.number)) and label < 1 for label in found]
+            below = np.array([*low, False], dtype=np.bool_)
+            rule = "the number of a cause, 1 or larger, where there is a date of the event, unless causes= names it"
+            check_rule("cause", rule, below[places] & dated, given)
         if isinstance(names, Mapping):
             known = {str(name): _as_written(label) for name, label in names.items()}
             if all(map(_is_code, known.values())):
@@ -217,6 +222,8 @@ def check_names(names: Sequence[str]) -> None:
         raise InputError(f"causes must have different names: {several([repr(name) for name in names])}")
     if not names or len(names) > MOST_CAUSES:
         raise InputError(f"causes must name 1 to {MOST_CAUSES} causes, not {len(names)}")
+    if any(not name.strip() for name in names):
+        raise InputError(f"causes must not have empty names: {several([repr(name) for name in names])}")
     if ALL_CAUSES in names:
         raise InputError(f"no cause may be called {ALL_CAUSES!r}, which stands for all causes together")
 

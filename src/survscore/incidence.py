@@ -355,6 +355,12 @@ def _code_of(fitter: Any) -> str:
 
 def _of_causes(probabilities: Mapping[str, ArrayLike], times: NDArray[np.float64]) -> FloatArray:
     """Return the matrices of all causes as one array."""
+    for cause, given in probabilities.items():
+        if isinstance(given, OnGrid):
+            raise InputError(
+                f"probabilities of cause {str(cause)!r} must be a matrix of incidences, (individuals, times), not "
+                f"{type(given).__name__}: of survival curves of one cause these are 1 - curves.probabilities"
+            )
     names = {cause: f"probabilities of cause {str(cause)!r}" for cause in probabilities}
     matrices = {cause: as_matrix(matrix, name=names[cause]) for cause, matrix in probabilities.items()}
     if not matrices:
