@@ -224,7 +224,7 @@ def test_times_that_not_all_models_reach(data):
         ({"models": {}}, "models is empty"),
         ({"models": ["truth"]}, "models must map names"),
         ({"models": [("a", None), ("a", None)]}, "different names; repeated: a"),
-        ({"models": {"a": None}}, "the curves of 'a' must be SurvivalCurves, not NoneType"),
+        ({"models": {"a": None}}, "the curves of 'a' must be SurvivalCurves or IncidenceCurves, not NoneType"),
         ({"reference": "nobody"}, r"reference must be one of the models \['truth', .*'Kaplan-Meier'\], not 'nobody'"),
         ({"weighting": []}, "weighting is empty: name at least one"),
         ({"models": {1: None, "1": None}}, "different names; repeated: 1"),

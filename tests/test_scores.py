@@ -16,7 +16,7 @@ CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4], "linear")
     ("y", "curves", "message"),
     [
         ([1, 2], CURVES, "y must be Outcomes, not list"),
-        (Y, np.ones((3, 2)), "curves must be SurvivalCurves, not ndarray"),
+        (Y, np.ones((3, 2)), "curves must be SurvivalCurves or IncidenceCurves, not ndarray"),
         (Y, CURVES[:2], "curves has length 2, but y has length 3"),
     ],
 )
@@ -253,7 +253,7 @@ def test_batches_need_memory_for_one():
         (lambda: [CURVES, CURVES], 3, "batches hold more than the 3 individuals"),
         (lambda: [CURVES[:2]], 3, "batches hold fewer than the 3 individuals"),
         (lambda: [CURVES], 4, "curves has length 4, but y has length 3"),
-        (lambda: [CURVES.probabilities], 3, "batches must be SurvivalCurves, not ndarray"),
+        (lambda: [CURVES.probabilities], 3, "batches must be SurvivalCurves or IncidenceCurves, not ndarray"),
         (lambda: [CURVES[:1], ss.SurvivalCurves([[0.9]] * 2, [1])], 3, "batches must all be on the same grid"),
         ([CURVES], 3, "batches must be a function"),
     ],
