@@ -441,7 +441,9 @@ def test_what_has_no_multiclass_form_names_itself(caller):
         "score_terms": (models["one"],), "StreamingScore": (), "calibration": (models["one"], 3.0),
         "decision_curve": (models, 3.0), "diagnose": (models,),
     }[caller]  # fmt: skip
-    with pytest.raises(ss.UnfitError, match=rf"^{caller} has no multi-class form \(cause='all'\): name one .*compare"):
+    with pytest.raises(
+        ss.UnfitError, match=rf"^{caller} has no multi-class form \(cause='all'\): it is of one cause .*compare"
+    ):
         getattr(ss, caller)(y, *given, cause="all")
 
 

@@ -99,8 +99,8 @@ def check_one_cause(y: Outcomes, caller: str) -> None:
     """Raise if multi-class scores are asked for, which the caller does not have."""
     if y.interest == ALL_STATUSES:
         raise UnfitError(
-            f"{caller} has no multi-class form (cause='all'): name one cause, {_quoted(y.causes)}, or use brier_score, "
-            "log_loss, compare or score_table"
+            f"{caller} has no multi-class form (cause='all'): it is of one cause at a time ({_quoted(y.causes)}); "
+            "use brier_score, log_loss, compare or score_table"
         )
 
 
