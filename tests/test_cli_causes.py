@@ -186,3 +186,18 @@ def test_check_is_of_the_cause_that_is_named(capsys, folder, tmp_path):
     asked = ["check", tmp_path / "rules.toml", *files(folder, "good"), *NAMED, "-w", "administrative", "-t", "4"]
     assert run(capsys, *asked, "--cause", "default")[0] == 0
     assert "--cause says which" in refused(capsys, *asked)
+
+
+def test_the_report_says_of_which_cause_each_sentence_is(capsys, folder, tmp_path):
+    data = pd.read_csv(folder / "y.csv")
+    data.loc[data.index[:20], "time"] *= 0.5
+    data.loc[data.index[:20], "event"] = 0
+    data.to_csv(tmp_path / "y.csv", index=False)
+    asked = [tmp_path / "y.csv", *files(folder)[1:], *NAMED, "-w", "administrative", "-t", "2,4", "--horizons", "4"]
+    code, out, err = run(capsys, "report", *asked, "-o", tmp_path / "r.html")
+    assert code == 0, err
+    told = out + err
+    assert told.count("dropped out.") == 1
+    places = [told.index(f"{name}:") for name in ("Cause default", "Cause repayment", "All causes")]
+    assert told.index("dropped out.") < places[0]
+    assert places == sorted(places)

@@ -109,6 +109,9 @@ def test_sections_of_causes_have_names_of_their_own(report):
 def test_methods_name_the_cause_and_the_estimator(report):
     text = " ".join(report.summary["causes"][0]["methods"]["paragraphs"])
     assert "Scores are of relapse, with the other events as competing risks" in text
+    assert "%) had an event of cause relapse and" in text
+    assert "AUC: controls are the event-free and those with an event of another cause" in report.html
+    assert "how much of the predicted probability of no event of cause relapse is lost" in text
     assert "the Aalen-Johansen estimate" in text
     assert any("Aalen OO" in reference for reference in report.summary["causes"][0]["methods"]["references"])
 

@@ -34,7 +34,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import check_outcomes, curves_read, of_cause, one_or_more, reads_whole_curves
 from survscore.inference.units import Groups
-from survscore.metrics import FollowUpMetric, Metric, as_metric, metric_label
+from survscore.metrics import FollowUpMetric, Metric, as_metric, cause_label, metric_label
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Estimates
@@ -233,7 +233,7 @@ def backtest(
             {name: curves for name, curves in named.items() if isinstance(curves, SurvivalCurves)}, times
         ),
     }
-    names = (tuple(named), days[-1].weightings, chosen.name, metric_label(chosen.name))
+    names = (tuple(named), days[-1].weightings, chosen.name, cause_label(metric_label(chosen.name), y.chosen_cause))
     return Backtest(*names, chosen.direction, times, tuple(days), level, settings)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
-from survscore._validation import InputError, check_whole
+from survscore._validation import InputError, check_whole, shown
 from survscore.analysis import calibration_measures as measures
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
@@ -19,9 +19,10 @@ from survscore.incidence import IncidenceCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import student_quantile
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
+from survscore.metrics import cause_label
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
 from survscore.outcomes import Outcomes
-from survscore.results.long_tables import stacked
+from survscore.results.long_tables import cause_column, stacked
 from survscore.results.rounding import Number, decimals
 from survscore.results.tables import ON_TOO_FEW, Cell, Part, PrintedAsTables, Tables
 from survscore.weighting import Weighting
@@ -102,6 +103,8 @@ class Calibration(PrintedAsTables):
         How many of those who are counted have which predicted risk: counts, and the edges of the bins.
     reasons : dict
         Why something has no value, or no interval.
+    cause : str
+        Under competing risks the cause of events.
     """
 
     time: float
@@ -131,6 +134,7 @@ class Calibration(PrintedAsTables):
     level: float
     histogram: tuple[NDArray[np.int64], NDArray[np.float64]]
     reasons: dict[str, str] = field(default_factory=dict)
+    cause: str = ""
 
     @property
     def isotonic_miscalibration_corrected(self) -> float:
@@ -138,7 +142,10 @@ class Calibration(PrintedAsTables):
         return self.isotonic_miscalibration - self.isotonic_miscalibration_if_right
 
     def summary(self) -> pd.DataFrame:
-        """Return all numbers in a long table: measure, estimate, se, lower, upper, if_right."""
+        """Return all numbers in a long table: measure, estimate, se, lower, upper, if_right.
+
+        This and the other tables begin with the cause under competing risks.
+        """
         none, isotonic, by_chance = math.nan, self.isotonic_miscalibration, self.isotonic_miscalibration_if_right
         rows: list[tuple[str, Estimate, float]] = [
             ("observed/expected", self.observed_expected, 1.0),
@@ -160,15 +167,15 @@ class Calibration(PrintedAsTables):
             (name, estimate.value, estimate.se, estimate.lower, estimate.upper, if_right)
             for name, estimate, if_right in rows
         ]
-        return stacked([dict(zip(names, values, strict=True)) for values in columns])
+        return stacked([cause_column(self.cause) | dict(zip(names, values, strict=True)) for values in columns])
 
     def to_frame(self) -> pd.DataFrame:
         """Return the smooth curve in a table: predicted, observed, lower, upper."""
-        return stacked([vars(self.curve)]).drop(columns="n_knots")
+        return stacked([cause_column(self.cause) | vars(self.curve)]).drop(columns="n_knots")
 
     def groups_frame(self) -> pd.DataFrame:
         """Return the groups in a table: predicted, observed, se, lower, upper, count, events."""
-        return stacked([vars(self.groups)]).rename(columns={"counts": "count"})
+        return stacked([cause_column(self.cause) | vars(self.groups)]).rename(columns={"counts": "count"})
 
     def plot(
         self,
@@ -213,8 +220,8 @@ class Calibration(PrintedAsTables):
             right = "" if np.isnan(row["if_right"]) else f"{row['if_right']:.{places if row['if_right'] % 1 else 0}f}"
             rows.append((row["measure"], number, right))
         caption = (
-            f"Calibration at {self.time:g}; {self.weighting}; {self.n_counted:,} counted, {self.n_events:,} with "
-            f"event; {100 * self.level:g} % intervals"
+            f"{cause_label('Calibration', self.cause)} at {self.time:g}; {self.weighting}; "
+            f"{self.n_counted:,} counted, {self.n_events:,} with event; {100 * self.level:g} % intervals"
         )
         notes = [f"{name}: {reason}" for name, reason in self.reasons.items()]
         notes += [] if self.reliable else [ON_TOO_FEW]
@@ -222,6 +229,7 @@ class Calibration(PrintedAsTables):
 
     def __repr__(self) -> str:
         parts = [
+            *([f"cause {shown(self.cause)}"] if self.cause else []),
             f"at {self.time:g}",
             self.weighting,
             f"n={self.n_counted}",
@@ -361,6 +369,7 @@ def calibration(
         level=level,
         histogram=np.histogram(counted.risk[: counted.individuals.size], bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
         reasons=sample.reasons,
+        cause=sample.scored.cause,
     )
 
 

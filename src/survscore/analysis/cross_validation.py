@@ -18,6 +18,7 @@ from survscore._validation import (
     FewFollowedWarning,
     InputError,
     InterpolationWarning,
+    UndefinedScoreWarning,
     check_length,
     check_whole,
     plural,
@@ -31,10 +32,11 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import WhereNaN
 from survscore.engine.inputs import Null, one_or_more
 from survscore.incidence import IncidenceCurves
-from survscore.metrics import Metric, as_metric
+from survscore.metrics import Metric, as_metric, cause_label
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.long_tables import stacked
+from survscore.results.printing import undefined_times
 from survscore.results.score_curve import ScoreCurve
 from survscore.results.tables import PrintedAsTables, Tables
 from survscore.scores import score_among
@@ -271,13 +273,27 @@ def _fold_scores(made: OutOfFold, request: Request, times: NDArray[np.float64]) 
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", InterpolationWarning)  # which `compare` gave about all folds together
                 warnings.simplefilter("ignore", FewFollowedWarning)  # which is about intervals: folds have none
+                warnings.simplefilter("ignore", UndefinedScoreWarning)  # once about all folds, below
                 scores = score_among(
                     y_fold, curves, name, metric=of_fold.metric, weighting=of_fold.weighting, times=times, errors=False
                 )
             seconds = predict_seconds + time.perf_counter() - started
             fold_scores.append(FoldScores(name, k, tuple(scores), *counts, fit_seconds, seconds))
+    _warn_about_undefined(fold_scores, len(made.splits))
     order = list(made.fits)
     return tuple(sorted(fold_scores, key=lambda result: order.index(result.estimator)))
+
+
+def _warn_about_undefined(fold_scores: Sequence[FoldScores], n_folds: int) -> None:
+    """Warn once about all folds that lack scores at some times, with the reasons in the first of them."""
+    messages = ((result.fold, undefined_times(score.scored for score in result.scores)) for result in fold_scores)
+    lacking = {fold: message for fold, message in messages if message is not None}
+    if lacking:
+        first, message = next(iter(lacking.items()))
+        warn(
+            f"{len(lacking)} of {plural(n_folds, 'fold')} lack scores; in fold {first}, {message}",
+            UndefinedScoreWarning,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -341,7 +357,8 @@ class CrossValidation(PrintedAsTables):
 
     def __repr__(self) -> str:
         directions = dict.fromkeys(
-            f"{scored.metric} ({scored.direction} is better)" for scored in self.comparison.scored
+            f"{cause_label(scored.metric, scored.cause)} ({scored.direction} is better)"
+            for scored in self.comparison.scored
         )
         return (
             f"CrossValidation({', '.join(map(repr, self.curves))}; {self.settings['n_splits']} folds, "

@@ -19,8 +19,9 @@ from survscore.engine.moments import Moments, pair
 from survscore.incidence import NamedCurves
 from survscore.inference.intervals import simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
+from survscore.metrics import cause_label
 from survscore.outcomes import Outcomes
-from survscore.results.long_tables import stacked
+from survscore.results.long_tables import cause_column, stacked
 from survscore.results.rounding import Number, decimals
 from survscore.results.tables import ON_TOO_FEW, Cell, Part, PrintedAsTables, Tables, spread_over
 from survscore.weighting import Weighting
@@ -60,6 +61,8 @@ class DecisionCurve(PrintedAsTables):
         In words.
     level, n_draws, seed
         Of intervals and bands.
+    cause : str
+        Under competing risks the cause of events.
     """
 
     time: float
@@ -74,6 +77,7 @@ class DecisionCurve(PrintedAsTables):
     level: float
     n_draws: int
     seed: int
+    cause: str = ""
 
     @property
     def reliable(self) -> bool:
@@ -89,8 +93,8 @@ class DecisionCurve(PrintedAsTables):
         """Return the net benefit in a long table.
 
         Columns: strategy, threshold, net_benefit, se, lower, upper for each threshold by itself, band_lower,
-        band_upper for all at once, and whether these are `reliable` and `band_reliable`. Limits are NaN where nothing
-        varies, as where a model treats no individual.
+        band_upper for all at once, and whether these are `reliable` and `band_reliable`; under competing risks, the
+        cause first. Limits are NaN where nothing varies, as where a model treats no individual.
         """
         return stacked([self._columns(a, a) for a in range(len(self.strategies))])
 
@@ -108,7 +112,8 @@ class DecisionCurve(PrintedAsTables):
 
     def _columns(self, a: int, b: int) -> dict[str, Any]:
         """Return the table of a strategy (a = b), or of its difference to another, with standard errors and limits."""
-        names, value, degrees = {"strategy": self.strategies[a]}, self.net_benefit[a], self.support.score_degrees
+        names = {**cause_column(self.cause), "strategy": self.strategies[a]}
+        value, degrees = self.net_benefit[a], self.support.score_degrees
         label, beside = "net_benefit", dict[str, Any]()
         if a != b:
             names["reference"] = self.strategies[b]
@@ -172,8 +177,9 @@ class DecisionCurve(PrintedAsTables):
                 rows.append((threshold, shown(name), Number(self.net_benefit[a, j], decimals=places), difference))
         counted, events = self.support.n_counted[0], self.support.n_events[0]
         caption = (
-            f"Net benefit at {self.time:g} (higher is better); {self.weighting}; {counted:,.0f} counted, "
-            f"{events:,.0f} with event; {100 * self.level:g} % intervals, for each threshold by itself"
+            f"{cause_label('Net benefit', self.cause)} at {self.time:g} (higher is better); {self.weighting}; "
+            f"{counted:,.0f} counted, {events:,.0f} with event; "
+            f"{100 * self.level:g} % intervals, for each threshold by itself"
         )
         notes = []
         if len(chosen) < self.thresholds.size:
@@ -185,10 +191,11 @@ class DecisionCurve(PrintedAsTables):
 
     def __repr__(self) -> str:
         ends = f"from {self.thresholds[0]:g} to {self.thresholds[-1]:g}"
+        cause = f"cause {shown(self.cause)}, " if self.cause else ""
         few = "" if self.reliable else ", too few for reliable bands"
         return (
-            f"DecisionCurve({', '.join(map(repr, self.strategies))}; reference {self.reference!r}, at {self.time:g}, "
-            f"{self.weighting}, {plural(self.thresholds.size, 'threshold')} {ends}, "
+            f"DecisionCurve({', '.join(map(repr, self.strategies))}; reference {self.reference!r}, "
+            f"{cause}at {self.time:g}, {self.weighting}, {plural(self.thresholds.size, 'threshold')} {ends}, "
             f"n={self.support.n_counted[0]:g}, {self.support.n_events[0]:g} with event{few}, higher is better)"
         )
 
@@ -302,6 +309,7 @@ def decision_curve(
         level=level,
         n_draws=n_draws,
         seed=seed,
+        cause=scored.cause,
     )
 
 

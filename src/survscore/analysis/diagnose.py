@@ -96,6 +96,8 @@ class Diagnosis:
         Of all intervals.
     dropout : DropoutTest or None
         Whether drop-out depends on predicted risk or on C*; None without drop-outs.
+    cause : str
+        Under competing risks the cause that predictions are of.
     """
 
     ipcw: IPCWVerdict
@@ -113,6 +115,7 @@ class Diagnosis:
     time_range: tuple[float, float] | None
     level: float
     dropout: DropoutTest | None
+    cause: str = ""
 
     def to_frame(self) -> pd.DataFrame:
         """Return the table of models."""
@@ -311,6 +314,7 @@ def diagnose(
         time_range=time_range,
         level=float(level),
         dropout=dropout,
+        cause=y.chosen_cause,
     )
 
 

@@ -47,7 +47,8 @@ from survscore.results.estimates import Columns, Estimates
 from survscore.results.long_tables import ALL, Key, padded
 from survscore.results.printing import warn_about, warn_about_interpolation
 from survscore.results.score_table import DISTRIBUTION, ScoreTable, TableRow
-from survscore.weighting import Projected, Weighting, as_weighting, default_weightings
+from survscore.results.segments import check_names
+from survscore.weighting import Administrative, Projected, Uncensored, Weighting, as_weighting, default_weightings
 
 NO_ERROR = 1e-12  # a standard error that is rounding
 SKILL, INTEGRATED = "skill", "integrated_brier"
@@ -98,7 +99,8 @@ def score_table(
         ``"integrated_brier"`` and ``"distribution"`` (a test, see `distribution_calibration`); ``"all"`` for
         everything. By default Brier, skill, AUC, observed/expected, slope, corrected miscalibration, integrated Brier,
         CRPS, concordance and distribution; CRPS, which needs whole curves, only if all models predict at more than 20
-        times or say how they are read between these (`interpolation`).
+        times or say how they are read between these (`interpolation`), and of one of several causes only without
+        drop-outs.
     thresholds : sequence of float
         Threshold probabilities: for each, the net benefit.
     by : mapping of str to labels, data frame, or labels, optional
@@ -158,15 +160,18 @@ def score_table(
     if metric is None and y.interest == ALL_STATUSES:
         metric = [name for name in OF_ALL_CAUSES if name != SKILL or null is not False]
     wanted = asked_metrics(metric, thresholds, with_null=null is not False, coarse=is_coarse(of_any_event))
-    if metric is None and y.causes:  # a test of whole distributions, which the incidence of one cause is not
-        wanted = [entry for entry in wanted if entry != DISTRIBUTION]
     times = default_horizon(y, named) if horizons is None else np.unique(as_times(horizons))
     several = default_weightings(y) if weighting is None else one_or_more(weighting, Weighting, "weighting")
     weightings = [as_weighting(given, y) for given in several]
+    if metric is None and y.causes:
+        unfit = _unfit_for_a_cause(y, weightings)
+        wanted = [entry for entry in wanted if _name(entry) not in unfit]
     codes = None if groups is None else Groups.of(groups, len(y)).codes
     compared_with = next(iter(named)) if reference is None else reference
     request = Request(None, weightings, times, compared_with, null, codes, level, variances="times")
     segments = Segments((), {}) if by is None else Segments.of(by, len(y))
+    if segments.by:
+        check_names(segments.by, y.chosen_cause)
     total = TablePart(y, named, (ALL,) * len(segments.by), wanted, request)
     table_rows, scored = total.rows()
     warn_about(scored)
@@ -190,6 +195,18 @@ def score_table(
     }
     leaking = leak_warnings(any_kind, of_any_event, weightings, groups=codes, level=level)
     return ScoreTable(tuple(table_rows), segments.by, level, len(y), y.n_dropped_out, settings, leaking)
+
+
+def _unfit_for_a_cause(y: Outcomes, weightings: Sequence[Weighting]) -> set[str]:
+    """Return the usual metrics that cannot be computed of one cause.
+
+    The test is of whole distributions, which the incidence of one cause is not; CRPS needs statuses known without
+    weights (see `Histories.of`).
+    """
+    complete = any(
+        isinstance(one, Uncensored) or (isinstance(one, Administrative) and y.n_dropped_out == 0) for one in weightings
+    )
+    return {DISTRIBUTION, *(() if complete or not y.competing else (CRPS.name,))}
 
 
 def asked_metrics(

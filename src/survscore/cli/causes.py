@@ -44,11 +44,6 @@ def with_each_cause(study: Study, cause: str | None) -> list[Study]:
     return [with_cause(study, name) for name in shown]
 
 
-def cause_of(y: Outcomes) -> str | None:
-    """Return the name of the cause of interest, "all" for all together; None without competing risks."""
-    return y.chosen_cause or None
-
-
 def listed_causes(y: Outcomes) -> str:
     """Return in words which causes there are, and how many events of each."""
     counts = several([f"{name!r} ({count:,})" for name, count in y.n_by_cause.items()])

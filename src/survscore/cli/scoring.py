@@ -263,21 +263,32 @@ def report(
             backtest=tested, unit=study.unit, cause=cause if len(studies) == 1 else None, progress=show,
         )  # fmt: skip
         made.save(out)
-    for summary in made.summary.get("causes", [made.summary]):
+    parts = made.summary.get("causes", [])
+    if parts:
+        _say_dropped_out(made.summary)
+    for summary in parts:
+        say(f"Cause {summary['cause']}:" if summary["cause"] else "All causes:")
         _say_found(summary)
+    if not parts:
+        _say_found(made.summary, alone=True)
     if tested is not None:
         say(one_line(tested.sentence))
     say(f"Written: {out}")
 
 
-def _say_found(summary: dict[str, Any]) -> None:
-    """Say what a report found, of one cause of events."""
+def _say_dropped_out(summary: dict[str, Any]) -> None:
     from survscore.reports.verdicts import share
 
-    if summary["caution"]:
-        say(f"Careful. {one_line(summary['caution'])}")
     if summary["data"]["dropped_out"]:
         say(f"{share(summary['data']['dropped_out'], summary['data']['n'])} dropped out.")
+
+
+def _say_found(summary: dict[str, Any], *, alone: bool = False) -> None:
+    """Say what a report found; of one of several causes, not what is the same for all."""
+    if summary["caution"]:
+        say(f"Careful. {one_line(summary['caution'])}")
+    if alone:
+        _say_dropped_out(summary)
     judged, first_metric = summary["verdicts"], next(iter(summary["metrics"]))
     for sentence, metric, weighting in zip(judged["sentence"], judged["metric"], judged["weighting"], strict=True):
         if (metric, weighting) == (first_metric, summary["headline"]):
@@ -519,18 +530,19 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
 
     from survscore.cli.horizons import PARTS
     from survscore.reports.comparing import means_of
+    from survscore.results.long_tables import names_of
 
     means, tables = [], []
     for name, curves in scores.items():
         for curve in curves:
             table = curve.to_frame()
-            table.insert(2, "model", name)
+            table.insert(list(table).index("weighting") + 1, "model", name)
             if curve.parts is not None:
                 table = table.assign(**{column: curve.parts.to_frame()[column] for column in PARTS})
             tables.append(table)
             mean = means_of(curve, time_range)
             if mean is not None:
-                row = {"metric": mean.metric, "weighting": mean.weighting, "model": name, "score": mean.value}
+                row = {**names_of(curve.scored), "model": name, "score": mean.value}
                 row |= {"se": mean.se, "lower": mean.lower, "upper": mean.upper}
                 if mean.bounds is not None:
                     row |= {"bound_lower": mean.bounds[0], "bound_upper": mean.bounds[1]}

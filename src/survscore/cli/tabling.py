@@ -13,14 +13,11 @@ import numpy as np
 from survscore.analysis.score_tables import OF_ALL_CAUSES
 from survscore.causes import ALL_STATUSES
 from survscore.cli import options, study_files
-from survscore.cli.causes import cause_of
 from survscore.cli.options import FILE
 from survscore.cli.scoring import inputs, read_each, results_writer, settings_of
 from survscore.cli.screen import check_target, noted, one_line, progress
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from survscore.io import Study
     from survscore.results.score_table import ScoreTable
     from survscore.weighting import Weighting
@@ -73,6 +70,8 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
       survscore table outcomes.csv new.csv old.csv -w administrative --horizons 90,180,365 --threshold 0.2
       survscore table outcomes.csv new.csv old.csv -w administrative -m brier -m auc -o table.tex
     """  # noqa: D301
+    import pandas as pd
+
     from survscore.analysis.dropout_test import dropout_test
     from survscore.analysis.score_tables import score_table
     from survscore.cli.horizons import about_dropout
@@ -98,7 +97,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
                 metric="all" if own == ("all",) else own or None, weighting=weightings, reference=reference,
                 null=null, groups=study.groups, by=study.by, level=arguments["level"], unit=study.unit,
             ))  # fmt: skip
-    frame = _frame(studies, tables)
+    frame = pd.concat([found.to_frame() for found in tables], ignore_index=True)
     taken = write(frame, {"rows": frame}, _settings(studies, weightings, arguments, tables))
     if out is not None:
         _write_page(out, tables)
@@ -113,19 +112,6 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
 def _of_all_causes(metrics: tuple[str, ...]) -> tuple[str, ...]:
     """Return those of the metrics that have a multi-class form; the usual ones, if all were asked for."""
     return tuple(name for name in metrics if name in OF_ALL_CAUSES)
-
-
-def _frame(studies: Sequence[Study], tables: Sequence[ScoreTable]) -> pd.DataFrame:
-    """Return the rows of all tables; of causes of events, with the cause of each."""
-    import pandas as pd
-
-    frames = []
-    for study, found in zip(studies, tables, strict=True):
-        frame, cause = found.to_frame(), cause_of(study.outcomes)
-        if cause is not None:
-            frame.insert(0, "cause", cause)
-        frames.append(frame)
-    return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0]
 
 
 def _settings(

@@ -8,6 +8,8 @@ take any of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from survscore._validation import InputError, check_choice, shown
 from survscore.causes import ALL_CAUSES
 from survscore.inference.intervals import Direction, Scale, sides
@@ -57,8 +59,10 @@ __all__ = [
     "Scale",
     "as_metric",
     "cause_label",
+    "controls_note",
     "metric_label",
     "sides",
+    "survival_label",
 ]
 
 _ACCURACY: list[type[Metric]] = [Brier, Log, AUC]
@@ -81,6 +85,18 @@ def cause_label(label: str, cause: str) -> str:
     if cause == ALL_CAUSES:
         return f"multi-class {label}"
     return f"{label} of cause {shown(cause)}" if cause else label
+
+
+def controls_note(metrics: Iterable[str], cause: str) -> list[str]:
+    """Return who the controls of AUC are, where scores are of a cause and AUC is among the metrics."""
+    if not cause or cause == ALL_CAUSES or AUC.name not in metrics:
+        return []
+    return [f"{AUC.label}: controls are the event-free and those with an event of another cause"]
+
+
+def survival_label(cause: str) -> str:
+    """Return what predicted curves are: survival, or of a cause the probability of not having had its event."""
+    return f"probability of no event of cause {shown(cause)}" if cause else "survival"
 
 
 def as_metric(metric: str | Metric) -> Metric:

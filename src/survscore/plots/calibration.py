@@ -13,6 +13,7 @@ from survscore._validation import check_choice
 from survscore.analysis.calibration import Calibration
 from survscore.analysis.distribution_calibration import DistributionCalibration
 from survscore.inference.estimate import Estimate
+from survscore.metrics import cause_label
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines
@@ -70,7 +71,8 @@ class CalibrationDisplay(Display):
             ax.set(xlim=(-0.02 * end, 1.02 * end), ylim=(-0.02 * end, 1.02 * end))
             ax.locator_params(axis="both", nbins=5 if style.points(ax)[0] > 144 else 2)
             title = f"{style.at_time(shown.time, unit)}, {shown.weighting}"
-            style.say(ax, x="predicted risk", y="observed proportion", title=title)
+            risk, observed = (cause_label(label, shown.cause) for label in ("predicted risk", "observed proportion"))
+            style.say(ax, x=risk, y=observed, title=title)
             self._histogram(ax, end)
             if line.get("label") is not None:
                 name_lines(ax, [(self.line_, str(line["label"]))])

@@ -9,6 +9,7 @@ from survscore._utils.units import Unit
 from survscore._validation import shown as printable
 from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.decision_curves import TREAT_ALL, TREAT_NONE, DecisionCurve
+from survscore.metrics import cause_label
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines
@@ -59,7 +60,7 @@ class DecisionCurveDisplay(Display):
             on.ax.set_ylim(-0.2 * top, 1.15 * top)  # acting on all falls without bound
             if on.own:
                 on.ax.margins(x=0.0)
-            benefit = f"net benefit {style.at_time(curve.time, unit)} (higher is better)"
+            benefit = f"{cause_label('net benefit', curve.cause)} {style.at_time(curve.time, unit)} (higher is better)"
             style.say(on.ax, x="threshold probability", y=benefit, title=curve.weighting)
             name_lines(on.ax, lines)
             return self._drawn(on)

@@ -9,6 +9,7 @@ from survscore._utils.units import Unit
 from survscore._validation import shown as printable
 from survscore.analysis.diagnose import Diagnosis
 from survscore.engine.inputs import NULL_MODELS
+from survscore.metrics import survival_label
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines
@@ -61,7 +62,7 @@ class DiagnosisDisplay(Display):
             if on.own:
                 on.ax.margins(x=0.0)
             since = style.time_label(unit, "time since C*")
-            style.say(on.ax, x=since, y="mean predicted survival", title=self._title())
+            style.say(on.ax, x=since, y=f"mean predicted {survival_label(self.diagnosis.cause)}", title=self._title())
             name_lines(on.ax, lines)
             return self._drawn(on)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from survscore._utils.units import Unit
 from survscore._validation import shown as printable
-from survscore.metrics import AUC, Direction, metric_label, sides
+from survscore.metrics import AUC, Direction, cause_label, metric_label, sides
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import legend, name_lines, name_panels
@@ -67,7 +67,7 @@ class ScoreCurveDisplay(Display):
             time_axis(on.ax, on.own)
             if band:
                 style.shade(on.ax, self.line_, score.times, score.lower, score.upper)
-            better = f"{metric_label(score.metric)} ({score.direction} is better)"
+            better = f"{score.scored.label} ({score.direction} is better)"
             style.say(on.ax, x=style.time_label(unit), y=better, title=score.weighting)
             if score.metric == AUC.name:
                 style.mark(on.ax, y=0.5)
@@ -98,6 +98,8 @@ class DifferenceDisplay(Display):
         Which of them is the null model.
     scores : pandas.DataFrame or None
         The table of scores, which has how many are counted.
+    cause : str
+        Under competing risks the cause that scores are of.
     ax_, figure_
         The matplotlib objects, once drawn.
     """
@@ -109,6 +111,7 @@ class DifferenceDisplay(Display):
     models: Sequence[str] = ()
     null: str | None = None
     scores: pd.DataFrame | None = None
+    cause: str = ""
 
     def plot(
         self,
@@ -141,7 +144,8 @@ class DifferenceDisplay(Display):
                     style.shade(on.ax, line, part["time"], part["lower"], part["upper"], alpha=alpha)
             time_axis(on.ax, on.own)
             self._zero(on.ax)
-            about = f"difference in {metric_label(self.metric)} to {printable(self.reference, 30)}"
+            label = cause_label(metric_label(self.metric), self.cause)
+            about = f"difference in {label} to {printable(self.reference, 30)}"
             style.say(
                 on.ax, x=style.time_label(unit), y=about, title="" if several else "".join(weightings)
             )  # fmt: skip
@@ -205,6 +209,8 @@ class ScoresDisplay(Display):
         In their order, which gives each its colour.
     null : str or None
         Which of them is the null model.
+    cause : str
+        Under competing risks the cause that scores are of.
     ax_, figure_, axes_
         The matplotlib objects, once drawn: the first axes, the figure, and all axes.
     """
@@ -214,6 +220,7 @@ class ScoresDisplay(Display):
     direction: Direction
     models: Sequence[str]
     null: str | None = None
+    cause: str = ""
     axes_: Sequence[Axes] = ()
 
     def plot(self, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None) -> Self:
@@ -241,7 +248,7 @@ class ScoresDisplay(Display):
                 if self.metric == AUC.name:
                     style.mark(one, y=0.5)
                 time_axis(one, own=True)
-                better = f"{metric_label(self.metric)} ({self.direction} is better)"
+                better = f"{cause_label(metric_label(self.metric), self.cause)} ({self.direction} is better)"
                 style.say(one, x=style.time_label(unit), y=better, title=weighting)
             style.label_outer(axes, n_columns)
             name_panels(axes, n_columns, lines)

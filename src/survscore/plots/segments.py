@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from survscore._validation import check_whole
 from survscore._validation import shown as printable
-from survscore.metrics import Direction, metric_label, sides
+from survscore.metrics import Direction, cause_label, metric_label, sides
 from survscore.plots import style
 from survscore.plots.display import Display
 
@@ -41,6 +41,8 @@ class SegmentsDisplay(Display):
         All models in their order, which gives each its colour.
     null : str or None
         Which of them is the null model.
+    cause : str
+        Under competing risks the cause that scores are of.
     ax_, figure_
         The matplotlib objects, once drawn.
     """
@@ -56,6 +58,7 @@ class SegmentsDisplay(Display):
     over: str = ""
     models: Sequence[str] = ()
     null: str | None = None
+    cause: str = ""
 
     def plot(self, ax: Axes | None = None, *, most: int = 50, width: float | None = None) -> Self:
         """Draw into `ax`, or a new figure: one row per segment, the total below as a diamond, counts at the right.
@@ -147,7 +150,8 @@ class SegmentsDisplay(Display):
 
     def _told(self) -> str:
         what = (
-            f"difference in {metric_label(self.metric)}, {printable(self.model, 40)} to {printable(self.reference, 40)}"
+            f"difference in {cause_label(metric_label(self.metric), self.cause)}, {printable(self.model, 40)} to "
+            f"{printable(self.reference, 40)}"
         )
         how = f"{self.over}, {printable(self.weighting, 60)}, {100 * self.level:g} % intervals"
         return f"{what}\n{how}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from survscore._validation import shown as printable
-from survscore.metrics import Direction, metric_label, sides
+from survscore.metrics import Direction, cause_label, metric_label, sides
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines
@@ -80,7 +80,8 @@ class SensitivityDisplay(Display):
             on.ax.set_xticks(TICKS, [f"{at:g}" if at >= 1 else f"1/{1 / at:.0f}" for at in TICKS])
             on.ax.minorticks_off()
             ratio = "" if np.isnan(first.hazard_ratio) else "; shaded: estimated for late starters, with interval"
-            about = f"difference in {metric_label(first.metric)} to {printable(first.reference, 30)}"
+            label = cause_label(metric_label(first.metric), first.cause)
+            about = f"difference in {label} to {printable(first.reference, 30)}"
             style.say(
                 on.ax, x=f"theta: hazard of those with hidden status, as a multiple{ratio}", y=about,
                 title=f"{when_text(first)}; {first.weighting}",

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from survscore.metrics import controls_note, survival_label
 from survscore.reports.cells import (
     Column,
     between,
@@ -211,9 +212,10 @@ class Displays:
             f"{fixed(table['n_events'][first[horizon]], 0)} with event"
             for horizon in table["horizon"]
         ]
+        controls = controls_note(table["metric"], self.summary.get("cause") or "")
         yield Display(
             "horizons",
-            f"Accuracy, discrimination and calibration at single times, {self.headline}",
+            ". ".join([f"Accuracy, discrimination and calibration at single times, {self.headline}", *controls]),
             [Column("measure", names), Column("model", table["model"], "model"),
              *(Column(one.heading, [row[c] for row in rows], one.kind) for c, one in enumerate(columns))],
             table["model"],
@@ -251,7 +253,8 @@ class Displays:
             *with_interval("IPCW − administrative", favour, lower, upper, self.level),
         ]  # fmt: skip
         width = f"{short(around['width'])}{self.in_unit}"
-        caption = f"Share of the predicted survival lost over {width} right after C*, and elsewhere"
+        predicted = survival_label(self.summary.get("cause") or "")
+        caption = f"Share of the predicted {predicted} lost over {width} right after C*, and elsewhere"
         yield Display("falls", caption, columns, table["model"])
 
     def calibration(self) -> Iterable[Display]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from survscore.metrics import sides
+from survscore.metrics import sides, survival_label
 from survscore.reports.comparing import Table
 from survscore.reports.verdicts import short
 
@@ -210,12 +210,12 @@ def _around(summary: dict[str, Any]) -> list[Panel]:
     runs = _runs(around["curves"], ("model",))
     return [
         {
-            "title": f"Mean predicted {_event_free(summary)} around each individual's own C*",
+            "title": f"Mean predicted {_predicted(summary)} around each individual's own C*",
             "main": True,
             "x": "offset",
             "y": "survival",
             "xlabel": _time(summary, "time since C*"),
-            "ylabel": f"mean predicted {_event_free(summary)}",
+            "ylabel": f"mean predicted {_predicted(summary)}",
             "ydomain": [0, 1],
             "marks": [{"x": 0, "label": "C*"}],
             "series": [
@@ -225,9 +225,8 @@ def _around(summary: dict[str, Any]) -> list[Panel]:
     ]
 
 
-def _event_free(summary: dict[str, Any]) -> str:
-    """Return what predictions are the probability of; under competing risks one minus the incidence of a cause."""
-    return "survival" if summary.get("cause") is None else f"probability of no {summary['cause']}"
+def _predicted(summary: dict[str, Any]) -> str:
+    return survival_label(summary.get("cause") or "")
 
 
 def _calibration(summary: dict[str, Any]) -> list[Panel]:
@@ -277,7 +276,7 @@ def single_curves(summary: dict[str, Any]) -> list[Panel]:
             "x": "time",
             "y": "survival",
             "xlabel": _time(summary),
-            "ylabel": f"predicted {_event_free(summary)}",
+            "ylabel": f"predicted {_predicted(summary)}",
             "ydomain": [0, 1],
             "marks": marks,
             "series": [],

@@ -7,6 +7,7 @@ from typing import Any
 
 from survscore._validation import plural, several
 from survscore.engine.inputs import NULL_INCIDENCE, Null
+from survscore.metrics import controls_note, survival_label
 from survscore.outcomes import Outcomes
 from survscore.reports.verdicts import share, short
 from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
@@ -88,13 +89,14 @@ def _in_unit(summary: dict[str, Any]) -> str:
 
 def _data(summary: dict[str, Any]) -> str:
     data, models = summary["data"], [name for name in summary["models"] if name != summary["null_model"]]
-    events = {"the event": data["events"]}
+    had = f"of whom {_with_share(data['events'], data)} had the event"
     if data["causes"]["cause"]:
-        events = dict(zip(data["causes"]["cause"], data["causes"]["events"], strict=True))
-    had = several([f"{count:,} ({100 * count / data['n']:.1f} %) had {name}" for name, count in events.items()])
+        by_cause = zip(data["causes"]["cause"], data["causes"]["events"], strict=True)
+        counts = [f"{_with_share(count, data)} had an event of cause {name}" for name, count in by_cause]
+        had = f"of whom {several(counts)}"
     told = [
         f"Predictions of {plural(len(models), 'model')} ({several(models)}) were evaluated on {data['n']:,} "
-        f"individuals, of whom {had}."
+        f"individuals, {had}."
     ]
     if summary["cause"] is not None:
         told.append(
@@ -115,12 +117,17 @@ def _data(summary: dict[str, Any]) -> str:
     return " ".join(told)
 
 
+def _with_share(count: int, data: dict[str, Any]) -> str:
+    return f"{count:,} ({100 * count / data['n']:.1f} %)"
+
+
 def _scores(
     summary: dict[str, Any], weightings: Sequence[Weighting], headline: int, null: Null, n_times: int, cite: _Cited
 ) -> str:
     metrics = several([f"{one['label']} ({one['direction']} is better)" for one in summary["metrics"].values()])
     auc = cite("auc") if "auc" in summary["metrics"] else ""
     told = [f"The measures were {metrics}{auc}, computed at {plural(n_times, 'time')}."]
+    told += [f"{note}." for note in controls_note(summary["metrics"], summary["cause"] or "")]
     ranges = {tuple(ends) for ends in summary["time_ranges"].values()}
     if len(ranges) == 1:
         (low, high) = ranges.pop()
@@ -209,8 +216,9 @@ def _diagnosis(summary: dict[str, Any]) -> str:
     if around["missing"]:
         return ""
     return (
-        "Whether predictions encode C* was examined by how much of the predicted survival is lost over "
-        f"{short(around['width'])}{_in_unit(summary)} right after each individual's C*, against other individuals of "
+        "Whether predictions encode C* was examined by how much of the predicted "
+        f"{survival_label(summary['cause'] or '')} is lost over {short(around['width'])}{_in_unit(summary)} "
+        "right after each individual's C*, against other individuals of "
         "the same age and against earlier dates, and by how IPCW rates them against the administrative score."
     )
 

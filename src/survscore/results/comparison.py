@@ -15,7 +15,7 @@ from survscore._validation import InputError, check_choice, check_level
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import ScoreArrays
 from survscore.inference.late_starters import LateStarters
-from survscore.metrics import Direction
+from survscore.metrics import Direction, cause_label
 from survscore.results import printing
 from survscore.results.estimates import Estimates, defined_models, has_skill
 from survscore.results.long_tables import LongTable, MeanOver, Tabulated, stacked
@@ -291,7 +291,9 @@ class Comparison(Tabulated):
 
         metric, direction = self.metric_of_plot(metric)
         scores, contrasts = (table[table["metric"] == metric] for table in (self.scores, self.contrasts))
-        display = DifferenceDisplay(contrasts, metric, self.reference, direction, self.models, self.null, scores)
+        display = DifferenceDisplay(
+            contrasts, metric, self.reference, direction, self.models, self.null, scores, self.scored[0].cause
+        )
         return display.plot(ax=ax, band=band, counts=counts, unit=unit, width=width)
 
     def plot_scores(
@@ -312,7 +314,8 @@ class Comparison(Tabulated):
 
         metric, direction = self.metric_of_plot(metric)
         scores = self.scores
-        display = ScoresDisplay(scores[scores["metric"] == metric], metric, direction, self.models, self.null)
+        of_metric, cause = scores[scores["metric"] == metric], self.scored[0].cause
+        display = ScoresDisplay(of_metric, metric, direction, self.models, self.null, cause)
         return display.plot(band=band, unit=unit, width=width)
 
     def metric_of_plot(self, metric: str | None) -> tuple[str, Direction]:
@@ -337,7 +340,9 @@ class Comparison(Tabulated):
 
     def __repr__(self) -> str:
         lost = f", {self.n_dropped_out} of {self.n} dropped out" if self.n_dropped_out else ""
-        directions = dict.fromkeys(f"{scored.metric} ({scored.direction} is better)" for scored in self.scored)
+        directions = dict.fromkeys(
+            f"{cause_label(scored.metric, scored.cause)} ({scored.direction} is better)" for scored in self.scored
+        )
         return (
             f"Comparison({', '.join(map(repr, self.models))}; reference {self.reference!r}, {', '.join(directions)}, "
             f"{'; '.join(self.weightings)}, {self.times.size} times from {self.times[0]:g} to {self.times[-1]:g}{lost})"

@@ -11,6 +11,7 @@ import numpy as np
 
 from survscore._utils import arrays
 from survscore._validation import InputError, check_choice, shown
+from survscore.metrics import cause_label
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import ALL
 from survscore.results.printing import caption, interpolation_note
@@ -134,9 +135,10 @@ class LandmarkTable(ScoreTable):
         if np.isnan(values[0, -1]).all():
             labels, values, reliable = labels[:-1], values[:, :-1], reliable[:-1]
         direction: Any = rows[0].direction
+        label = cause_label(rows[0].label, self.settings.get("cause", ""))
         display = LandmarksDisplay(
             tuple(MEAN if label == ALL else label for label in labels), tuple(horizons), values, reliable,
-            rows[0].label, direction, fitting[0], model, reference if difference else None, self.level,
+            label, direction, fitting[0], model, reference if difference else None, self.level,
             self.settings.get("unit"),
         )  # fmt: skip
         return display.plot(ax, width=width)

@@ -49,6 +49,16 @@ def _column(values: Any, size: int) -> NDArray[Any]:
     return np.broadcast_to(array.astype(object) if array.dtype.kind == "U" else array, size)
 
 
+def names_of(scored: ScoreArrays) -> Columns:
+    """Return the columns that say what scores are: the metric, under competing risks of which cause, the weighting."""
+    return {"metric": scored.metric, **cause_column(scored.cause), "weighting": scored.weighting}
+
+
+def cause_column(cause: str) -> Columns:
+    """Return the column that names the cause of scores, "all" for multi-class; none without competing risks."""
+    return {"cause": cause} if cause else {}
+
+
 def padded(values: NDArray[Any], size: int) -> NDArray[Any]:
     """Return values at the scored times as values at all times."""
     missing = size - values.size
@@ -96,7 +106,7 @@ class LongTable:
 
     def block(self, scored: ScoreArrays, labels: Columns, columns: Columns) -> Columns:
         """Return numbers with the metric, the weighting, the labels such as the model, and the time or the range."""
-        names = {"metric": scored.metric, "weighting": scored.weighting, **labels}
+        names = {**names_of(scored), **labels}
         if self.over is None:
             by_time = {name: padded(values, self.total.times.size) for name, values in columns.items()}
             return {**names, "time": self.total.times, **by_time}
@@ -165,6 +175,7 @@ class Tabulated(PrintedAsTables):
     def scores(self) -> pd.DataFrame:
         """Long table: metric, weighting, model, time, score, se, lower, upper, reliable, and counts of individuals.
 
+        Under competing risks, the cause follows the metric, here and in all tables: "all" for multi-class scores.
         Counts are n_counted, n_events and n_effective; with groups also n_groups and largest_share. Where individuals
         dropped out, there are bound_lower and bound_upper. By segment, the segmenting columns come first. Means over
         time have the range (from, to) in place of time and counts; by segment, also the reason why one is missing.

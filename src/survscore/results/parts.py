@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._validation import shown
 from survscore.engine.evaluation import ScoreArrays
-from survscore.results.long_tables import padded, stacked
+from survscore.results.long_tables import names_of, padded, stacked
 from survscore.results.rounding import Number
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables, spread_over
 
@@ -93,7 +93,7 @@ class ScoreParts(PrintedAsTables):
                 named = {"model": self.models[a]} if self.models else {}
                 columns = {"time": self.times, "score": scored.scores[a], **self._parts(scored, a)}
                 values = {name: padded(column, self.times.size) for name, column in columns.items()}
-                rows.append({"metric": scored.metric, "weighting": scored.weighting, **named, **values})
+                rows.append({**names_of(scored), **named, **values})
         return stacked(rows)
 
     @staticmethod

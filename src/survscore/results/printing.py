@@ -20,7 +20,7 @@ from survscore._validation import (
 )
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import about_interpolation
-from survscore.metrics import metric_label
+from survscore.metrics import cause_label, controls_note, metric_label
 from survscore.results.estimates import Columns, Estimates
 from survscore.results.parts import part_notes
 from survscore.results.rounding import Number, p_text
@@ -91,6 +91,7 @@ def of_comparison(compared: Comparison) -> Tables:
             notes += _part_notes(compared, scored, block, over)
         if not parts:
             notes += interpolation_note(scored.settings["curves"])
+            notes += controls_note(compared.metrics, scored.cause)
         effect, r = scored.interpolation, compared.models.index(compared.reference)
         if effect is not None and effect.exceeds(scored.scores, r):
             notes.append("some differences are no larger than the effect of interpolation, which intervals allow for")
@@ -137,7 +138,8 @@ def of_segments(segments: LongTable) -> Tables:
         if len(rows) > len(lines):
             notes = [f"{len(lines) - 1} of {plural(len(rows) - 1, 'segment')}; .{every} has all", *notes]
         header = (", ".join(map(shown, segments.by)), name, *(("p", "") if compares else ()))
-        title = f"{metric_label(metric)}, {who}; {_over(rows['from'].iloc[0], rows['to'].iloc[0])}; {weighting}"
+        label = cause_label(metric_label(metric), total.scored[0].cause)
+        title = f"{label}, {who}; {_over(rows['from'].iloc[0], rows['to'].iloc[0])}; {weighting}"
         parts.append(Part.of(title, header, lines, notes, "lrrl" if compares else "lr", 1))
     return Tables(caption(total.n, total.n_dropped_out, total.level), parts, total.leak_warnings)
 

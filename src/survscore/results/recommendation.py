@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from survscore._validation import InputError, several, shown
 from survscore.engine.evaluation import ScoreArrays
-from survscore.metrics import metric_label
 from survscore.results.estimates import Estimates
 from survscore.results.sensitivity import times_text
 from survscore.results.verdicts import Code, Fit, Verdict
@@ -83,7 +82,7 @@ class Recommendation:
 
         rows = []
         for verdict in self.verdicts:
-            values = {name: getattr(verdict, name) for name in COLUMNS} | asdict(verdict.sensitivity)
+            values = {name: getattr(verdict, name) for name in COLUMNS} | verdict.sensitivity.columns()
             values |= {"verdict": verdict.verdict, "sentence": verdict.sentence}
             for whose, fit in zip(("model", "reference"), verdict.fits, strict=True):
                 values |= {f"{whose}_{name}": number for name, number in asdict(fit).items() if name != "model"}
@@ -167,7 +166,7 @@ def _cautions(
     messages = []
     if inside.sum() > 1 and (missing & inside).any():
         when, why = times_text(times[missing & inside]), "; ".join(projected.undefined)
-        messages.append(f"There is no projected {metric_label(projected.metric)} at {when}: {why}.")
+        messages.append(f"There is no projected {projected.label} at {when}: {why}.")
     last = int(np.flatnonzero(weights > 0)[-1])
     if not missing[last]:
         few = projected.support.few_followed(last, f"at {times[last]:g},")

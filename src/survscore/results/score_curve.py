@@ -14,9 +14,9 @@ from survscore._validation import InputError, plural
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.inference.intervals import LEAST_LOG_DEGREES
-from survscore.metrics import Direction
+from survscore.metrics import Direction, cause_label
 from survscore.results.estimates import Columns, Estimates
-from survscore.results.long_tables import padded
+from survscore.results.long_tables import names_of, padded
 from survscore.results.parts import LEGEND, ScoreParts
 from survscore.results.printing import caption, interpolation_note, no_score_at
 from survscore.results.rounding import Number, decimals, rounded
@@ -163,7 +163,8 @@ class ScoreCurve(PrintedAsTables):
     def to_frame(self) -> pd.DataFrame:
         """Return a long pandas table: metric, weighting, time, score, se, lower, upper, reliable, n_counted, and so on.
 
-        Where individuals dropped out, also bound_lower and bound_upper; with groups, n_groups and largest_share.
+        Where individuals dropped out, also bound_lower and bound_upper; with groups, n_groups and largest_share; under
+        competing risks, after the metric, the cause.
 
         Examples
         --------
@@ -178,8 +179,7 @@ class ScoreCurve(PrintedAsTables):
         """
         import pandas as pd
 
-        columns: Columns = {"metric": self.metric, "weighting": self.weighting}
-        columns |= {"time": self.times, "score": self.scores}
+        columns: Columns = {**names_of(self.scored), "time": self.times, "score": self.scores}
         numbers = "se lower upper reliable n_counted n_events n_effective n_groups largest_share"
         columns |= {name: getattr(self, name) for name in numbers.split() if getattr(self, name) is not None}
         if self.bounds is not None:
@@ -319,7 +319,7 @@ class ScoreCurve(PrintedAsTables):
         defined = ~np.isnan(self.scores)
         chosen = " (default)" if self.default_times else ""
         times = f"{plural(self.times.size, 'time')} from {self.times[0]:g} to {self.times[-1]:g}{chosen}"
-        parts = [self.metric, self.weighting, times, f"n={self.n}"]
+        parts = [cause_label(self.metric, self.scored.cause), self.weighting, times, f"n={self.n}"]
         if self.n_dropped_out:
             parts.append(f"{self.n_dropped_out} of {self.n} dropped out")
         if defined.any():
@@ -392,8 +392,9 @@ class IntegratedScore:
     def __repr__(self) -> str:
         lost = "" if self.bounds is None else f", bounds {self.bounds[0]:.4g} to {self.bounds[1]:.4g}"
         missing = f" ({self.reason})" if self.reason else ""
+        metric = cause_label(self.metric, str(self.settings.get("cause", "")))
         return (
-            f"IntegratedScore({rounded(self.value, self.se)}{missing}, {self.metric}, {self.weighting}, "
+            f"IntegratedScore({rounded(self.value, self.se)}{missing}, {metric}, {self.weighting}, "
             f"mean over [{self.range[0]:g}, {self.range[1]:g}]{lost}, {self.direction} is better)"
         )
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown
 from survscore.causes import ALL_CAUSES
-from survscore.results.long_tables import ALL
+from survscore.metrics import controls_note
+from survscore.results.long_tables import ALL, cause_column
 from survscore.results.printing import caption, interpolation_note, verdict_text
 from survscore.results.rounding import Number, decimals, p_text
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables
@@ -85,13 +86,17 @@ class ScoreTable(PrintedAsTables):
     leak_warnings: tuple[str, ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
-        """Return all numbers as a long table, one row for each metric, horizon, weighting and model."""
+        """Return all numbers as a long table, one row for each metric, horizon, weighting and model.
+
+        Under competing risks, the cause follows the metric.
+        """
         import pandas as pd
 
-        records = []
+        records, cause = [], self.settings.get("cause", "")
         for row in self.rows:
             cells = asdict(row)
-            records.append({**dict(zip(self.by, cells.pop("segment"), strict=False)), **cells})
+            labels = dict(zip(self.by, cells.pop("segment"), strict=False))
+            records.append({**labels, "metric": cells.pop("metric"), **cause_column(cause), **cells})
         frame = pd.DataFrame(records)
         return frame if self.settings["groups"] else frame.drop(columns="n_groups")
 
@@ -111,7 +116,10 @@ class ScoreTable(PrintedAsTables):
         ordered = sorted(self.rows, key=lambda row: (order[row.segment, row.weighting], row.over_time, row.time))
         parts = groupby(ordered, key=lambda row: (row.segment, row.weighting, row.over_time, row.time))
         tables = [self._part(list(rows)) for _, rows in parts]
-        note = interpolation_note(self.settings["curves"])
+        note = [
+            *interpolation_note(self.settings["curves"]),
+            *controls_note({row.metric for row in self.rows}, self.settings.get("cause", "")),
+        ]
         tables[0] = replace(tables[0], notes=(*tables[0].notes, *note))
         cause = ""
         if "cause" in self.settings:

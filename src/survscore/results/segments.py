@@ -15,7 +15,7 @@ from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.results import heterogeneity, printing
 from survscore.results.comparison import Comparison, IntegratedComparison
 from survscore.results.heterogeneity import Comparand
-from survscore.results.long_tables import ALL, Key, LongTable, Tabulated
+from survscore.results.long_tables import ALL, Key, LongTable, Tabulated, cause_column
 from survscore.results.tables import Tables
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class SegmentedComparison(_SegmentTables):
 
     def __post_init__(self) -> None:
         check_choice("correction", self.correction, CORRECTIONS)
-        check_names(self.by)
+        check_names(self.by, self.total.scored[0].cause)
         if any(ALL in key for key in self.parts):
             raise InputError(f"by: the label {ALL!r} stands for all individuals in the results: rename it")
         object.__setattr__(self, "parts", {key: self.parts[key] for key in sorted(self.parts, key=_in_order)})
@@ -254,7 +254,7 @@ class SegmentedComparison(_SegmentTables):
         contrasts = table[rows].merge(counts, on=list(self.by)).reset_index(drop=True)
         return SegmentsDisplay(
             contrasts, self.by, metric, weighting, model, total.reference, direction, total.level,
-            models=total.models, null=total.null,
+            models=total.models, null=total.null, cause=total.scored[0].cause,
         )  # fmt: skip
 
     def _table(self) -> LongTable:
@@ -298,14 +298,14 @@ class IntegratedSegments(_SegmentTables, IntegratedComparison):
         return printing.of_segments(self._table())
 
 
-def check_names(by: tuple[str, ...]) -> None:
-    """Raise unless these can be columns beside those of the tables."""
+def check_names(by: tuple[str, ...], cause: str = "") -> None:
+    """Raise unless these can be columns beside those of the tables; scores of a cause have a column for it."""
     if not by:
         raise InputError("by is empty: name at least one column")
     repeated = sorted({name for name in by if by.count(name) > 1})
     if repeated:
         raise InputError(f"by must name different columns; repeated: {', '.join(map(repr, repeated))}")
-    taken = [name for name in by if name in TAKEN.split()]
+    taken = [name for name in by if name in (*TAKEN.split(), *cause_column(cause))]
     if taken:
         raise InputError(f"by must not be called {taken[0]!r}, which is a column of the results: rename it")
 

@@ -15,8 +15,8 @@ from survscore.causes import ALL_CAUSES
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.sensitivity import MOST_THETA, THETAS, ThetaScores
 from survscore.inference.late_starters import NO_LATE_STARTERS
-from survscore.results.estimates import Estimates
-from survscore.results.long_tables import MeanOver, stacked
+from survscore.results.estimates import Columns, Estimates
+from survscore.results.long_tables import MeanOver, cause_column, stacked
 from survscore.results.rounding import Number
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables, spread_over
 
@@ -96,6 +96,11 @@ class TippingPoint:
         if np.isnan(self.hazard_ratio):
             ratio = (self.theta, self.theta) if self.ratio_reason == NO_LATE_STARTERS else UNKNOWN_RATIO
         return min(self.theta, ratio[0]), max(self.theta, ratio[1])
+
+    def columns(self) -> Columns:
+        """Return all fields by name, the cause where there is one."""
+        named = asdict(self)
+        return {"metric": named.pop("metric"), **cause_column(named.pop("cause")), **named}
 
     @property
     def sign_holds(self) -> bool:
@@ -185,7 +190,7 @@ class Sensitivity(PrintedAsTables):
         Columns: metric, weighting, model, reference, from, to, theta, difference, lower, upper, verdict, tipping_lower,
         tipping_upper, hazard_ratio, ratio_lower, ratio_upper, ratio_reason, difference_at_ratio, sign_holds.
         """
-        rows = [{**asdict(point), "sign_holds": point.sign_holds} for point in self.points()]
+        rows = [{**point.columns(), "sign_holds": point.sign_holds} for point in self.points()]
         return stacked(rows).rename(columns={"first": "from", "last": "to"})
 
     def curve(self, model: str, *, time: float | None = None, metric: str | None = None) -> pd.DataFrame:

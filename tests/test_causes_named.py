@@ -1,0 +1,223 @@
+"""Results under competing risks name the cause: in tables that can be joined, in print, in pictures and in reports."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import survscore as ss
+
+mpl.use("Agg")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::survscore.UndefinedScoreWarning", "ignore::survscore.FewFollowedWarning"
+)
+CAUSES = ["default", "repayment"]
+TIMES = [2.0, 4.0, 6.0]
+ADMINISTRATIVE = {"weighting": "administrative"}
+
+
+@pytest.fixture(scope="module")
+def problem():
+    """Return outcomes of two causes, two models of both, those without causes, and segments."""
+    rng, n = np.random.default_rng(3), 400
+    rates = np.stack([rng.gamma(2, 0.05, n), rng.gamma(3, 0.03, n)], axis=1)
+    total = rates.sum(axis=1)
+    star, end = rng.exponential(1 / total), rng.uniform(3, 12, n)
+    cause = np.where(rng.random(n) < rates[:, 0] / total, 1, 2) * (star <= end)
+    y = ss.Outcomes(np.minimum(star, end), cause, end, causes=CAUSES)
+    values = (rates / total[:, None])[:, :, None] * (1 - np.exp(-np.outer(total, TIMES)))[:, None, :]
+    models = {
+        "truth": ss.IncidenceCurves(values, TIMES, causes=CAUSES),
+        "low": ss.IncidenceCurves(0.7 * values, TIMES, causes=CAUSES),
+    }
+    plain = ss.Outcomes(y.time, y.event, end), {name: curves.event_free() for name, curves in models.items()}
+    return y, models, plain, rng.integers(0, 2, n)
+
+
+def tables(y, models, plan, cause=None):
+    """Return by name the tables of everything that scores."""
+    options = {"cause": cause, **ADMINISTRATIVE}
+    multiclass = cause == "all"
+    score = ss.brier_score(y, models["truth"], times=TIMES, **options)
+    compared = ss.compare(y, models, times=TIMES, **options)
+    by_plan = ss.compare(y, models, times=TIMES, by={"plan": plan}, **options)
+    projected = ss.compare(y, models, times=TIMES, weighting="projected", cause=cause)
+    found = {
+        "score": score.to_frame(),
+        "comparison": compared.to_frame(),
+        "scores": compared.scores,
+        "skill": compared.skill,
+        "means": compared.integrated().to_frame(),
+        "segments": by_plan.to_frame(),
+        "means by segment": by_plan.integrated().scores,
+        "between": by_plan.integrated().between(),
+        "heterogeneity": by_plan.heterogeneity(),
+        "parts": projected.parts.to_frame(),
+        "sensitivity": projected.sensitivity().to_frame(),
+        "table": ss.score_table(y, models, horizons=[4], by={"plan": plan}, **options).to_frame(),
+    }
+    if not multiclass:
+        one = ss.calibration(y, models["truth"], 4, **options)
+        curve = ss.decision_curve(y, models, 4, thresholds=[0.1, 0.3], n_draws=50, **options)
+        found |= {
+            "calibration": one.to_frame(), "groups": one.groups_frame(), "numbers": one.summary(),
+            "net benefit": curve.to_frame(), "net benefit, differences": curve.contrasts,
+        }  # fmt: skip
+    return found
+
+
+@pytest.mark.parametrize("cause", [*CAUSES, "all"])
+def test_tables_of_causes_can_be_told_apart_and_others_have_no_such_column(problem, cause):
+    y, models, plain, plan = problem
+    found, without = tables(y, models, plan, cause), tables(*plain, plan)
+    for name, table in found.items():
+        assert list(table["cause"]) == [cause] * len(table), name
+        expected = list(without[name])
+        assert [column for column in table if column != "cause"] == expected, name
+        assert "cause" not in expected
+
+
+def test_both_causes_stay_apart_when_joined(problem):
+    y, models, *_ = problem
+    parts = [ss.brier_score(y, models["truth"], times=TIMES, cause=one, **ADMINISTRATIVE) for one in CAUSES]
+    joined = pd.concat([part.to_frame() for part in parts])
+    assert len(joined.set_index(["metric", "cause", "weighting", "time"]).index.unique()) == len(joined)
+
+
+@pytest.mark.parametrize("of", [ss.compare, ss.score_table])
+def test_segments_can_be_called_cause_only_where_there_are_none(problem, of):
+    y, models, plain, plan = problem
+    with pytest.raises(ss.InputError, match="by must not be called 'cause'"):
+        of(y, models, by={"cause": plan}, cause="default", **ADMINISTRATIVE)
+    assert of(*plain, by={"cause": plan}, **ADMINISTRATIVE) is not None
+
+
+# In print
+
+
+def printed(y, models, plan, cause=None):
+    """Return what is printed of everything that scores, and how it calls itself."""
+    options = {"cause": cause, **ADMINISTRATIVE}
+    score = ss.brier_score(y, models["truth"], times=TIMES, **options)
+    results = [
+        score,
+        score.integrated(),
+        ss.compare(y, models, times=TIMES, **options),
+        ss.compare(y, models, times=TIMES, by={"plan": plan}, **options),
+    ]
+    if cause != "all":
+        results += [
+            ss.calibration(y, models["truth"], 4, n_draws=10, **options),
+            ss.decision_curve(y, models, 4, thresholds=[0.1, 0.3], n_draws=50, **options),
+        ]
+    return [text for result in results for text in (str(result), repr(result))]
+
+
+@pytest.mark.parametrize("cause", [*CAUSES, "all"])
+def test_what_is_printed_names_the_cause(problem, cause):
+    y, models, plain, plan = problem
+    named = "multi-class" if cause == "all" else f"cause {cause}"
+    assert all(named in text for text in printed(y, models, plan, cause))
+    assert not any("cause" in text or "multi-class" in text for text in printed(*plain, plan))
+
+
+def test_a_backtest_names_the_cause():
+    rng = np.random.default_rng(1)
+    day, risk = rng.integers(0, 1500, 600), rng.normal(size=600)
+    event = day + rng.exponential(900 * np.exp(-risk))
+    start, date = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, event))
+    y = ss.Outcomes.from_dates(start, date, "2019-12-31", cause=np.where(rng.random(600) < 0.5, *CAUSES))
+    values = 0.5 * (1 - np.exp(-np.exp(risk)[:, None] * [2 / 3, 1]))
+    models = {
+        name: ss.IncidenceCurves(np.stack([of, of], axis=1), [600, 900], causes=CAUSES)
+        for name, of in (("strong", values), ("weak", np.full_like(values, values.mean())))
+    }
+    found = ss.backtest(y.for_cause("default"), models, as_of=["2014-06-30"], horizons=[900], n_draws=0)
+    assert "Brier score of cause default" in str(found)
+    assert "Brier score of cause default" in words(found.plot())
+
+
+# In pictures
+
+
+def words(display):
+    """Return all that is written in a picture."""
+    figure = display.figure_
+    figure.canvas.draw()
+    texts = [text.get_text() for text in figure.findobj(mpl.text.Text)]
+    mpl.pyplot.close(figure)
+    return " ".join(" ".join(texts).split())
+
+
+def pictures(y, models, plan, cause=None):
+    """Yield all that is written in each picture."""
+    options = {"cause": cause, **ADMINISTRATIVE}
+    compared = ss.compare(y, models, times=TIMES, **options)
+    yield words(ss.brier_score(y, models["truth"], times=TIMES, **options).plot())
+    yield words(compared.plot())
+    yield words(compared.plot_scores())
+    yield words(ss.compare(y, models, times=TIMES, by={"plan": plan}, **options).plot())
+    yield words(ss.compare(y, models, times=TIMES, weighting="projected", cause=cause).sensitivity().plot())
+    if cause != "all":
+        yield words(ss.calibration(y, models["truth"], 4, n_draws=10, **options).plot())
+        yield words(ss.decision_curve(y, models, 4, thresholds=[0.1, 0.3], n_draws=50, **options).plot())
+        yield words(ss.diagnose(y, models, cause=cause).plot())
+
+
+@pytest.mark.parametrize("cause", [*CAUSES, "all"])
+def test_pictures_name_the_cause(problem, cause):
+    y, models, plain, plan = problem
+    named = "multi-class Brier score" if cause == "all" else f"of cause {cause}"
+    assert all(named in text for text in pictures(y, models, plan, cause))
+    if cause == "default":
+        assert not any("cause" in text for text in pictures(*plain, plan))
+
+
+# What is said once, or not at all
+
+
+def with_drop_outs(y, seed=1):
+    """Return outcomes in which some dropped out."""
+    leaving = np.random.default_rng(seed).exponential(15, len(y))
+    codes = np.where(leaving < y.time, 0, y.cause)
+    return ss.Outcomes(np.minimum(y.time, leaving), codes, y.censoring_time, causes=CAUSES)
+
+
+def test_the_usual_table_of_a_cause_has_no_empty_rows(problem):
+    y, models, *_ = problem
+    models = {name: ss.IncidenceCurves(one.probabilities, one.times, causes=CAUSES, interpolation="linear")
+              for name, one in models.items()}  # fmt: skip
+    asked = {"cause": "default", "horizons": [4], **ADMINISTRATIVE}
+    complete, lost = (ss.score_table(of, models, **asked) for of in (y, with_drop_outs(y)))
+    assert complete.n_dropped_out == 0 < lost.n_dropped_out
+    assert "crps" in complete.settings["metric"]
+    assert "crps" not in lost.settings["metric"]
+    assert not np.isnan([row.estimate for row in lost.rows if row.model != "Aalen-Johansen"]).any()
+    assert "needs a status that is known" not in str(lost)
+    assert "needs a status that is known" in str(ss.score_table(with_drop_outs(y), models, metric="crps", **asked))
+
+
+def test_folds_without_scores_are_told_once(problem, recwarn):
+    y, *_ = problem
+    estimators = {"one": ss.models.AalenJohansen(), "two": ss.models.AalenJohansen()}
+    X, asked = np.zeros((len(y), 1)), {"cause": "default", "cv": 5, "weighting": "projected"}
+    found = ss.cross_validate(estimators, X, y, times=[3, 8, 11], **asked)
+    assert found.folds.groupby("fold")["score"].apply(lambda scores: scores.isna().any()).sum() == 5
+    told = [str(one.message) for one in recwarn if issubclass(one.category, ss.UndefinedScoreWarning)]
+    of_folds = [message for message in told if "5 of 5 folds lack scores; in fold 0, scores are NaN" in message]
+    assert len(of_folds) == 1
+    assert len(told) <= 2
+
+
+def test_tables_say_once_who_the_controls_of_auc_are(problem):
+    y, models, plain, _ = problem
+    note = "AUC: controls are the event-free and those with an event of another cause"
+    asked = {"metric": ["brier", "auc"], **ADMINISTRATIVE}
+    for of in (
+        lambda y, models, **more: ss.score_table(y, models, horizons=[4], **asked, **more),
+        lambda y, models, **more: ss.compare(y, models, times=TIMES, **asked, **more),
+    ):
+        text = " ".join(str(of(y, models, cause="default")).split())
+        assert text.count(note) == 1
+        assert "controls" not in str(of(*plain))
+    assert "controls" not in str(ss.score_table(y, models, horizons=[4], cause="default", metric="brier"))
