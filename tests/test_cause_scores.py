@@ -4,6 +4,9 @@ That scores, metrics and standard errors are the literal ones under every weight
 kind, too: the problems of registry.py are of one cause in half of all cases.
 """
 
+from inspect import signature
+from types import FunctionType
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -429,3 +432,62 @@ def test_what_has_no_form_for_a_cause_says_so():
             ss.score_all(y, models["one"], metric=metric, weighting="ipcw", times=[3.0])
     with pytest.raises(ss.InputError, match="has no projected form"):
         ss.score_all(y, models["one"], metric="concordance", weighting="projected", times=[3.0])
+
+
+@pytest.mark.parametrize("caller", ["score_terms", "StreamingScore", "calibration", "decision_curve", "diagnose"])
+def test_what_has_no_multiclass_form_names_itself(caller):
+    y, models, _ = draw(60, 1)
+    given = {
+        "score_terms": (models["one"],), "StreamingScore": (), "calibration": (models["one"], 3.0),
+        "decision_curve": (models, 3.0), "diagnose": (models,),
+    }[caller]  # fmt: skip
+    with pytest.raises(
+        ss.UnfitError, match=rf"^{caller} has no multi-class form \(cause='all'\): it is of one cause .*compare"
+    ):
+        getattr(ss, caller)(y, *given, cause="all")
+
+
+OF_CAUSES = [name for name in ss.__all__ if isinstance(getattr(ss, name), FunctionType)]
+OF_CAUSES = [name for name in OF_CAUSES if "cause" in signature(getattr(ss, name)).parameters]
+
+
+@pytest.mark.parametrize("name", OF_CAUSES)
+def test_every_function_of_a_cause_takes_the_other_spelling(name):
+    assert {"report", "evaluate", "backtest", "score_terms"} <= set(OF_CAUSES)
+    with pytest.raises(ss.InputError, match="cause and event_of_interest are two spellings of one argument"):
+        getattr(ss, name)(None, cause=1, event_of_interest=1)
+
+
+def test_auc_takes_its_controls():
+    y, models, _ = draw(200, 2)
+    asked = {"weighting": "administrative", "times": TIMES}
+    for controls in ("not-case", "event-free"):
+        found = ss.auc(y, models["one"], controls=controls, event_of_interest="a", **asked)
+        (wanted,) = ss.score_all(y, models["one"], metric=ss.AUC(controls), **asked)
+        np.testing.assert_array_equal(found.scores, wanted.scores)
+    with pytest.raises(ss.InputError, match="controls must be one of"):
+        ss.auc(y, models["one"], controls="all", **asked)
+
+
+def test_terms_are_of_the_cause():
+    y, models, _ = draw(50, 3)
+    asked = {"weighting": "administrative", "times": TIMES}
+    wanted = ss.score_terms(y.for_cause("b"), models["one"], **asked)
+    for how in ({"cause": "b"}, {"event_of_interest": 2}):
+        found = ss.score_terms(y, models["one"], **asked, **how)
+        np.testing.assert_array_equal(found.losses, wanted.losses)
+
+
+def test_a_backtest_is_of_the_cause():
+    rng = np.random.default_rng(4)
+    n = 400
+    start = np.datetime64("2015-01-01") + rng.integers(0, 700, n)
+    kind = rng.choice(["a", "b"], n)
+    y = ss.Outcomes.from_dates(start, start + rng.integers(1, 1200, n), "2018-01-01", cause=kind)
+    models = {name: ss.SurvivalCurves(np.full((n, 1), p), [300]) for name, p in (("one", 0.9), ("two", 0.8))}
+    asked = {"as_of": "2017-01-01", "horizons": [300], "weighting": "administrative", "n_draws": 0}
+    wanted = ss.backtest(y.for_cause("b"), models, **asked).table
+    for how in ({"cause": "b"}, {"event_of_interest": "b"}):
+        np.testing.assert_array_equal(table_of(ss.backtest(y, models, **asked, **how).table), table_of(wanted))
+    with pytest.raises(ss.UnfitError, match=r"^backtest has no multi-class form \(cause='all'\)"):
+        ss.backtest(y, models, **asked, cause="all")

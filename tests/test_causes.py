@@ -71,6 +71,53 @@ def test_codes_of_any_kind_may_be_named():
     np.testing.assert_array_equal(y.cause, [2, 1, 0, 2])
 
 
+def test_causes_of_a_mapping_are_in_the_order_of_their_codes():
+    y = Outcomes(TIME, CODES, END, causes={"repayment": 2, "default": 1})
+    assert y.causes == NAMES
+    np.testing.assert_array_equal(y.cause, CODES)
+    np.testing.assert_array_equal(y.for_cause(1).event_of_interest, [True, False, False, True])
+    labelled = dated([2, 0, 1, 2], causes={"repayment": 2, "default": 1})
+    assert labelled.causes == NAMES
+    assert labelled.for_cause(1).n_by_cause == {"default": 1, "repayment": 1}
+    # curves without names have causes by number
+    incidences = np.array([[[0.1, 0.2], [0.5, 0.6]]] * 4)
+    scores = [
+        ss.brier_score(y, ss.IncidenceCurves(given, [2, 4]), weighting="uncensored", times=[2], cause="default").scores
+        for given in (incidences, {"default": incidences[:, 0], "repayment": incidences[:, 1]})
+    ]
+    np.testing.assert_array_equal(*scores)
+
+
+@pytest.mark.parametrize("codes", [(10, 20), (-1, 1), (2, 3), (1, 3)])
+def test_numbers_name_no_cause_where_codes_are_others(codes):
+    default, repayment = codes
+    y = Outcomes([1, 2, 3], [repayment, 0, default], [4, 4, 4], causes={"b": repayment, "a": default})
+    assert y.causes == ("a", "b")
+    kept = [y, y[[0, 2]], y.for_cause("a"), pickle.loads(pickle.dumps(y)), y.until(3), Outcomes.concatenate([y, y])]
+    for one in kept:
+        for number in (1, 2, default, repayment):
+            with pytest.raises(ss.InputError, match=r"the name of a cause, not the number .*, since their codes"):
+                one.for_cause(number)
+        np.testing.assert_array_equal(one.for_cause("b").event_of_interest, one.cause == 2)
+    assert y.any_event().cause_codes == ()
+    curves = ss.IncidenceCurves(np.full((3, 2, 1), 0.25), [2.0])
+    assert ss.brier_score(y, curves, weighting="uncensored", times=[2], cause="all").n == 3
+
+
+def test_labels_that_are_numbers_are_names():
+    y = dated([20, 0, 10, 20])
+    assert (y.causes, y.cause_codes) == (("10", "20"), (10, 20))
+    assert y.for_cause(20).chosen_cause == y.for_cause("20").chosen_cause == "20"
+    with pytest.raises(ss.InputError, match="must be the name of a cause, not the number 1"):
+        y.for_cause(1)
+    named = dated([20, 0, 10, 20], causes={"b": 20, "a": 10})
+    assert named.causes == ("a", "b")
+    for one in (named, named.as_of("2020-02-10")):
+        with pytest.raises(ss.InputError, match="not the number 1, since their codes are 10 and 20"):
+            one.for_cause(1)
+    assert named.for_cause("all").as_of("2020-02-10").chosen_cause == "all"
+
+
 def test_a_cause_may_not_occur(y):
     assert Outcomes([1, 2], [0, 3]).n_by_cause == {"1": 0, "2": 0, "3": 1}
     assert Outcomes([1, 2], [0, 1], causes=NAMES).n_by_cause == {"default": 1, "repayment": 0}
@@ -85,7 +132,11 @@ def test_a_cause_may_not_occur(y):
         ([True, 1, 0], NAMES, "event must be all boolean or all codes"),
         ([True, False, True], NAMES, r"event must hold the causes as numbers .* where causes are named, not bool"),
         (["default", "", ""], NAMES, r"event must hold the causes as numbers \(0 without event\)"),
-        (["a", "b", "c"], None, "event must hold booleans or 0 and 1, not <U1"),
+        (["a", "b", "c"], None, r"booleans or 0 and 1, not text \(map it to 0 and .*from_dates\(cause=\)"),
+        (np.array(["a", 0, "c"], dtype=object), None, r"0 or 1 \(or boolean\), not text \(map it to 0 and the numbers"),
+        ([-1, 2, 0], None, r"\(or boolean\), or the number of a cause \(1, 2, ...\): 1 of 3 is not, .* 0 \(-1\)"),
+        ([np.nan, 2, 0], None, r"or the number of a cause \(1, 2, ...\): 1 of 3 is not, .* 0 \(nan\)"),
+        ([0, 1, 2], ["", "b"], "causes must not have empty names: '' and 'b'"),
         ([0, 3, 1], NAMES, r"0 or the code of a cause, 1 \(default\) and 2 \(repayment\): 1 of 3 is not, .* 1 \(3\)"),
         ([0, 2, 1], {"a": 2}, r"the code of a cause, 2 \(a\): 1 of 3 is not, the first at position 2 \(1\)"),
         ([0, np.nan, 2], NAMES, r"event must be 0 or the code of a cause.* position 1 \(nan\)"),
@@ -199,6 +250,9 @@ def test_from_dates_with_names():
     [
         (["b", None, None, "b"], {}, r"given for each individual with event: 1 of 4 is not, .* position 2"),
         (["b", None, "c", "b"], {"causes": ["b", "a"]}, r"cause must be one of 'b' and 'a': 1 of 4 is not, .* 2 \(c\)"),
+        ([1, 0, 0, 2], {}, r"number of a cause, 1 or larger, where .*: 1 of 4 is not, the first at position 2 \(0\)"),
+        ([1, 0, -1, 2], {}, r"1 of 4 is not, the first at position 2 \(-1\)"),
+        (np.array([1, None, 0, 2], dtype=object), {}, r"1 of 4 is not, the first at position 2 \(0\)"),
         (["b", "a"], {}, "cause has length 2, but start has length 4"),
         (None, {"causes": ["b"]}, "causes are names for what cause holds: give cause, too"),
         (["b", None, "a", "b"], {"causes": ["b", "b"]}, "causes must have different names"),

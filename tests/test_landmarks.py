@@ -342,7 +342,7 @@ def test_causes_need_all_incidences_from_the_start():
     assert found == pytest.approx(expected, rel=1e-2)  # read by straight lines
     with pytest.raises(ss.InputError, match="landmark 2, 'm': curves of one cause from the start do not say"):
         ss.landmark_table(y, {"m": curves.for_cause("a")}, **settings)
-    with pytest.raises(ss.InputError, match="cause='all' asks for multi-class scores"):
+    with pytest.raises(ss.InputError, match=r"landmark_table has no multi-class form \(cause='all'\): it is of one"):
         ss.landmark_table(y, {"m": curves}, **(settings | {"cause": "all"}))
 
 

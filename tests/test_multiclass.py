@@ -52,7 +52,8 @@ def aalen_johansen(y, theta=1.0):
     jumps, S, F = [], 1.0, [0.0] * len(y.causes)
     for s in sorted(set(y.time[y.event])):
         at_risk = sum(T >= s for T in y.time)
-        d = [sum(T == s and cause == k for T, cause in zip(y.time, y.cause, strict=True)) for k in y.cause_numbers]
+        codes = range(1, len(y.causes) + 1)
+        d = [sum(T == s and cause == k for T, cause in zip(y.time, y.cause, strict=True)) for k in codes]
         stays = (1 - sum(d) / at_risk) ** theta
         F = [f + S * (1 - stays) * dk / sum(d) for f, dk in zip(F, d, strict=True)]
         S *= stays

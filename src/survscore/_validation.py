@@ -22,6 +22,10 @@ FloatArray: TypeAlias = NDArray[np.floating[Any]]
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
+#: What to do about events in words.
+OF_TEXT = "map it to 0 and the numbers of causes, 1, 2, ...; of dates, Outcomes.from_dates(cause=) takes text"
+
+
 class InputError(ValueError):
     """A value given by the user breaks a rule; the message says which and where."""
 
@@ -181,14 +185,16 @@ def as_event(values: Any, name: str = "event", *, device: Any = None) -> Any:
     if array.dtype == object:
         check_rule(name, "without missing values", np.array([value is None for value in array]), array)
         texts = np.array([isinstance(value, str) for value in array])
-        check_rule(name, "0 or 1 (or boolean), not text", texts, array)
+        check_rule(name, f"0 or 1 (or boolean), not text ({OF_TEXT})", texts, array)
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise InputError(f"{name} must hold booleans or 0 and 1, not {type(array[0]).__name__}") from None
     holds_numbers = not array.is_complex() if is_tensor(array) else array.dtype.kind in "biuf"
     if not holds_numbers:
-        raise InputError(f"{name} must hold booleans or 0 and 1, not {array.dtype}")
+        text = not is_tensor(array) and array.dtype.kind in "US"
+        kind = f"text ({OF_TEXT})" if text else array.dtype
+        raise InputError(f"{name} must hold booleans or 0 and 1, not {kind}")
     check_status(name, array)
     if device is not None:
         return array.bool()
@@ -202,7 +208,8 @@ def check_status(name: str, values: Any) -> None:
     other = ~((values == 0) | (values == 1))
     with np.errstate(invalid="ignore"):  # infinity has no remainder, and is no code
         coded = (values > 1) & (values % 1 == 0)
-    check_rule(name, "0 or 1 (or boolean)", other & ~coded, values)
+    codes = ", or the number of a cause (1, 2, ...)" if bool(coded.any()) else ""
+    check_rule(name, f"0 or 1 (or boolean){codes}", other & ~coded, values)
     check_rule(name, "0 or 1 (or boolean)", other, values)
 
 

@@ -25,9 +25,10 @@ ALL_CAUSES = "all"
 
 @dataclass(frozen=True)
 class Causes:
-    """The names of the causes 1, 2, ..., in order."""
+    """The names of the causes 1, 2, ..., in order, and their codes where these are others."""
 
     names: tuple[str, ...]
+    codes: tuple[int, ...] = ()
 
     def number(self, cause: Any, name: str = "cause") -> int:
         """Return the number of a cause, which is given by its name or its number."""
@@ -36,15 +37,23 @@ class Causes:
             return ALL_STATUSES
         if isinstance(cause, str) and cause in self.names:
             return self.names.index(cause) + 1
-        whole = isinstance(cause, (int, np.integer)) and not isinstance(cause, (bool, np.bool_))
-        if whole and 1 <= cause <= len(self.names):
-            return int(cause)
+        if _is_whole(cause):
+            if str(cause) in self.names and all(map(str.isdigit, self.names)):
+                return self.names.index(str(cause)) + 1
+            if self.codes:
+                coded = several([str(code) for code in self.codes])
+                raise InputError(
+                    f"{name} must be the name of a cause, not the number {cause}, since their codes are {coded} "
+                    f"and not 1, 2, ...; {known}"
+                )
+            if 1 <= cause <= len(self.names):
+                return int(cause)
         rule = "the name of a cause, or its number from 1 on"
         raise InputError(f"{name} must be {rule}, not {shown(repr(cause))}; {known}")
 
     @classmethod
-    def read(cls, event: Any, names: CauseNames | None, *, device: Any = None) -> tuple[tuple[str, ...], Any]:
-        """Return the names of the causes, and the number of each event's; nothing and None without competing risks.
+    def read(cls, event: Any, names: CauseNames | None, *, device: Any = None) -> tuple[Causes, Any]:
+        """Return the causes, and the number of each event's; nothing and None without competing risks.
 
         `event` has codes of causes if it has whole numbers larger than 1, or if `names` are given.
         """
@@ -58,7 +67,7 @@ class Causes:
                 codes = codes.astype(np.float64)
         numeric = codes.dtype.kind in "iuf"
         if names is None and (not numeric or not _has_causes(codes)):
-            return (), None
+            return cls(()), None
         if isinstance(event, (list, tuple)):  # NumPy makes numbers of booleans among numbers
             _check_one_kind(event)
         if not numeric:
@@ -71,13 +80,19 @@ class Causes:
             found[codes == code] = number
         check_rule("event", _rule(known), (found == 0) & (codes != 0), codes)
         found.flags.writeable = False
-        return tuple(known), found if device is None else beside(found, array)
+        return cls.of_codes(known), found if device is None else beside(found, array)
+
+    @classmethod
+    def of_codes(cls, known: Mapping[str, int]) -> Causes:
+        """Return causes of which the names and the codes are known, in order."""
+        codes = tuple(int(code) for code in known.values())
+        return cls(tuple(known), () if codes == tuple(range(1, len(codes) + 1)) else codes)
 
     @classmethod
     def of_labels(
         cls, labels: Any, happened: NDArray[np.bool_], dated: NDArray[np.bool_], names: CauseNames | None
-    ) -> tuple[tuple[str, ...], NDArray[np.int8]]:
-        """Return the names of the causes, and their numbers, from labels such as text; 0 where nothing happened.
+    ) -> tuple[Causes, NDArray[np.int8]]:
+        """Return the causes, and the number of each event's, from labels such as text; 0 where nothing happened.
 
         Without `names` they are those of individuals with a date of the event, also if it was not seen.
         """
@@ -87,8 +102,15 @@ class Causes:
         places, found = pd.factorize(given)
         check_rule("cause", "given for each individual with event", (places < 0) & happened, given)
         distinct = [_as_written(label) for label in found]
+        if names is None:
+            low = [isinstance(label, (int, float, np.number)) and label < 1 for label in found]
+            below = np.array([*low, False], dtype=np.bool_)
+            rule = "the number of a cause, 1 or larger, where there is a date of the event, unless causes= names it"
+            check_rule("cause", rule, below[places] & dated, given)
         if isinstance(names, Mapping):
             known = {str(name): _as_written(label) for name, label in names.items()}
+            if all(map(_is_code, known.values())):
+                known = dict(sorted(known.items(), key=lambda pair: int(pair[1])))
         elif names is not None:
             listed = _listed_names(names)
             # the names of 1, 2, ..., unless numbers are named as they are
@@ -103,7 +125,9 @@ class Causes:
         number_of = {label: number for number, label in enumerate(known.values(), start=1)}
         numbers = np.array([*(number_of.get(label, 0) for label in distinct), 0], dtype=np.int8)[places]
         check_rule("cause", f"one of {several([repr(label) for label in number_of])}", (numbers == 0) & happened, given)
-        return tuple(known), np.where(happened, numbers, np.int8(0))
+        numeric = all(map(_is_code, known.values()))
+        causes = cls.of_codes({name: int(label) for name, label in known.items()}) if numeric else cls(tuple(known))
+        return causes, np.where(happened, numbers, np.int8(0))
 
 
 def takes_cause(function: Function) -> Function:
@@ -137,6 +161,15 @@ def _as_written(label: Any) -> str:
     return str(int(label) if whole else label)
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
+
+
+def _is_code(label: str) -> bool:
+    """Whether a label is a whole number."""
+    return label.removeprefix("-").isdecimal()
+
+
 def _by_number(name: str) -> tuple[bool, int, str]:
     """Sort numbers by size, and before text."""
     return not name.isdigit(), int(name) if name.isdigit() else 0, name
@@ -165,12 +198,13 @@ def _has_causes(codes: NDArray[Any]) -> bool:
 
 
 def _codes(codes: NDArray[Any], names: CauseNames | None) -> dict[str, int]:
-    """Return the code of each cause, by its name."""
+    """Return the code of each cause, by its name, in the order of the codes."""
     if isinstance(names, Mapping):
         known = {str(name): code for name, code in names.items()}
-        whole = [isinstance(code, (int, np.integer)) and not isinstance(code, bool) for code in known.values()]
-        if not all(whole) or any(code == 0 for code in known.values()) or len(set(known.values())) < len(known):
+        given = list(known.values())
+        if not all(map(_is_whole, given)) or 0 in given or len(set(given)) < len(known):
             raise InputError(f"causes must map names to different whole numbers other than 0, not {shown(names)}")
+        known = dict(sorted(known.items(), key=lambda pair: pair[1]))
     elif names is None:
         largest = int(codes.max())
         if largest > MOST_CAUSES:
@@ -188,8 +222,17 @@ def check_names(names: Sequence[str]) -> None:
         raise InputError(f"causes must have different names: {several([repr(name) for name in names])}")
     if not names or len(names) > MOST_CAUSES:
         raise InputError(f"causes must name 1 to {MOST_CAUSES} causes, not {len(names)}")
+    if any(not name.strip() for name in names):
+        raise InputError(f"causes must not have empty names: {several([repr(name) for name in names])}")
     if ALL_CAUSES in names:
         raise InputError(f"no cause may be called {ALL_CAUSES!r}, which stands for all causes together")
+
+
+def check_named_alike(predicted: Sequence[str], observed: Sequence[str], whose: str) -> None:
+    """Raise if a cause that is predicted is unknown while an observed one is not predicted: another spelling of it."""
+    if set(predicted) - set(observed) and set(observed) - set(predicted):
+        seen, given = (several([repr(name) for name in names]) for names in (observed, predicted))
+        raise InputError(f"{whose} must be of the causes of y, {seen}, not of {given}: name them alike (causes=)")
 
 
 def _rule(known: Mapping[str, int]) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils import arrays
 from survscore._utils.probabilities import ROUNDING, as_matrix, check_incidences
 from survscore._validation import FloatArray, InputError, as_times, check_choice, plural, several, shown
-from survscore.causes import Cause, Causes, check_names
+from survscore.causes import ALL_STATUSES, Cause, Causes, check_names
 from survscore.curves import ExtrapolationKind, Monotone, SurvivalCurves, check_columns, check_reading
 from survscore.interpolation import OnGrid, of_step_functions
 
@@ -276,6 +276,8 @@ class IncidenceCurves(OnGrid):
         array([[0.75, 0.5 ]])
         """
         number = Causes(self.causes).number(cause)
+        if number == ALL_STATUSES:
+            raise InputError("cause must be one cause, not 'all': event_free() is of all causes together")
         return self._survival(1.0 - arrays.as_float64(self.probabilities[:, number - 1]))
 
     def event_free(self) -> SurvivalCurves:
@@ -353,6 +355,12 @@ def _code_of(fitter: Any) -> str:
 
 def _of_causes(probabilities: Mapping[str, ArrayLike], times: NDArray[np.float64]) -> FloatArray:
     """Return the matrices of all causes as one array."""
+    for cause, given in probabilities.items():
+        if isinstance(given, OnGrid):
+            raise InputError(
+                f"probabilities of cause {str(cause)!r} must be a matrix of incidences, (individuals, times), not "
+                f"{type(given).__name__}: of survival curves of one cause these are 1 - curves.probabilities"
+            )
     names = {cause: f"probabilities of cause {str(cause)!r}" for cause in probabilities}
     matrices = {cause: as_matrix(matrix, name=names[cause]) for cause, matrix in probabilities.items()}
     if not matrices:

@@ -54,8 +54,9 @@ class Outcomes:
         without event whose `time` is smaller than this dropped out (see `dropped_out`). A warning says so if all with
         event have it exactly then, as if the time of the event had been passed in its place.
     causes : sequence of str, or mapping of str to int, optional
-        The names of the causes 1, 2, ..., or of the codes that `event` has for them. By default causes are called by
-        their numbers, and there is more than one if `event` has numbers larger than 1.
+        The names of the causes 1, 2, ..., or of the codes that `event` has for them; causes are numbered in the order
+        of their codes. By default causes are called by their numbers, and there is more than one if `event` has numbers
+        larger than 1.
 
     Attributes
     ----------
@@ -109,6 +110,8 @@ class Outcomes:
     causes: tuple[str, ...] = ()
     #: The number of the cause that scores are of; 0 where none was chosen.
     interest: int = 0
+    #: The codes that causes had in what was given, in order; empty where these are 1, 2, ...
+    cause_codes: tuple[int, ...] = ()
 
     def __init__(
         self,
@@ -123,7 +126,7 @@ class Outcomes:
         checked_time = as_vector(time, "time", device=device)
         if len(checked_time) == 0:
             raise InputError("time is empty: outcomes need at least one individual")
-        names, codes = Causes.read(event, causes, device=device)
+        named, codes = Causes.read(event, causes, device=device)
         checked_event = as_event(event, device=device) if codes is None else codes != 0
         check_length("event", len(checked_event), "time", len(checked_time))
         checked_censoring = None
@@ -132,7 +135,7 @@ class Outcomes:
             check_length("censoring_time", len(checked_censoring), "time", len(checked_time))
             _check_not_after(checked_time, checked_censoring)
             _warn_if_cut_at_event(checked_time, checked_event, checked_censoring)
-        self._set(checked_time, checked_event, checked_censoring, codes, causes=names)
+        self._set(checked_time, checked_event, checked_censoring, codes, causes=named)
 
     # Other ways in
 
@@ -325,8 +328,8 @@ class Outcomes:
             return made
         labels = as_array(cause, "cause")
         check_length("cause", len(labels), "start", len(follow_up.kept))
-        names, codes = Causes.of_labels(labels[follow_up.kept], follow_up.event, follow_up.dated, causes)
-        return made._with(*made._vectors[:3], codes, dates=follow_up.dates, causes=names)
+        named, codes = Causes.of_labels(labels[follow_up.kept], follow_up.event, follow_up.dated, causes)
+        return made._with(*made._vectors[:3], codes, dates=follow_up.dates, causes=named)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Outcomes]) -> Self:
@@ -360,7 +363,7 @@ class Outcomes:
             _arrays.concatenate([part.event for part in several]),
             _arrays.concatenate(censored) if censored else None,
             _arrays.concatenate([part.cause for part in several]) if first.causes else None,
-            causes=first.causes,
+            causes=next((part._numbered for part in several if part.cause_codes), first._numbered),
             interest=first.interest,
         )
         dated = [part.dates for part in several if part.dates is not None]
@@ -377,7 +380,8 @@ class Outcomes:
         ----------
         cause : str or int
             The name of the cause, or its number from 1 on; ``"all"`` for multi-class scores, over event-free and all
-            causes.
+            causes. Where the codes of the causes are not 1, 2, ..., numbers are refused: a code could be taken for a
+            place.
 
         Returns
         -------
@@ -393,12 +397,12 @@ class Outcomes:
         """
         if not self.causes and cause not in (1, "1"):
             raise InputError(f"y has events of one kind, so that cause can't be {cause!r}: give it the causes (event=)")
-        number = Causes(self.causes or ("1",)).number(cause)
+        number = (self._numbered if self.causes else Causes(("1",))).number(cause)
         return self._with(*self._vectors, dates=self.dates, interest=number if self.causes else 0)
 
     def any_event(self) -> Self:
         """Return the same with events of one kind: whatever the cause."""
-        return self._with(*self._vectors[:3], None, dates=self.dates, causes=(), interest=0)
+        return self._with(*self._vectors[:3], None, dates=self.dates, causes=Causes(()), interest=0)
 
     @cached_property
     def event_of_interest(self) -> NDArray[np.bool_]:
@@ -547,7 +551,7 @@ class Outcomes:
             known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts,
             cause=self.cause, causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
         )  # fmt: skip
-        return then.for_cause(self.interest) if self.interest else then
+        return then._with(*then._vectors, dates=then.dates, causes=self._numbered, interest=self.interest)
 
     # Where it lives
 
@@ -676,11 +680,6 @@ class Outcomes:
         return f"Outcomes({', '.join(parts)})"
 
     @property
-    def cause_numbers(self) -> range:
-        """The numbers of all causes."""
-        return range(1, len(self.causes) + 1)
-
-    @property
     def chosen_cause(self) -> str:
         """The name of the cause that scores are of, ``"all"`` for all together; empty where none was chosen."""
         if self.interest == ALL_STATUSES:
@@ -699,27 +698,32 @@ class Outcomes:
         return f"{', '.join(map(repr, self.causes)) or 'none'}{of_interest}"
 
     @property
+    def _numbered(self) -> Causes:
+        return Causes(self.causes, self.cause_codes)
+
+    @property
     def _vectors(self) -> tuple[Any, Any, Any, Any]:
         return self.time, self.event, self.censoring_time, self.cause
 
-    def _set(self, *vectors: Any, causes: tuple[str, ...] = (), interest: int = 0) -> None:
+    def _set(self, *vectors: Any, causes: Causes, interest: int = 0) -> None:
         for name, value in zip(("time", "event", "censoring_time", "cause"), vectors, strict=True):
             object.__setattr__(self, name, None if value is None else _read_only(value))
-        object.__setattr__(self, "causes", causes)
+        object.__setattr__(self, "causes", causes.names)
+        object.__setattr__(self, "cause_codes", causes.codes)
         object.__setattr__(self, "interest", interest)
 
     def _with(
         self,
         *vectors: Any,
         dates: Dates | None = None,
-        causes: tuple[str, ...] | None = None,
+        causes: Causes | None = None,
         interest: int | None = None,
     ) -> Self:
         """Return outcomes of vectors that need no check, with the same causes unless others are given."""
         made = object.__new__(type(self))
         made._set(
             *vectors,
-            causes=self.causes if causes is None else causes,
+            causes=self._numbered if causes is None else causes,
             interest=self.interest if interest is None else interest,
         )
         object.__setattr__(made, "dates", dates)

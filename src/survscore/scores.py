@@ -20,6 +20,7 @@ from survscore.engine.prepared import model_weights
 from survscore.engine.sums import loss_cells
 from survscore.incidence import IncidenceCurves
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
+from survscore.metrics.discrimination import Controls
 from survscore.outcomes import Outcomes
 from survscore.results.printing import warn_about
 from survscore.results.score_curve import ScoreCurve, ScoreTerms
@@ -198,6 +199,7 @@ def auc(
     level: float = 0.95,
     ranges: Ranges = None,
     cause: Cause | None = None,
+    controls: Controls = "not-case",
     errors: bool = True,
 ) -> ScoreCurve:
     r"""AUC at each time: how often one with event by then had the lower predicted survival than one without.
@@ -210,6 +212,8 @@ def auc(
     ----------
     y, curves, weighting, times, groups, level, ranges, errors, cause
         As for `brier_score`; by default without time 0, and `curves` not in batches.
+    controls : {"not-case", "event-free"}, default "not-case"
+        Under competing risks, whether those with an event of another cause are among those without; see `metrics.AUC`.
 
     Returns
     -------
@@ -225,7 +229,16 @@ def auc(
     array([0.6667])
     """
     return _single(
-        y, curves, AUC(), weighting, times=times, groups=groups, level=level, ranges=ranges, errors=errors, cause=cause
+        y,
+        curves,
+        AUC(controls),
+        weighting,
+        times=times,
+        groups=groups,
+        level=level,
+        ranges=ranges,
+        errors=errors,
+        cause=cause,
     )
 
 
@@ -298,6 +311,7 @@ def _scored(
     return [ScoreCurve.of(evaluation, scored, default_times=times is None) for scored in results]
 
 
+@takes_cause
 def score_terms(
     y: Outcomes,
     curves: SurvivalCurves | IncidenceCurves,
@@ -305,13 +319,14 @@ def score_terms(
     metric: str | Loss = "brier",
     weighting: str | Weighting | None = None,
     times: ArrayLike | None = None,
+    cause: Cause | None = None,
 ) -> ScoreTerms:
     """Return each individual's loss and weight at each time, before they are summed.
 
     Parameters
     ----------
-    y, curves, weighting, times
-        As for `brier_score`; under competing risks `y` is of one cause (``y.for_cause``).
+    y, curves, weighting, times, cause
+        As for `brier_score`, but of one cause at a time.
     metric : {"brier", "log"} or Loss
         What a prediction costs.
 
@@ -332,7 +347,7 @@ def score_terms(
     loss = as_metric(metric)
     if not isinstance(loss, Loss):
         raise InputError(f"metric must be a loss, which is known for each individual, not {loss.name!r}")
-    y, models = of_cause(y, {"curves": curves})
+    y, models = of_cause(y, {"curves": curves}, cause, caller="score_terms")
     evaluation = Evaluation.of(
         y, models, metric=loss, weighting=weighting, times=times, errors=False, needs_numpy="score_terms"
     )

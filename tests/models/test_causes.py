@@ -429,7 +429,7 @@ def test_multi_class_scores_of_models():
         model = clone(estimators[name]).fit(X, Y)
         whole = ss.brier_score(Y, model.predict_curves(X), weighting="administrative", cause="all")
         assert model.score(X, Y, cause="all") == pytest.approx(-whole.integrated(nan="stop").value, rel=1e-12)
-    with pytest.raises(ss.InputError, match="cause='all' asks for multi-class scores"):
+    with pytest.raises(ss.InputError, match=r"StreamingScore has no multi-class form \(cause='all'\)"):
         LogisticHazard(**QUICK).fit(X, Y, scores=ValidationScore("administrative", cause="all"))
 
 

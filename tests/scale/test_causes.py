@@ -133,6 +133,15 @@ def test_patterns_lists_and_predictions_of_one_cause():
     [
         ({}, {}, "columns of predictions have causes, 'default' and 'repayment': cause= says which"),
         ({}, {"cause": "churn", "outcomes": {"causes": CAUSES}}, "cause must be one of 'default' and 'repayment', or"),
+        ({}, {"cause": "all"}, r"evaluate has no multi-class form \(cause='all'\): name one cause, or use compare"),
+        (
+            {}, {"cause": "default", "outcomes": {"causes": ["default", "fraud"]}},
+            "'a' must be of the causes of y, 'default' and 'fraud', not of 'default' and 'repayment': name them alike",
+        ),
+        (
+            {}, {"cause": "default", "event_of_interest": "default", "outcomes": {"causes": CAUSES}},
+            "cause and event_of_interest are two spellings",
+        ),
         ({}, {"cause": "churn"}, "cause must be the number of a cause, from 1 on; causes= gives them names"),
         ({}, {"cause": 3, "outcomes": {"causes": CAUSES}}, "cause must be one of 'default' and 'repayment'"),
         ({}, {"cause": 1}, "model 'a' has no predictions of cause '1', only of 'default' and 'repayment'"),

@@ -163,3 +163,20 @@ def test_bad_input_is_refused():
         expected_score(truth, curves, end, weighting="all", times=TIMES)
     with pytest.raises(ss.InputError, match="curves has length 5"):
         mean_squared_error(truth, curves[:5], TIMES)
+
+
+def test_the_error_of_all_causes_is_that_of_the_multiclass_score():
+    truth, curves = (
+        ss.IncidenceCurves({"a": [[0.1, 0.2], [0.3, 0.4]], "b": [[b, 0.3], [0.0, b]]}, [1, 2]) for b in (0.2, 0.25)
+    )
+    times = [1, 2]
+    p, q = ([given.event_free().at(times), *given.at(times).transpose(1, 0, 2)] for given in (truth, curves))
+    expected = sum(np.square(one - other).mean(axis=0) for one, other in zip(p, q, strict=True))
+    np.testing.assert_allclose(ss.simulate.mean_squared_error(truth, curves, times, cause="all"), expected, rtol=1e-12)
+    variance = sum((one * (1 - one)).mean(axis=0) for one in p)
+    np.testing.assert_allclose(ss.simulate.irreducible_error(truth, times, cause="all"), variance, rtol=1e-12)
+    for other in (curves.event_free(), ss.IncidenceCurves(curves.probabilities, [1, 2], causes=["a", "c"])):
+        with pytest.raises(ss.InputError, match="curves must be"):
+            ss.simulate.mean_squared_error(truth, other, times, cause="all")
+    with pytest.raises(ss.InputError, match="one cause, not 'all'"):
+        ss.simulate.expected_score(truth, curves, [3, 3], weighting="uncensored", times=times, cause="all")

@@ -29,6 +29,7 @@ from survscore._version import __version__
 from survscore.analysis.backtest_results import Backtest, Day, pairs_of
 from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import OutOfFold, out_of_fold
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import check_outcomes, curves_read, of_cause, one_or_more, reads_whole_curves
@@ -48,6 +49,7 @@ Halves = tuple[Values, Values, NDArray[np.bool_], NDArray[np.bool_]]
 DRAWS_AT_ONCE = 10  # that a process makes
 
 
+@takes_cause
 def backtest(
     y: Outcomes,
     models: Mapping[str, Any] | Iterable[tuple[str, Any]],
@@ -63,6 +65,7 @@ def backtest(
     n_draws: int = 200,
     n_splits: int = 0,
     level: float = 0.95,
+    cause: Cause | None = None,
     ids: ArrayLike | None = None,
     n_jobs: int | None = None,
     state: Path | str | None = None,
@@ -114,6 +117,8 @@ def backtest(
         chance makes them agree more than they would on new individuals.
     level : float, default 0.95
         Of intervals.
+    cause
+        As for `brier_score`, but one at a time.
     ids : array_like, optional
         Names of the individuals. Repeated ones are rejected.
     state : path, optional
@@ -170,7 +175,7 @@ def backtest(
     times = as_times(horizons, "horizons")
     tried = weightings_tried(chosen) if weighting is None else one_or_more(weighting, Weighting, "weighting")
     request = Request(chosen, tried, times, groups=codes, level=level)
-    y, named = of_cause(y, models)
+    y, named = of_cause(y, models, cause, caller="backtest")
     if len(named) < 2:
         raise InputError(f"models must be at least two, to choose among, not {len(named)}")
     X = _covariates(named, X)

@@ -339,7 +339,7 @@ def calibration(
     check_whole("n_bins", n_bins, 1)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    y, named = of_cause(y, {"curves": curves}, cause)
+    y, named = of_cause(y, {"curves": curves}, cause, caller="calibration")
     curves = named["curves"]
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")

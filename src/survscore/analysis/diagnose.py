@@ -248,7 +248,7 @@ def diagnose(
     """
     import pandas as pd
 
-    y, named = of_cause(y, models, cause)
+    y, named = of_cause(y, models, cause, caller="diagnose")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
         if not isinstance(curves, SurvivalCurves):

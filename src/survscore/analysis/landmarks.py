@@ -28,7 +28,7 @@ from survscore.analysis.landmark_parts import (
 from survscore.analysis.score_tables import SKILL, asked_metrics
 from survscore.causes import Cause, takes_cause
 from survscore.engine.blocks import Predictions
-from survscore.engine.inputs import as_models, check_outcomes, curves_read, null_name, one_or_more
+from survscore.engine.inputs import as_models, check_one_cause, check_outcomes, curves_read, null_name, one_or_more
 from survscore.engine.placing import check_on_processor
 from survscore.incidence import IncidenceCurves
 from survscore.inference.units import Groups
@@ -153,6 +153,7 @@ def landmark_table(
         raise InputError("null must be True or False: the null model is made anew at each landmark")
     y = y if cause is None else y.for_cause(cause)
     _ = y.event_of_interest  # raises, if there are several causes and none was chosen
+    check_one_cause(y, "landmark_table")
     named = as_models(models)
     curves = [curve for given in named.values() for curve in _curves_of(given)]
     check_on_processor("landmark_table", y, {str(k): curve for k, curve in enumerate(curves)})

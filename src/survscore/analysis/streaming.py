@@ -70,7 +70,7 @@ class StreamingScore:
         times: ArrayLike | None = None,
         cause: Cause | None = None,
     ) -> None:
-        y, _ = of_cause(y, {"curves": None}, cause)  # predictions come later
+        y, _ = of_cause(y, {"curves": None}, cause, caller="StreamingScore")  # predictions come later
         metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
         for chosen in metrics:
             if not isinstance(chosen, Loss):

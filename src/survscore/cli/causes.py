@@ -50,8 +50,8 @@ def listed_causes(y: Outcomes) -> str:
     return f"events have {len(y.causes)} causes, {counts}"
 
 
-def _named(y: Outcomes, cause: str) -> str | int:
+def _named(y: Outcomes, cause: str) -> str:
     """Return a cause that is given by its name or its number, or "all", as the library takes it."""
     by_number = cause not in y.causes and cause.isdigit()
-    number = Causes(y.causes).number(int(cause) if by_number else cause, "--cause")
-    return ALL_CAUSES if number == ALL_STATUSES else number
+    number = Causes(y.causes, y.cause_codes).number(int(cause) if by_number else cause, "--cause")
+    return ALL_CAUSES if number == ALL_STATUSES else y.causes[number - 1]

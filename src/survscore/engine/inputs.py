@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
-from survscore.causes import ALL_STATUSES
+from survscore.causes import ALL_STATUSES, check_named_alike
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import GivenPredictions, InBatches, Predictions
 from survscore.engine.null import KaplanMeierNull
@@ -74,12 +74,12 @@ def as_models(models: Any) -> dict[str, Any]:
 
 
 def of_cause(
-    y: Outcomes, models: Any, cause: Any = None, *, multiclass: bool = False
+    y: Outcomes, models: Any, cause: Any = None, *, multiclass: bool = False, caller: str = "this analysis"
 ) -> tuple[Outcomes, dict[str, Any]]:
     """Return outcomes and models of one cause of events, the one that was chosen before by default.
 
     Incidence curves become the probabilities of not having had an event of that cause. Where `multiclass` scores are
-    possible, and asked for by ``cause="all"``, they stay as they are.
+    possible, and asked for by ``cause="all"``, they stay as they are; otherwise `caller` is named as having none.
     """
     check_outcomes(y)
     if cause is not None:
@@ -87,15 +87,21 @@ def of_cause(
     _ = y.event_of_interest  # raises, if there are several and none was chosen
     if y.interest == ALL_STATUSES:
         if not multiclass:
-            raise UnfitError(
-                "cause='all' asks for multi-class scores, which there are of the Brier score and the logarithmic loss; "
-                f"all else is of one cause at a time ({several([repr(name) for name in y.causes])})"
-            )
+            check_one_cause(y, caller)
         return y, {name: _of_all_causes(curves, y, name) for name, curves in as_models(models).items()}
     return y, {
         name: curves.for_cause(_cause_in(curves.causes, y, name)) if _is_of_causes(curves) else curves
         for name, curves in as_models(models).items()
     }
+
+
+def check_one_cause(y: Outcomes, caller: str) -> None:
+    """Raise if multi-class scores are asked for, which the caller does not have."""
+    if y.interest == ALL_STATUSES:
+        raise UnfitError(
+            f"{caller} has no multi-class form (cause='all'): it is of one cause at a time ({_quoted(y.causes)}); "
+            "use brier_score, log_loss, compare or score_table"
+        )
 
 
 def any_event(y: Outcomes, models: Mapping[str, Any]) -> tuple[Outcomes, dict[str, Any]]:
@@ -112,8 +118,8 @@ def _of_all_causes(curves: Any, y: Outcomes, name: str) -> IncidenceCurves:
         raise InputError(
             f"{whose} must be IncidenceCurves, of all causes, for cause='all', not {type(curves).__name__}"
         )
-    for number in y.cause_numbers:
-        _cause_in(curves.causes, y.for_cause(number), name)
+    for cause in y.causes:
+        _cause_in(curves.causes, y.for_cause(cause), name)
     if len(curves.causes) != len(y.causes):
         raise InputError(
             f"{whose} must be of just the causes of y for cause='all', {_quoted(y.causes)}, not of "
@@ -127,8 +133,8 @@ def _is_of_causes(curves: Any) -> bool:
     return isinstance(curves.first if isinstance(curves, InBatches) else curves, IncidenceCurves)
 
 
-def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> int:
-    """Return the number that the cause of interest has among predicted ones; raise unless these fit the outcomes.
+def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> str:
+    """Return what the cause of interest is called among predicted ones; raise unless these fit the outcomes.
 
     Causes that have no names go by their numbers. A cause that is predicted and never occurs needs no place among those
     of the outcomes, if all of these are predicted; otherwise it may be another spelling of one of them.
@@ -141,27 +147,21 @@ def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> int:
                 f"{whose} predict {n} causes, {_quoted(predicted)}, and y has events of one kind: give it the causes "
                 "(event=, causes=)"
             )
-        return 1
+        return predicted[0]
     numbered = predicted == tuple(str(number + 1) for number in range(n))
     if numbered and n == len(observed):
-        return y.interest
+        return predicted[y.interest - 1]
     if numbered and n == len(observed) + 1:
         raise InputError(
             f"{whose} have {n} indices along the axis of causes, and y has {len(observed)} causes "
             f"({_quoted(observed)}). Say what index 0 is: IncidenceCurves(..., first='event-free') or "
             "first='total-risk'; if each is a cause, name them (causes=)"
         )
-    unknown = [one for one in predicted if one not in observed]
-    missing = [one for one in observed if one not in predicted]
-    if unknown and missing:
-        raise InputError(
-            f"{whose} must be of the causes of y, {_quoted(observed)}, not of {_quoted(predicted)}: name them alike "
-            "(causes=)"
-        )
+    check_named_alike(predicted, observed, whose)
     wanted = observed[y.interest - 1]
     if wanted not in predicted:
         raise InputError(f"{whose} have no predictions of cause {wanted!r}, only of {_quoted(predicted)}")
-    return predicted.index(wanted) + 1
+    return wanted
 
 
 def _quoted(causes: Iterable[str]) -> str:

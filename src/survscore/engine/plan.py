@@ -157,7 +157,7 @@ class Plan:
                 )
         statuses = [loss.of_statuses() for loss in losses if isinstance(loss, Loss)]
         null = True if null is y else null
-        own = {number: null.for_cause(number) if isinstance(null, Outcomes) else null for number in y.cause_numbers}
+        own = {cause: _of_null(null, place, y) for place, cause in enumerate(y.causes)}
         first = cls.of(
             y.any_event(), {name: curves.event_free() for name, curves in models.items()},
             metric=[status.event_free for status in statuses],
@@ -167,10 +167,10 @@ class Plan:
             raise UnfitError("theta is not available for cause='all': it multiplies the hazard of one cause")
         others = [
             cls.of(
-                y.for_cause(number), models,
-                metric=[status.cause for status in statuses], null=own[number], **{**settings, "times": first.times},
+                y.for_cause(cause), models,
+                metric=[status.cause for status in statuses], null=own[cause], **{**settings, "times": first.times},
             )
-            for number in y.cause_numbers
+            for cause in y.causes
         ]  # fmt: skip
         return replace(first, metrics=losses, terms=(first, *others), causes=y.causes)
 
@@ -259,6 +259,13 @@ def _checked_models(
     if needs_numpy:
         check_on_processor(needs_numpy, y, named)
     return named
+
+
+def _of_null(null: Any, place: int, y: Outcomes) -> Any:
+    """Return the null model's outcomes of one of the causes: those of the same place, if there are as many."""
+    if not isinstance(null, Outcomes):
+        return null
+    return null.for_cause((null.causes if len(null.causes) == len(y.causes) else y.causes)[place])
 
 
 def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, Any]) -> None:

@@ -350,7 +350,7 @@ def _end_dates(columns: _Columns, writing: DateWriting, start: str | None, end: 
         np.where(had_event, ended, nothing),
         np.where(had_event, nothing, ended),
         {"start": names["start"], "event_date": end, "last_seen": end},
-        None if codes is None else Ends(codes, causes, ended_by.interest),
+        None if codes is None else Ends(codes, causes.names, ended_by.interest),
     )
 
 

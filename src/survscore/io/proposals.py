@@ -508,7 +508,7 @@ def _matched(
     y = outcomes.outcomes
     try:
         y, models = of_cause(
-            y if y.interest or not y.causes else y.for_cause(1),
+            y if y.interest or not y.causes else y.for_cause(y.causes[0]),
             {name: curves if rows is None else curves[rows] for name, curves in read.models.items()},
         )
     except InputError as error:

@@ -184,7 +184,7 @@ class AalenJohansen(_Baseline):
         """Fit to outcomes; `X` is not looked at, and may be None."""
         outcomes = self._training_data(X, y)
         causes = outcomes.causes or ("1",)
-        several = [Incidence.of(outcomes.for_cause(k)) for k in range(1, len(causes) + 1)]
+        several = [Incidence.of(outcomes.for_cause(cause)) for cause in causes]
         curve = several[0].curve
         self.times_, self.survival_, self.causes_ = curve.times, curve.survival, causes
         self.incidence_ = np.array([incidence.table(self.times_)[0] for incidence in several])

@@ -151,7 +151,8 @@ class HorizonClassifiers(SurvivalModel):
     def _known(self, y: Outcomes, t: float) -> _Known:
         """Return whom to learn from at t."""
         if self.keep == "administrative":
-            horizon = at_horizon(y.for_cause(1), t)  # those known, and their weights, are the same for all causes
+            one = y.for_cause((*y.causes, "1")[0])  # those known, and their weights, are the same for all causes
+            horizon = at_horizon(one, t)
             weighted = bool((horizon.weight != 1.0).any())
             if weighted and not has_fit_parameter(_last_step(self.estimator)[0], "sample_weight"):
                 raise InputError(

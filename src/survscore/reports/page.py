@@ -19,7 +19,7 @@ from survscore._utils.jobs import Progress, silent
 from survscore._utils.units import Unit
 from survscore._validation import InputError
 from survscore.analysis.backtest_results import Backtest
-from survscore.causes import Cause
+from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Range
 from survscore.engine.inputs import Null
@@ -84,6 +84,7 @@ class Report:
         return f"Report({self.summary['title']!r}, models {models}; save(path) writes the page)"
 
 
+@takes_cause
 def report(
     y: Outcomes,
     models: SurvivalCurves

@@ -69,7 +69,7 @@ class Batch:
         times, ends = self._values(columns.time), None if end is None else self._values(end)
         if columns.cause is None:
             return Outcomes(times, self._had_event(), ends)
-        return Outcomes(times, self._codes(), ends, causes=self._causes).for_cause(1)
+        return Outcomes(times, self._codes(), ends, causes=self._causes).for_cause(self._causes[0])
 
     @property
     def _causes(self) -> tuple[str, str]:
@@ -81,9 +81,11 @@ class Batch:
         """Return who had the event; raise if there are several causes, and none was named."""
         events = self._events()
         causes, _ = Causes.read(events, None)
-        if causes:
+        if causes.names:
             name = self.specification.outcomes.event
-            raise InputError(f"event, column {name!r}, has {len(causes)} causes: cause= says which one scores are of")
+            raise InputError(
+                f"event, column {name!r}, has {len(causes.names)} causes: cause= says which one scores are of"
+            )
         return np.asarray(as_event(events))
 
     def _codes(self) -> NDArray[np.int8]:
@@ -146,7 +148,9 @@ class Batch:
         follow_up = follow_up_of(dates(columns.start), event_date, cutoff, unit, last_seen, drop_late_starts=False)
         if codes is None:
             return Outcomes.of_follow_up(follow_up)
-        return Outcomes.of_follow_up(follow_up, codes, dict(zip(self._causes, (1, 2), strict=True))).for_cause(1)
+        return Outcomes.of_follow_up(follow_up, codes, dict(zip(self._causes, (1, 2), strict=True))).for_cause(
+            self._causes[0]
+        )
 
     def segments(self) -> tuple[NDArray[np.int32], list[Labels]]:
         """Return each individual's segment as a number, and the labels of each."""

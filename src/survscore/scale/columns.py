@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._utils.units import as_unit, converted
 from survscore._validation import InputError, as_times, check_choice, several
-from survscore.causes import MOST_CAUSES
+from survscore.causes import ALL_CAUSES, MOST_CAUSES, check_named_alike
 from survscore.curves import EXTRAPOLATIONS, INTERPOLATIONS, MONOTONE, PREDICTS
 from survscore.io.column_names import ByCause, NamedColumns, columns_by_time
 from survscore.io.forms import Form
@@ -69,6 +69,11 @@ class OutcomeColumns:
 
     def of_cause(self, cause: str | int) -> OutcomeColumns:
         """Return the same with one cause as the event of interest."""
+        if cause == ALL_CAUSES:
+            raise InputError(
+                "evaluate has no multi-class form (cause='all'): name one cause, or use compare, or survscore score "
+                "--cause all, on data that fit in memory"
+            )
         if self.dated and self.end is None:
             raise InputError("cause is for dates of which event says what happened then: name their column as end")
         numbered = str(cause).isdigit() and int(cause) >= 1
@@ -267,6 +272,8 @@ def _columns_of_cause(schema: pa.Schema, models: Any, outcomes: OutcomeColumns) 
 
 
 def _of_cause(schema: pa.Schema, name: str, causes: ByCause, outcomes: OutcomeColumns) -> ModelColumns:
+    if outcomes.causes and not all(map(str.isdigit, causes)):
+        check_named_alike(list(causes), outcomes.causes, f"the predictions of {name!r}")
     cause = next((one for one in (outcomes.cause_name, str(outcomes.cause_number)) if one in causes), None)
     if cause is None:
         raise InputError(

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, plural, warn
+from survscore.causes import takes_cause
 from survscore.engine.averaging import Ranges, check_ranges
 from survscore.io.files import check_regular
 from survscore.io.forms import Form
@@ -60,6 +61,7 @@ class Options(TypedDict, total=False):
     progress: Progress
 
 
+@takes_cause
 def evaluate(
     source: Any,
     *,

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import FloatArray, InputError, as_times, as_vector, check_length, several
-from survscore.causes import Cause
+from survscore.causes import ALL_CAUSES, Cause
 from survscore.censoring.distributions import CensoringDistribution, KnownCensoring
 from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves
@@ -106,7 +106,7 @@ def mean_squared_error(truth: Curves, curves: Curves, times: ArrayLike, *, cause
     r"""Return :math:`\mathrm{MSE}(t) = \frac1n \sum_i [S_i(t) - \pi_i(t)]^2` (eq:mse).
 
     The expected uncensored Brier score is this plus `irreducible_error`. Under competing risks it is that of the
-    incidence of a cause.
+    incidence of a cause, or the sum over event-free and all causes, as the multi-class score is.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def mean_squared_error(truth: Curves, curves: Curves, times: ArrayLike, *, cause
         The true and the predicted survival of the same individuals, or their incidences.
     times : array_like of shape (m,)
     cause : str or int, optional
-        Of incidence curves with several causes, the one in question.
+        Of incidence curves with several causes, the one in question; ``"all"`` for the sum over all statuses.
 
     Examples
     --------
@@ -125,14 +125,34 @@ def mean_squared_error(truth: Curves, curves: Curves, times: ArrayLike, *, cause
     """
     check_length("curves", len(curves), "truth", len(truth))
     wanted = as_times(times)
-    differences = _of_cause(truth, cause).at(wanted) - _of_cause(curves, cause).at(wanted)
-    return np.asarray(np.mean(np.square(differences), axis=0, dtype=np.float64))
+    if cause != ALL_CAUSES:
+        differences = _of_cause(truth, cause).at(wanted) - _of_cause(curves, cause).at(wanted)
+        return np.asarray(np.mean(np.square(differences), axis=0, dtype=np.float64))
+    names = _all_causes(truth, "truth")
+    if set(_all_causes(curves, "curves")) != set(names):
+        raise InputError(f"curves must be of the causes of truth, {several([repr(name) for name in names])}")
+    each = [mean_squared_error(truth, curves, wanted, cause=name) for name in names]
+    free = mean_squared_error(truth.event_free(), curves.event_free(), wanted)  # type: ignore[union-attr]
+    return np.asarray(free + sum(each))
 
 
 def irreducible_error(truth: Curves, times: ArrayLike, *, cause: Cause | None = None) -> Array:
-    r"""Return :math:`\frac1n \sum_i S_i(t) [1 - S_i(t)]`: the Brier score that even the truth has, at each time."""
+    r"""Return :math:`\frac1n \sum_i S_i(t) [1 - S_i(t)]`: the Brier score that even the truth has, at each time.
+
+    Its arguments are those of `mean_squared_error`.
+    """
+    if cause == ALL_CAUSES:
+        names = _all_causes(truth, "truth")
+        free = irreducible_error(truth.event_free(), times)  # type: ignore[union-attr]
+        return np.asarray(free + sum(irreducible_error(truth, times, cause=name) for name in names))
     survival = _of_cause(truth, cause).at(as_times(times))
     return np.asarray(np.mean(survival * (1.0 - survival), axis=0, dtype=np.float64))
+
+
+def _all_causes(curves: Curves, name: str) -> tuple[str, ...]:
+    if not isinstance(curves, IncidenceCurves):
+        raise InputError(f"{name} must be IncidenceCurves, of all causes, for cause='all'")
+    return curves.causes
 
 
 def _of_cause(curves: Curves, cause: Cause | None) -> SurvivalCurves:
@@ -142,7 +162,7 @@ def _of_cause(curves: Curves, cause: Cause | None) -> SurvivalCurves:
     if cause is None and len(curves.causes) > 1:
         listed = several([repr(name) for name in curves.causes])
         raise InputError(f"the curves are of several causes ({listed}): say which one (cause=)")
-    return curves.for_cause(1 if cause is None else cause)
+    return curves.for_cause(curves.causes[0] if cause is None else cause)
 
 
 def _expected_weights(
