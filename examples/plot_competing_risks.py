@@ -2,9 +2,9 @@
 Competing risks: how senators leave
 ===================================
 
-Senators of Canada die in office, resign, or retire. Whoever has retired can no longer die in
-office. We predict the probability of each cause from Cox models, rightly and with a common
-mistake, and compare the two by the scores of each cause.
+Senators of Canada die in office, resign, or retire. A senator who has retired can no longer die
+in office. We predict the probability of each cause from Cox models, once correctly and once
+with a common mistake, and compare the two by the scores of each cause.
 
 The data come with lifelines: ``pip install lifelines``. What the terms mean is on the page
 :doc:`/causes`.
@@ -14,8 +14,8 @@ The data come with lifelines: ``pip install lifelines``. What the terms mean is 
 # Outcomes with causes
 # --------------------
 #
-# ``causes=True`` tells events apart. The cut-off date is known, so :math:`C^*` of each senator
-# is, and up to it also the way in which each has left.
+# ``causes=True`` distinguishes the events. The cut-off date is known, so :math:`C^*` is known
+# for each senator, and so is how each one left before it.
 
 import numpy as np
 import pandas as pd
@@ -39,8 +39,8 @@ X["until_75"] = (data.dates.start >= np.datetime64("1965-06-01")).astype(float)
 # Hazards of each cause, and two ways to go on
 # --------------------------------------------
 #
-# A Cox model of a cause takes events of others for censored. That is right for its *hazard*.
-# Each senator's hazards come from fits to other senators.
+# A Cox model of one cause treats events of other causes as censored, which is right for the
+# *hazard* of this cause. Each senator's hazards come from models fitted to other senators.
 
 grid = np.arange(0.5, 20.1, 0.5)
 hazards = np.zeros((len(y.causes), len(y), grid.size))
