@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
     from survscore._utils.dates import Dates, FollowUp
 
 LateStarts = Literal["raise", "drop"]
+WeightKind = Literal["probability", "importance", "frequency"]
 EVENT_FIELD = "event"
+WEIGHT_KINDS = ("probability", "importance", "frequency")
+#: The fields with a value for each individual.
+VECTORS = ("time", "event", "censoring_time", "cause", "entry", "weights")
 CENSORING_FIELD = "censoring_time"  # of a structured array, which may hold it beside event and time
 MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
 
@@ -112,6 +116,11 @@ class Outcomes:
     interest: int = 0
     #: The codes that causes had in what was given, in order; empty where these are 1, 2, ...
     cause_codes: tuple[int, ...] = ()
+    #: When each individual came under observation, where that was after time 0 (delayed entry).
+    entry: NDArray[np.float64] | None = None
+    #: The sample weight of each individual; None where all count alike.
+    weights: NDArray[np.float64] | None = None
+    weight_kind: WeightKind | None = None
 
     def __init__(
         self,
@@ -135,7 +144,10 @@ class Outcomes:
             check_length("censoring_time", len(checked_censoring), "time", len(checked_time))
             _check_not_after(checked_time, checked_censoring)
             _warn_if_cut_at_event(checked_time, checked_event, checked_censoring)
-        self._set(checked_time, checked_event, checked_censoring, codes, causes=named)
+        self._set(
+            time=checked_time, event=checked_event, censoring_time=checked_censoring, cause=codes,
+            causes=named.names, cause_codes=named.codes,
+        )  # fmt: skip
 
     # Other ways in
 
@@ -329,7 +341,7 @@ class Outcomes:
         labels = as_array(cause, "cause")
         check_length("cause", len(labels), "start", len(follow_up.kept))
         named, codes = Causes.of_labels(labels[follow_up.kept], follow_up.event, follow_up.dated, causes)
-        return made._with(*made._vectors[:3], codes, dates=follow_up.dates, causes=named)
+        return made._with(cause=codes, causes=named)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Outcomes]) -> Self:
@@ -357,19 +369,17 @@ class Outcomes:
         if other is not None:
             known = [one._named_causes() for one in (first, other)]
             raise InputError(f"parts must all have the same causes: one has {known[0]}, another {known[1]}")
-        joined = object.__new__(cls)
-        joined._set(
-            _arrays.concatenate([part.time for part in several]),
-            _arrays.concatenate([part.event for part in several]),
-            _arrays.concatenate(censored) if censored else None,
-            _arrays.concatenate([part.cause for part in several]) if first.causes else None,
-            causes=next((part._numbered for part in several if part.cause_codes), first._numbered),
-            interest=first.interest,
-        )
+        if len({part.weight_kind for part in several}) > 1:
+            raise InputError("parts must all have weights of the same kind, or none")
+        if len({part.entry is None for part in several}) > 1:
+            raise InputError("parts must all have entry times, or none")
+        vectors = {name: [getattr(part, name) for part in several] for name in VECTORS}
         dated = [part.dates for part in several if part.dates is not None]
-        dates = dated[0].joined(dated[1:]) if len(dated) == len(several) else None
-        object.__setattr__(joined, "dates", dates)
-        return joined
+        return first._with(
+            **{name: None if some[0] is None else _arrays.concatenate(some) for name, some in vectors.items()},
+            dates=dated[0].joined(dated[1:]) if len(dated) == len(several) else None,
+            causes=next((part._numbered for part in several if part.cause_codes), first._numbered),
+        )
 
     # Numbers and properties
 
@@ -398,11 +408,11 @@ class Outcomes:
         if not self.causes and cause not in (1, "1"):
             raise InputError(f"y has events of one kind, so that cause can't be {cause!r}: give it the causes (event=)")
         number = (self._numbered if self.causes else Causes(("1",))).number(cause)
-        return self._with(*self._vectors, dates=self.dates, interest=number if self.causes else 0)
+        return self._with(interest=number if self.causes else 0)
 
     def any_event(self) -> Self:
         """Return the same with events of one kind: whatever the cause."""
-        return self._with(*self._vectors[:3], None, dates=self.dates, causes=Causes(()), interest=0)
+        return self._with(cause=None, causes=Causes(()), interest=0)
 
     @cached_property
     def event_of_interest(self) -> NDArray[np.bool_]:
@@ -432,6 +442,47 @@ class Outcomes:
     def n_dropped_out(self) -> int | None:
         """How many were lost before their own censoring time; None where that is unknown."""
         return None if self.censoring_time is None else _arrays.count_true(self.dropped_out)
+
+    def weighted(self, weights: ArrayLike | None, kind: WeightKind = "probability") -> Self:
+        r"""Return the same with a sample weight for each individual, which everything computed from it then uses.
+
+        Parameters
+        ----------
+        weights : array_like of shape (n,), or None
+            Finite and not negative, and not all zero; None removes weights. They must be known at the start: weights
+            that depend on what happened later, such as revenue, make a score improper.
+        kind : {"probability", "importance", "frequency"}, default "probability"
+            ``"probability"``: the inverse probability of being in the sample; ``"importance"``: how much an individual
+            matters. Scores and standard errors of both are computed alike, and their scale has no effect.
+            ``"frequency"``: whole numbers, of how many equal individuals a row stands for; results are those of the
+            repeated rows.
+
+        Returns
+        -------
+        Outcomes
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes([1, 2, 4], [1, 0, 1]).weighted([2, 1, 0.5])
+        >>> y[y.event].weights
+        array([2. , 0.5])
+        """
+        check_choice("kind", kind, WEIGHT_KINDS)
+        if weights is None:
+            return self._with(weights=None, weight_kind=None)
+        given = as_vector(weights, "weights", device=self.device)
+        check_length("weights", len(given), "the outcomes", len(self))
+        if not bool((given > 0).any()):
+            raise InputError("weights must not all be zero")
+        if kind == "frequency" and bool((given != given.round()).any()):
+            first = _arrays.first_true(given != given.round())
+            raise InputError(
+                f"weights of kind 'frequency' must be whole numbers: {_arrays.count_true(given != given.round())} of "
+                f"{len(given)} are not, the first at position {first} ({float(given[first]):g}); other weights are of "
+                "kind 'probability' or 'importance'"
+            )
+        return self._with(weights=given, weight_kind=kind)
 
     def at_landmark(self, s: ArrayLike) -> AtLandmark:
         r"""Return who is at risk at a landmark, and what happened to them afterwards, with time counted from there.
@@ -477,7 +528,7 @@ class Outcomes:
         some = self[rows]
         after = _arrays.beside(landmark[rows], self.time)
         end = None if some.censoring_time is None else some.censoring_time - after
-        return AtLandmark(rows, self._with(some.time - after, some.event, end, some.cause))
+        return AtLandmark(rows, some._with(time=some.time - after, censoring_time=end, entry=None, dates=None))
 
     def until(self, end: ArrayLike) -> Self:
         r"""Return what would have been observed, had follow-up ended earlier.
@@ -505,10 +556,11 @@ class Outcomes:
         ends = _arrays.beside(np.broadcast_to(given, len(self)), self.time)
         seen = self.time <= ends
         return self._with(
-            _arrays.minimum(self.time, ends),
-            self.event & seen,
-            None if self.censoring_time is None else _arrays.minimum(self.censoring_time, ends),
-            None if self.cause is None else self.cause * seen,
+            time=_arrays.minimum(self.time, ends),
+            event=self.event & seen,
+            censoring_time=None if self.censoring_time is None else _arrays.minimum(self.censoring_time, ends),
+            cause=None if self.cause is None else self.cause * seen,
+            dates=None,
         )
 
     def as_of(self, date: Any, *, late_starts: LateStarts = "raise") -> Self:
@@ -551,7 +603,7 @@ class Outcomes:
             known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts,
             cause=self.cause, causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
         )  # fmt: skip
-        return then._with(*then._vectors, dates=then.dates, causes=self._numbered, interest=self.interest)
+        return then._with(causes=self._numbered, interest=self.interest)
 
     # Where it lives
 
@@ -562,8 +614,7 @@ class Outcomes:
 
     def to(self, device: Any) -> Self:
         """Return the same as torch tensors on a device, such as ``"cuda"``."""
-        on_device = (None if vector is None else _arrays.to_device(vector, device) for vector in self._vectors)
-        return self._with(*on_device, dates=self.dates)
+        return self._each(lambda vector: _arrays.to_device(vector, device))
 
     def numpy(self) -> Self:
         """Return the same as NumPy arrays in the processor's memory.
@@ -630,7 +681,7 @@ class Outcomes:
         if self.time[key].ndim != 1:
             raise IndexError("outcomes are one-dimensional")
         dates = None if self.dates is None else self.dates[_arrays.to_host(key) if _arrays.is_tensor(key) else key]
-        return self._with(*(None if vector is None else vector[key] for vector in self._vectors), dates=dates)
+        return self._each(lambda vector: vector[key], dates=dates)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
@@ -701,33 +752,25 @@ class Outcomes:
     def _numbered(self) -> Causes:
         return Causes(self.causes, self.cause_codes)
 
-    @property
-    def _vectors(self) -> tuple[Any, Any, Any, Any]:
-        return self.time, self.event, self.censoring_time, self.cause
-
-    def _set(self, *vectors: Any, causes: Causes, interest: int = 0) -> None:
-        for name, value in zip(("time", "event", "censoring_time", "cause"), vectors, strict=True):
-            object.__setattr__(self, name, None if value is None else _read_only(value))
-        object.__setattr__(self, "causes", causes.names)
-        object.__setattr__(self, "cause_codes", causes.codes)
-        object.__setattr__(self, "interest", interest)
-
-    def _with(
-        self,
-        *vectors: Any,
-        dates: Dates | None = None,
-        causes: Causes | None = None,
-        interest: int | None = None,
-    ) -> Self:
-        """Return outcomes of vectors that need no check, with the same causes unless others are given."""
-        made = object.__new__(type(self))
-        made._set(
-            *vectors,
-            causes=self._numbered if causes is None else causes,
-            interest=self.interest if interest is None else interest,
+    def _each(self, change: Callable[[Any], Any], **changed: Any) -> Self:
+        """Return the same with each vector changed alike."""
+        vectors = {name: getattr(self, name) for name in VECTORS}
+        return self._with(
+            **{name: None if vector is None else change(vector) for name, vector in vectors.items()}, **changed
         )
-        object.__setattr__(made, "dates", dates)
+
+    def _with(self, *, causes: Causes | None = None, **changed: Any) -> Self:
+        """Return outcomes with vectors, or other fields, that need no check in place of their own."""
+        if causes is not None:
+            changed |= {"causes": causes.names, "cause_codes": causes.codes}
+        made = object.__new__(type(self))
+        made._set(**{field.name: getattr(self, field.name) for field in fields(self)} | changed)
         return made
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            frozen = value if name not in VECTORS or value is None else _read_only(value)
+            object.__setattr__(self, name, frozen)
 
 
 class AtLandmark(NamedTuple):
