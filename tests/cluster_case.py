@@ -8,7 +8,7 @@ import survscore as ss
 from survscore._utils.jobs import silent
 from survscore.scale import State, specify
 from survscore.scale.running import Run
-from survscore.scale.sources import open_source
+from survscore.scale.sources import identified, open_source
 
 N = 4000
 TIMES = (10.0, 20.0, 40.0)
@@ -48,7 +48,7 @@ def in_files(folder, table, count):
 
 def sums(source, engine=None, *, by="country", metric=("brier", "log"), weighting=WEIGHTINGS, state=None, seen=silent):
     """Return the state of all rows, however they come."""
-    opened = open_source(source)
+    opened = identified(open_source(source))
     what = specify(opened.schema(), weighting=weighting, metric=metric, by=by)
     return Run(opened, engine, False, False, state, None, seen).state(what)
 

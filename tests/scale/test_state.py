@@ -148,7 +148,7 @@ def test_the_same_file_is_not_counted_twice():
     case = make(300)
     what = specify(case.table.schema, weighting="administrative", bins="units")
     first, second = State(what, ("x|1|2",)).update(case.table), State(what, ("x|1|2", "y")).update(case.table)
-    with pytest.raises(ss.InputError, match=r"1 file would be counted twice, the first x\|1\|2"):
+    with pytest.raises(ss.InputError, match=r"1 file would be counted twice, the first x$"):
         first + second
 
 

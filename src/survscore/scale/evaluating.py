@@ -22,12 +22,13 @@ from survscore.results.comparison import Comparison
 from survscore.results.printing import warn_about
 from survscore.results.segments import SegmentedComparison
 from survscore.scale.columns import OutcomeColumns
+from survscore.scale.files import counted_twice
 from survscore.scale.finishing import finish
 from survscore.scale.gathering import Gathered
 from survscore.scale.joining import joined
 from survscore.scale.memory import as_bytes
 from survscore.scale.running import Run
-from survscore.scale.sources import open_source
+from survscore.scale.sources import identified, open_source
 from survscore.scale.specification import BinsNeededError, Specification, as_metrics, check_sums, specify
 from survscore.scale.state import State, differences
 
@@ -271,9 +272,9 @@ def _prepared(source: Any, options: Options) -> tuple[Run, Specification, list[S
     check_ranges(given["ranges"])
     add, storage_options, outcomes_from = given["add"], given["storage_options"], given["outcomes_from"]
     stored = [_stored(one) for one in (add if isinstance(add, list | tuple) else [add])]
-    opened = open_source(
-        source, storage_options=storage_options, format=given["format"], manifest=given["manifest"]
-    )  # fmt: skip
+    opened = identified(
+        open_source(source, storage_options=storage_options, format=given["format"], manifest=given["manifest"])
+    )
     columns = _columns(given["outcomes"])
     if given["cause"] is not None:
         columns = (columns or OutcomeColumns()).of_cause(given["cause"])
@@ -288,10 +289,19 @@ def _prepared(source: Any, options: Options) -> tuple[Run, Specification, list[S
     asked = {name: given[name] for name in ("weighting", "models", "metric", "times", "by", "groups", "level", "form")}
     _check_unit(given["form"], given["outcomes"])
     what = specify(run.schema(), outcomes=columns, over_time=given["ranges"] is not None, **asked)
+    run = replace(run, naming=_naming(given), models=what.names if isinstance(given["models"], list | tuple) else ())
     reference = given["reference"]
     if reference is not None and reference not in what.names:
         raise InputError(f"reference must be one of the models {list(what.names)}, not {reference!r}")
     return run, what, stored
+
+
+def _naming(given: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return by which patterns columns of predictions were found; None where they were named one by one."""
+    models = given["models"] if given["form"] is None or given["form"].columns is None else given["form"].columns
+    if isinstance(models, Mapping):
+        return tuple(one for one in models.values() if isinstance(one, str)) or None
+    return (models,) if isinstance(models, str) else ("",)
 
 
 def _added(run: Run, what: Specification, stored: Sequence[State]) -> State:
@@ -314,9 +324,9 @@ def _sum(stored: Sequence[State], what: Specification, files: set[str]) -> State
         if one.specification.digest != wanted.digest:
             told = differences(one.specification, wanted)
             raise InputError(f"stored sums of another specification can't be added: {told}")
-        twice = sorted(files & set(one.files))
+        twice = counted_twice(files, one.files)
         if twice:
-            raise InputError(f"{plural(len(twice), 'file')} would be counted twice, the first {twice[0]}")
+            raise InputError(twice)
     return reduce(plus, stored)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import posixpath
 import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore._validation import InputError, plural, shown
+from survscore.io.column_names import columns_by_time
 from survscore.io.files import kind_of
 from survscore.io.tables import arrow, listed
 from survscore.scale.filesystems import Description, name_of, opened, reason
@@ -59,24 +62,53 @@ class ExpectedSchema:
         The name of the first part, for messages.
     types : dict of str to str
         By column, in words that are the same for types that hold the same values.
+    names : tuple of str
+        All its columns, needed or not.
+    naming : tuple of str, optional
+        How columns of predictions are named, by patterns, "" for the usual one: another file may not have more of
+        them, as a time that the first file lacks would be left out of all. None: columns were named one by one.
+    models : tuple of str
+        The models, where only some were asked for; without, all count.
     """
 
     part: str
     types: Mapping[str, str]
+    names: tuple[str, ...] = ()
+    naming: tuple[str, ...] | None = None
+    models: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, part: str, schema: pa.Schema, columns: Sequence[str]) -> ExpectedSchema:
         """Return what `schema` says of some of its columns."""
-        return cls(part, {name: type_name(schema.field(name).type) for name in columns})
+        return cls(part, {name: type_name(schema.field(name).type) for name in columns}, tuple(schema.names))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
-        return {"part": self.part, "types": dict(self.types)}
+        return {**vars(self), "types": dict(self.types)}
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> ExpectedSchema:
         """Return what `to_json` told."""
-        return cls(told["part"], dict(told["types"]))
+        naming = told["naming"]
+        return cls(
+            told["part"],
+            dict(told["types"]),
+            tuple(told["names"]),
+            None if naming is None else tuple(naming),
+            tuple(told["models"]),
+        )
+
+    def unexpected(self, names: Sequence[str]) -> list[str]:
+        """Return the columns of predictions among `names` that the first part does not have."""
+        new = sorted(set(names) - set(self.names))
+        if self.naming is None or not new:
+            return []
+        found: list[str] = []
+        for pattern in self.naming:
+            for model, columns in columns_by_time(new, pattern or None).items():
+                if not self.models or model in self.models:
+                    found += columns.values()
+        return found
 
 
 @dataclass(frozen=True)
@@ -95,10 +127,14 @@ class FilePart:
         In bytes, when it was listed.
     etag : str
         What tells its content from an earlier one: its ETag, or when it was last changed, in nanoseconds.
-    constants : dict of str to str
-        What the names of folders say, ``country=DE``.
+    constants : dict of str to str, int, float or None
+        What the names of folders say, ``country=DE``; None for ``__HIVE_DEFAULT_PARTITION__``.
     row_groups : tuple of int, optional
         Of a Parquet file, from which to before which row group; None: all of them.
+    relative : str
+        Its path below the folder that was named.
+    digest : str
+        Of its content; "" until somebody asks for it.
     """
 
     path: str
@@ -106,8 +142,10 @@ class FilePart:
     format: str
     size: int
     etag: str
-    constants: Mapping[str, str] = field(default_factory=dict, hash=False)
+    constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
     row_groups: tuple[int, int] | None = None
+    relative: str = ""
+    digest: str = ""
 
     @property
     def name(self) -> str:
@@ -116,8 +154,14 @@ class FilePart:
 
     @property
     def id(self) -> str:
-        """The same for the same content at the same place."""
-        return f"{self.name}|{self.size}|{self.etag}"
+        """What states know it by: path below the source, size, digests of its content and of where it lies."""
+        place = hashlib.sha256(self.name.encode()).hexdigest()[:16]
+        return f"{self.relative or posixpath.basename(self.path)}|{self.size}|{self.digest}|{place}"
+
+    @property
+    def uncounted_id(self) -> str:
+        """The same where none of its rows were counted, so that it may come again."""
+        return replace(self, digest="").id
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -147,6 +191,8 @@ class FilePart:
             "etag": self.etag,
             "constants": dict(self.constants),
             "row_groups": None if self.row_groups is None else list(self.row_groups),
+            "relative": self.relative,
+            "digest": self.digest,
         }
 
     @classmethod
@@ -207,7 +253,7 @@ class FilePart:
             doubly = [name for name in own if name in self.constants]
             first = reader.first
             for batch in reader.batches(own, rows):
-                whole = batch if not given else self._with_constants(batch, columns, there)
+                whole = batch if not given else self._with_constants(batch, columns, there, labels)
                 check_complete(self.name, whole, nullable, first, BadFileError)
                 for name in doubly:
                     self._check_constant(name, whole.column(name), first)
@@ -216,33 +262,40 @@ class FilePart:
 
     def _full_schema(self, schema: pa.Schema) -> pa.Schema:
         pa = arrow()
-        for name in self.constants:
+        for name, value in self.constants.items():
             if name not in schema.names:
-                schema = schema.append(pa.field(name, pa.dictionary(pa.int32(), pa.string())))
+                schema = schema.append(pa.field(name, _type_of(value)))
         return schema
 
-    def _with_constants(self, batch: pa.RecordBatch, columns: Sequence[str], own: Collection[str]) -> pa.RecordBatch:
-        arrays = [batch.column(name) if name in own else self._constant(name, len(batch)) for name in columns]
+    def _with_constants(
+        self, batch: pa.RecordBatch, columns: Sequence[str], own: Collection[str], labels: Collection[str]
+    ) -> pa.RecordBatch:
+        arrays = [
+            batch.column(name) if name in own else self._constant(name, len(batch), name in labels) for name in columns
+        ]
         return arrow().RecordBatch.from_arrays(arrays, names=list(columns))
 
-    def _constant(self, name: str, count: int) -> pa.Array:
+    def _constant(self, name: str, count: int, label: bool) -> pa.Array:
         pa = arrow()
         value = self.constants[name]
-        if value == NO_VALUE:
-            return pa.nulls(count, pa.dictionary(pa.int32(), pa.string()))
-        return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), pa.array([value], pa.string()))
+        if label:  # a folder without a value is a segment of its own, called as it is
+            value = NO_VALUE if value is None else value
+            one = pa.array([value])
+            return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), one)
+        return pa.nulls(count, _type_of(value)) if value is None else pa.repeat(pa.scalar(value), count)
 
     def _check_constant(self, name: str, column: pa.Array, first: int) -> None:
         """Raise if the file says of a column other than its folder does."""
         import pyarrow.compute as pc
 
         pa = arrow()
-        said = self.constants[name]
+        value = self.constants[name]
+        said = NO_VALUE if value is None else str(value)
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
         try:
-            value = pa.scalar(None if said == NO_VALUE else said, pa.string()).cast(column.type)
-            other = column.is_valid() if said == NO_VALUE else pc.fill_null(pc.not_equal(column, value), True)
+            wanted = pa.scalar(None if value is None else said, pa.string()).cast(column.type)
+            other = column.is_valid() if value is None else pc.fill_null(pc.not_equal(column, wanted), True)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # '2024-W1' is no number at all
             other = pa.array(np.ones(len(column), dtype=bool))
         if pc.any(other).as_py():
@@ -308,6 +361,12 @@ class FilePart:
             raise BadFileError(self.name, "has changed since it was listed: it was written to")
 
 
+def _type_of(value: Any) -> Any:
+    """Return the type of a column that the name of a folder gives; where it has no value, of text."""
+    pa = arrow()
+    return pa.scalar("" if value is None else value).type
+
+
 def check_schema(
     part: FilePart,
     schema: pa.Schema,
@@ -334,6 +393,30 @@ def check_schema(
     check_columns(part.name, schema, expected, columns, numeric, BadFileError)
 
 
+def counted_twice(files: Collection[str], others: Collection[str]) -> str | None:
+    """Return in words which of some files, by their ids, are among others; None if there are none.
+
+    A file is known again by its content, wherever it lies, and by its place: one that was written to since would be
+    counted once as it was, and once as it is.
+    """
+    told = [(*one.rsplit("|", 3), "", "", "")[:4] for one in others]
+    contents = {(size, digest): path for path, size, digest, _ in told if digest}
+    places = {place: path for path, _, digest, place in told if digest}
+    wrong = []
+    for one in sorted(files):
+        path, size, digest, place = (*one.rsplit("|", 3), "", "", "")[:4]
+        if not digest and (place or one not in others):
+            continue
+        other = contents.get((size, digest))
+        if other is None and place not in places and one not in others:
+            continue
+        if other is None and one not in others:
+            wrong.append(f"{path} (written to since it was counted)")
+        else:
+            wrong.append(path if other in (None, path) else f"{path} (the same as {other})")
+    return f"{plural(len(wrong), 'file')} would be counted twice, the first {wrong[0]}" if wrong else None
+
+
 def check_columns(
     name: str,
     schema: pa.Schema,
@@ -349,6 +432,12 @@ def check_columns(
     if missing:
         there = f"; {expected.part} has" if expected is not None and missing[0] in expected.types else ""
         raise error(name, f"has no column {listed(missing)}{there}; its columns are {listed(schema.names)}")
+    unexpected = expected.unexpected(schema.names) if expected is not None else []
+    if expected is not None and unexpected:
+        raise error(
+            name, f"has columns of predictions that {expected.part} does not have, {listed(unexpected)}: write all "
+            "files alike, or say which models and times to score"
+        )  # fmt: skip
     twice = [column for column in needed if counts[column] > 1]
     if twice:
         raise error(name, f"columns must have different names; repeated: {listed(twice)}")

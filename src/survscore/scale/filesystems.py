@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -40,6 +41,7 @@ class Entry(NamedTuple):
     folder: bool
     size: int = 0
     etag: str = ""
+    inode: str = ""  # the same under every name of a file of this machine
 
 
 def described_uri(uri: str, options: Mapping[str, Any] | None) -> tuple[Description, str]:
@@ -300,7 +302,12 @@ def _secrets(options: Any) -> Iterator[str]:
 
 def _local_entry(path: str) -> Entry:
     status = os.stat(path)
-    return Entry(path, os.path.isdir(path), status.st_size, str(status.st_mtime_ns))
+    return _of_status(path, status)
+
+
+def _of_status(path: str, status: os.stat_result) -> Entry:
+    folder = stat.S_ISDIR(status.st_mode)
+    return Entry(path, folder, status.st_size, str(status.st_mtime_ns), f"{status.st_dev}:{status.st_ino}")
 
 
 def _local_entries(folder: str, recursive: bool) -> Iterator[Entry]:
@@ -313,7 +320,8 @@ def _local_entries(folder: str, recursive: bool) -> Iterator[Entry]:
                 if hidden:  # what others are still writing comes and goes
                     continue
                 raise
-            yield Entry(member.path, member.is_dir(), status.st_size, str(status.st_mtime_ns))
+            status = status if os.name == "posix" else os.stat(member.path)  # elsewhere it has no inode
+            yield _of_status(member.path, status)
             if recursive and member.is_dir() and not hidden:
                 above = os.path.realpath(member.path)
                 if member.is_symlink() and os.path.commonpath([above, os.path.realpath(folder)]) == above:

@@ -71,7 +71,9 @@ def parquet_reader(
     import pyarrow.parquet as pq
 
     # labels stay numbers, with their texts beside them: as they are written, and as they are needed
-    options = {"read_dictionary": list(labels), "page_checksum_verification": checksums}
+    own = set(pq.read_schema(file).names) if labels else set()
+    file.seek(0)
+    options = {"read_dictionary": [name for name in labels if name in own], "page_checksum_verification": checksums}
     # a small buffer, which stays in a cache, is as fast as a map
     opened = pq.ParquetFile(file, pre_buffer=not local, buffer_size=BIT if local else 0, **options)
     metadata, schema = opened.metadata, opened.schema_arrow

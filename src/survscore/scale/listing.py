@@ -13,8 +13,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from survscore._validation import InputError, check_choice, plural, shown
+from survscore.io.files import check_regular
 from survscore.io.tables import listed
-from survscore.scale.files import FilePart
+from survscore.scale.files import NO_VALUE, FilePart
 from survscore.scale.filesystems import (
     IGNORED,
     LOCAL,
@@ -77,13 +78,8 @@ def file_parts(
     found: list[tuple[Entry, str]] = []
     for (_, path), there in zip(places, entries_at(description, [path for _, path in places]), strict=True):
         found += _found(description, path, there)
-    repeated = [path for path, count in Counter(one.path for one, _ in found).items() if count > 1]
-    if repeated:
-        raise InputError(
-            f"source holds {plural(len(repeated), 'file')} more than once, "
-            f"the first {name_of(description, repeated[0])}"
-        )
-    root = found[0][1] if len(places) == 1 else _common([root for _, root in found])
+    check_different(description, [one for one, _ in found])
+    root = found[0][1] if len(places) == 1 else common_folder([root for _, root in found])
     found = [(one, root) for one, _ in found] if len(places) > 1 else found
     if manifest is not None:
         found = _checked_manifest(description, found, root, manifest)
@@ -96,10 +92,48 @@ def file_parts(
             f"files must be of one format: {name_of(description, found[0][0].path)} is {formats[0]}, "
             f"but {name_of(description, found[other][0].path)} is {formats[other]}"
         )
+    constants = with_types([constants_in(one.path, root) for one, root in found])
     return [
-        FilePart(one.path, description, kind, one.size, one.etag, constants_in(one.path, root))
-        for (one, root), kind in zip(found, formats, strict=True)
+        FilePart(one.path, description, kind, one.size, one.etag, values, relative=_relative(one.path, root))
+        for (one, root), kind, values in zip(found, formats, constants, strict=True)
     ]
+
+
+def with_types(texts: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
+    """Return what the names of folders say as whole numbers or numbers, where all of a name are so; None for no value.
+
+    Only if they are written as numbers are printed: '01' and '1.10' are labels.
+    """
+    known: dict[str, set[str]] = {}
+    for one in texts:
+        for name, text in one.items():
+            known.setdefault(name, set()).add(text)
+    kinds = {name: _kind_of(several - {NO_VALUE}) for name, several in known.items()}
+    return [{name: None if text == NO_VALUE else kinds[name](text) for name, text in one.items()} for one in texts]
+
+
+def _kind_of(texts: set[str]) -> type:
+    for kind in (int, float):
+        try:
+            if texts and all(str(kind(text)) == text and abs(kind(text)) < 1 << 62 for text in texts):
+                return kind
+        except ValueError:
+            continue
+    return str
+
+
+def check_different(description: Description, found: Sequence[Entry]) -> None:
+    """Raise if a file is named twice, or is there under two names: by links, its rows would count twice."""
+    keys = Counter(one.inode or one.path for one in found)
+    repeated = [one for one in found if keys[one.inode or one.path] > 1]
+    if repeated:
+        first = repeated[0]
+        other = next(one for one in repeated[1:] if (one.inode or one.path) == (first.inode or first.path))
+        links = f", which {name_of(description, other.path)} is, too, by a link" if other.path != first.path else ""
+        raise InputError(
+            f"source holds {plural(sum(count > 1 for count in keys.values()), 'file')} more than once, "
+            f"the first {name_of(description, first.path)}{links}"
+        )
 
 
 def constants_in(path: str, root: str) -> dict[str, str]:
@@ -211,6 +245,8 @@ def _checked_manifest(
     if isinstance(manifest, str | Path):
         place, path = _manifest_place(description, os.fspath(manifest))
         where = name_of(place, path)
+        if place == LOCAL:  # what is no file may never end
+            check_regular(Path(path))
         with listing(place, path), opened(place).open_input_stream(path, compression=None) as stream:
             names = [line.strip() for line in stream.read().decode().splitlines() if line.strip()]
         found = [one for one in found if place != description or one[0].path != path]
@@ -252,7 +288,7 @@ def _format(description: Description, path: str) -> str:
     return format
 
 
-def _common(roots: Sequence[str]) -> str:
+def common_folder(roots: Sequence[str]) -> str:
     """Return the deepest folder that all roots are in, above folders whose names say something."""
     split = [_slashed(root).split("/") for root in roots]
     shared = 0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from survscore._config import config
 from survscore._utils.jobs import Progress
 from survscore._validation import InputError
-from survscore.io.files import written_whole
+from survscore.io.files import check_regular, written_whole
 from survscore.io.limits import machine_memory
 from survscore.scale.engines import MergingEngine, Pieces, Step, as_engine
 from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
@@ -61,6 +61,8 @@ class Run:
         In bytes.
     progress : callable
         Called with the progress.
+    naming, models
+        See `ExpectedSchema`.
     """
 
     source: Source
@@ -70,6 +72,8 @@ class Run:
     folder: str | Path | None
     memory_limit: int | None
     progress: Progress
+    naming: tuple[str, ...] | None = None
+    models: tuple[str, ...] = ()
 
     @cached_property
     def first(self) -> FilePart:
@@ -168,7 +172,7 @@ class Run:
                 meter = pieces.meter if isinstance(pieces, Files) else frame_meter
                 self.progress(step.done, step.total, meter.told(total.n if kind in ("state", "rows") else 0))
         parts = self.source.parts
-        if kind in ("state", "rows") and parts is not None and sorted(total.files) != sorted(part.id for part in parts):
+        if kind in ("state", "rows") and parts is not None and not _are_all(total.files, parts):
             raise RuntimeError("the engine has not given the results of all files once each")
         return total
 
@@ -220,6 +224,7 @@ class Run:
             expected = ExpectedSchema.of(self.source.name, self.schema(), columns)
         else:
             expected = expected_schema(self.first, columns, numeric=what.numeric())
+            expected = replace(expected, naming=self.naming, models=self.models)
         return Work(kind, what, expected, self.skip_bad, self.checksums, budget.rows, budget.table_bytes, first)
 
 
@@ -278,6 +283,12 @@ class Files:
             yield Step(done, len(self.parts), found)
 
 
+def _are_all(files: Sequence[str], parts: Sequence[FilePart]) -> bool:
+    """Whether all parts were done once each, with rows or without."""
+    known = {one: part.id for part in parts for one in (part.id, part.uncounted_id)}
+    return sorted(known.get(one, one) for one in files) == sorted(part.id for part in parts)
+
+
 class Kept:
     """Sums of finished files, in a folder: one file each, written whole or not at all."""
 
@@ -292,11 +303,12 @@ class Kept:
     def load(self, part: FilePart) -> bytes | None:
         """Return the sums of a file, if they are there and whole."""
         try:
+            check_regular(self._path(part))
             stored = self._path(part).read_bytes()
             state = State.from_bytes(stored)
         except (FileNotFoundError, InputError):
             return None
-        same = state.files == (part.id,) and state.specification.digest == self.what.digest
+        same = state.files in ((part.id,), (part.uncounted_id,)) and state.specification.digest == self.what.digest
         return stored if same and not state.skipped else None  # what could not be read is tried again
 
     def save(self, part: FilePart, found: bytes) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import os
+import posixpath
+import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -10,19 +14,14 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from survscore._validation import InputError
 from survscore.io.tables import arrow
-from survscore.scale.files import (
-    NO_VALUE,
-    ROWS,
-    ExpectedSchema,
-    FilePart,
-    check_columns,
-    check_complete,
-)
-from survscore.scale.filesystems import LOCAL, described_filesystem, entries_at, name_of
+from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete
+from survscore.scale.filesystems import LOCAL, described_filesystem, entries_at, name_of, opened
 from survscore.scale.formats import sliced
-from survscore.scale.listing import file_parts
+from survscore.scale.listing import check_different, common_folder, file_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from survscore.scale.engines import ClusterFrame
 
 FOOTERS = 16  # that are asked for at once
+PIECE, PIECES = 1 << 16, 8  # of a file, by which it is known again
 # Some of the columns, or all for None, in batches or tables.
 Stream: TypeAlias = "Callable[[list[str] | None], Iterable[pa.RecordBatch | pa.Table]]"
 
@@ -186,6 +186,51 @@ def open_source(
     return opened if opened is not None else _from_iterable(source, name)
 
 
+def identified(source: Source) -> Source:
+    """Return the source with the digests of its files; raise if one is a copy of another, unless they have no rows.
+
+    Digests are of the beginning, the end (which in Parquet describes all columns) and pieces between, 64 kB at a time:
+    reading all of it would take as long as scoring. Of remote files the end has to do.
+    """
+    if source.parts is None:
+        return source
+    with ThreadPoolExecutor(FOOTERS) as pool:
+        parts = list(pool.map(lambda part: dataclasses.replace(part, digest=_digest(part)), source.parts))
+    seen: dict[tuple[Any, ...], FilePart] = {}
+    for part in parts:
+        first = seen.setdefault((part.size, part.digest or part.name, str(sorted(part.constants.items()))), part)
+        if first is not part and _has_rows(part):
+            raise InputError(
+                f"{part.name}: is a copy of {first.name}, and its rows would be counted twice; leave one out"
+            )
+    return dataclasses.replace(source, parts=parts)
+
+
+def _digest(part: FilePart) -> str:
+    """Return a digest of pieces of a file; "" where it can't be read, which is said where it is."""
+    local = part.filesystem["type"] == "local"
+    last = max(part.size - PIECE, 0)
+    places = np.linspace(0, last, PIECES).astype(int).tolist() if local else [last]
+    try:
+        if local and not stat.S_ISREG(os.stat(part.path).st_mode):
+            return ""
+        with opened(part.filesystem).open_input_file(part.path) as file:
+            found = hashlib.sha256()
+            for place in dict.fromkeys(places):
+                found.update(file.read_at(PIECE, place))
+    except (arrow().ArrowException, OSError, ValueError, ImportError):
+        return ""
+    return found.hexdigest()[:16]
+
+
+def _has_rows(part: FilePart) -> bool:
+    try:
+        name = part.schema().names[0]
+        return any(len(batch) for batch in part.batches([name], nullable=[name]))
+    except BadFileError:
+        return False
+
+
 def expected_schema(part: FilePart, columns: Sequence[str], *, numeric: Collection[str] = ()) -> ExpectedSchema:
     """Return what the first file of a source says of its columns, for the others to be held against."""
     from survscore.scale.files import check_schema
@@ -241,16 +286,22 @@ def _parts_of(source: Any) -> list[FilePart] | None:
             return None
     if kind == "parquet" and not _are_whole(fragments):
         return None
-    description, prefix = described_filesystem(source.filesystem)
+    try:
+        description, prefix = described_filesystem(source.filesystem)
+    except InputError:  # one of its own, such as that of a Delta table: the dataset is read as a stream
+        return None
     paths = [prefix + fragment.path for fragment in fragments]
     paths = [os.path.abspath(path) for path in paths] if description == LOCAL else paths
     parts = []
-    for path, fragment, there in zip(paths, fragments, entries_at(description, paths), strict=True):
+    found, root = entries_at(description, paths), common_folder([posixpath.dirname(path) for path in paths])
+    for path, fragment, there in zip(paths, fragments, found, strict=True):
         if there is None:
             raise InputError(f"{name_of(description, path)}: there is no such file, though it is in the dataset")
         keys = dataset.get_partition_keys(fragment.partition_expression)
-        constants = {key: NO_VALUE if value is None else str(value) for key, value in keys.items()}
-        parts.append(FilePart(path, description, kind, there.size, there.etag, constants))
+        constants = {key: value if isinstance(value, int | None) else str(value) for key, value in keys.items()}
+        relative = posixpath.relpath(path.replace(os.sep, "/"), root) if root else path
+        parts.append(FilePart(path, description, kind, there.size, there.etag, constants, relative=relative))
+    check_different(description, [there for there in found if there is not None])
     return parts
 
 

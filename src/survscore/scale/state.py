@@ -16,6 +16,7 @@ from survscore.metrics import Brier, Loss
 from survscore.outcomes import Outcomes
 from survscore.scale.batches import Batch, Labels, by_cause
 from survscore.scale.exact import ROWS, loss_scale, rounded
+from survscore.scale.files import counted_twice
 from survscore.scale.memory import check_tables
 from survscore.scale.packing import pack, unpack
 from survscore.scale.products import ROWS_OVER_TIME, Products
@@ -227,9 +228,9 @@ class State:
                 "states of different specifications can't be added: "
                 + differences(self.specification, other.specification)
             )
-        twice = sorted(set(self.files) & set(other.files))
+        twice = counted_twice(self.files, other.files)
         if twice:
-            raise InputError(f"{plural(len(twice), 'file')} would be counted twice, the first {twice[0]}")
+            raise InputError(twice)
         self.settle()
         other.settle()
         segments = sorted({*self.segments, *other.segments})

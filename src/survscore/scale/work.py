@@ -99,6 +99,8 @@ class Work:
                 with _of_file(part, first):
                     result = self.updated(result, rows)
                 first += rows.num_rows
+            if isinstance(result, State) and not result.n:
+                result.files = tuple(part.uncounted_id for _ in part.ids)
             return bytes(result.to_bytes())
         except BadFileError as error:
             if not self.skip_bad:
@@ -134,9 +136,9 @@ class Work:
     def left_out(self, part: FilePart, error: BadFileError) -> bytes:
         """Return the result of a file that can't be read: nobody, and why."""
         if self.kind == "state":
-            return State(self.specification, part.ids, (str(error),)).to_bytes()
+            return State(self.specification, (part.uncounted_id,), (str(error),)).to_bytes()
         if self.kind == "rows":
-            return Gathered(self.specification, (), part.ids, (str(error),)).to_bytes()
+            return Gathered(self.specification, (), (part.uncounted_id,), (str(error),)).to_bytes()
         return bytes(self.nothing(()).to_bytes())
 
     def nothing(self, files: tuple[str, ...] = (), name: str = "", start: int = 0) -> Any:
@@ -182,7 +184,8 @@ class Work:
         what = self.specification
         several = part.batches(
             self.columns, rows=self.rows, nullable=what.outcomes.nullable(), numeric=self.numeric,
-            expected=self.expected, checksums=self.checksums, labels=what.by,
+            expected=self.expected, checksums=self.checksums,
+            labels=[*what.by, *([] if what.groups is None else [what.groups])],
         )  # fmt: skip
         for rows in several:
             watch(rows.num_rows)

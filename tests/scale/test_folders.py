@@ -1,0 +1,167 @@
+"""Folders of a data lake: columns in the names of folders, and files that would be counted twice."""
+
+import os
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import survscore as ss
+from registry import one_curve
+from scale_tables import make, same
+from survscore.scale import evaluate_state
+from survscore.scale.files import BadFileError
+
+KEYS = {
+    "text": {"country": ["DE", "FR", "a b"]},
+    "integers": {"year": [2019, 2020, 2021]},
+    "dates": {"day": ["2024-06-01", "2024-06-02"]},
+    "zeros in front": {"month": ["01", "02"]},
+    "nested": {"year": [2019, 2020], "country": ["DE", "FR"]},
+}
+
+
+@pytest.fixture(scope="module")
+def case():
+    return make(900, n_times=3, dtype=np.float64)
+
+
+def drawn(keys, n):
+    rng = np.random.default_rng(7)
+    return {name: rng.choice(values, n) for name, values in keys.items()}
+
+
+def partitioned(case, folder, labels, format="parquet"):
+    table = case.table.drop_columns(["country"])
+    for name, values in labels.items():
+        table = table.append_column(name, pa.array(values))
+    flavour = ds.partitioning(pa.schema([table.schema.field(name) for name in labels]), flavor="hive")
+    ds.write_dataset(table, folder, format=format, partitioning=flavour)
+    return folder
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_names_of_folders_make_segments(case, kind, format, tmp_path):
+    labels = drawn(KEYS[kind], 900)
+    folder = partitioned(case, tmp_path / "lake", labels, format)
+    expected = ss.compare(
+        case.y, case.models, weighting="ipcw", times=case.times, null=False, by=labels
+    )  # fmt: skip
+    sources = [folder, ds.dataset(folder, partitioning="hive", format=format)]
+    for source in sources[: 1 if kind == "zeros in front" else 2]:  # a dataset of pyarrow's says 1 for 01
+        found = ss.evaluate(source, weighting="ipcw", by=list(labels))
+        assert list(found.parts) == [tuple(map(str, key)) for key in expected.parts]
+        same(found.total, expected.total, score=1e-10, se=1e-6)
+        for got, want in zip(found.parts.values(), expected.parts.values(), strict=True):
+            same(got, want, score=1e-10, se=1e-6)
+
+
+def test_names_of_folders_are_groups_and_outcomes(case, tmp_path):
+    team = {"team": [f"t{k:02d}" for k in np.random.default_rng(3).integers(0, 40, 900)]}
+    found = ss.evaluate(partitioned(case, tmp_path / "teams", team), weighting="administrative", groups="team")
+    same(found, ss.compare(case.y, case.models, weighting=one_curve(), times=case.times, null=False,
+                           groups=np.array(team["team"])))  # fmt: skip
+    ends = np.ceil(case.y.censoring_time / 100) * 100
+    table = case.table.set_column(2, "censoring_time", pa.array(ends.astype(np.int64)))
+    pq.write_to_dataset(table, tmp_path / "ends", partition_cols=["censoring_time"])
+    y = ss.Outcomes(case.y.time, case.y.event, ends)
+    expected = ss.compare(y, case.models, weighting=one_curve(), times=case.times, null=False)
+    same(ss.evaluate(tmp_path / "ends", weighting="administrative"), expected)
+
+
+def test_a_cut_off_in_the_names_of_folders(tmp_path):
+    start = np.datetime64("2024-01-01") + np.arange(40)
+    event_date = np.where(np.arange(40) % 3 == 0, start + 20, np.datetime64("NaT"))
+    data_end = np.where(np.arange(40) % 2, "2024-06-01", "2024-07-01")
+    table = pa.table({"start": start, "event_date": event_date, "net:30": np.linspace(0.2, 0.9, 40)})
+    pq.write_to_dataset(table.append_column("data_end", pa.array(data_end)), tmp_path, partition_cols=["data_end"])
+    found = ss.evaluate(tmp_path, weighting="administrative", outcomes={"cutoff": "data_end"})
+    y = ss.Outcomes.from_dates(start, event_date, data_end.astype("datetime64[D]"))
+    curves = ss.SurvivalCurves(np.linspace(0.2, 0.9, 40)[:, None], [30])
+    same(found, ss.compare(y, {"net": curves}, weighting=one_curve(), times=[30], null=False))
+
+
+def test_a_folder_without_value_is_a_segment(case, tmp_path):
+    country = np.where(case.country == "NO", None, case.country)
+    folder = partitioned(case, tmp_path, {"country": country})
+    found = ss.evaluate(folder, weighting="administrative", by="country")
+    assert [key for (key,) in found.parts] == ["DE", "FR", "__HIVE_DEFAULT_PARTITION__"]
+    assert sum(part.n for part in found.parts.values()) == found.total.n == 900
+
+
+# What would be counted twice
+
+
+@pytest.fixture
+def files(case, tmp_path):
+    return case.write(tmp_path / "data" / "files", 3)
+
+
+def evaluated(source, **more):
+    return evaluate_state(source, weighting="administrative", **more)
+
+
+@pytest.mark.parametrize("link", [os.link, os.symlink])
+def test_a_file_under_two_names(files, link):
+    link(files / "part-0001.parquet", files / "again.parquet")
+    with pytest.raises(ss.InputError, match=r"1 file more than once, the first .*, which .* is, too, by a link"):
+        evaluated(files)
+
+
+def test_a_folder_under_two_names(files):
+    (files.parent / "latest").symlink_to(files)
+    with pytest.raises(ss.InputError, match="source holds 3 files more than once"):
+        evaluated(files.parent)
+    assert evaluated(files.parent / "latest").n == 900
+
+
+def test_copies(files, case):
+    shutil.copy(files / "part-0001.parquet", files / "copy.parquet")
+    with pytest.raises(ss.InputError, match=r"part-0001\.parquet: is a copy of .*copy\.parquet"):
+        evaluated(files)
+    (files / "copy.parquet").unlink()
+    for name in ("none.parquet", "neither.parquet"):  # Spark writes such
+        pq.write_table(case.table[:0], files / name)
+    assert evaluated(files).n == 900
+
+
+def test_what_is_added_is_not_the_same_again(files, case, tmp_path):
+    monday = evaluated(files)
+    assert not any(str(tmp_path) in one for one in monday.files)
+    for path in files.iterdir():
+        os.utime(path, ns=(1, 1))
+    with pytest.raises(ss.InputError, match=r"3 files would be counted twice, the first part-0000\.parquet$"):
+        evaluated(files, add=monday)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.copy(files / "part-0002.parquet", elsewhere / "x.parquet")
+    with pytest.raises(ss.InputError, match=r"the first x\.parquet \(the same as part-0002\.parquet\)"):
+        evaluated(elsewhere, add=monday)
+    pq.write_table(case.table[:50], files / "part-0000.parquet")
+    with pytest.raises(ss.InputError, match=r"the first part-0000\.parquet \(written to since it was counted\)"):
+        evaluated(files / "part-0000.parquet", add=monday)
+    pq.write_table(make(20, seed=9, n_times=3).table, elsewhere / "x.parquet")
+    assert evaluated(elsewhere, add=monday).n == 920
+
+
+def test_a_time_that_the_first_file_lacks(files, case):
+    pq.write_table(case.table.drop_columns(["a:30", "b:30"]), files / "a-first.parquet")
+    with pytest.raises(BadFileError, match=r"part-0000\.parquet: has columns of predictions .*: 'a:30', 'b:30'|'a:30'"):
+        evaluated(files)
+    with pytest.raises(BadFileError, match=r"'a:30': write all files alike"):
+        evaluated(files, models=["a"])
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "pipe"])
+def test_what_never_ends_is_not_read(files, path, tmp_path):
+    if path == "pipe":
+        os.mkfifo(tmp_path / path)
+    with pytest.raises(ss.InputError, match=r": is a (device|pipe), not a file"):
+        evaluated(files, manifest=tmp_path / path)
+    with pytest.raises(ss.InputError, match=r": is a (device|pipe), not a file"):
+        evaluated(files, add=tmp_path / path)
