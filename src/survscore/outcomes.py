@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays as _arrays
+from survscore._utils.parallel import cached_property
 from survscore._utils.units import Unit, word
 from survscore._validation import (
     InputError,

@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._utils.jobs import Progress
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.datasets.kkbox import prepared
