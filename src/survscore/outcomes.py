@@ -364,7 +364,7 @@ class Outcomes:
             raise InputError(
                 f"parts must all have a censoring_time, or none: {len(censored)} of {len(several)} have one"
             )
-        first = several[0]
+        first: Any = several[0]
         other = next((part for part in several if (part.causes, part.interest) != (first.causes, first.interest)), None)
         if other is not None:
             known = [one._named_causes() for one in (first, other)]
