@@ -39,7 +39,7 @@ LAYERS = [
     ["plots"],
     ["checks"],
     ["reports"],
-    ["experiments"],
+    ["paper"],
     ["cli"],
     ["__main__"],
 ]
