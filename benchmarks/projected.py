@@ -11,7 +11,7 @@ import numpy as np
 
 import survscore as ss
 from results import Row, Run, parser
-from survscore.experiments import studies as s
+from survscore.paper import studies as s
 from survscore.simulate import ConstantHazardStudy, SineConstantAcceleratingStudy
 
 SCORES = {"administrative": "administrative", "ipcw": "ipcw", "projected": "projected"}

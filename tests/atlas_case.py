@@ -5,8 +5,8 @@ import pandas as pd
 
 import survscore as ss
 from survscore.datasets import Dataset
-from survscore.experiments.atlas.models import Effort
-from survscore.experiments.atlas.running import Size
+from survscore.paper.atlas.models import Effort
+from survscore.paper.atlas.running import Size
 
 TINY = Size("tiny", 250, 2, 4, 2, Effort(trees=3, rounds=3, steps=2, epochs=2))
 MODELS = [

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from survscore.experiments import demo
-from survscore.experiments import studies as s
+from survscore.paper import demo
+from survscore.paper import studies as s
 
 FOLDER = Path(__file__).parent / "reference" / "demo"
 SIZE = s.DEMO_SIZES["demo"]

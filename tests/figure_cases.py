@@ -8,10 +8,10 @@ import pandas as pd
 
 import survscore as ss
 from demo_case import kept
-from survscore.experiments import demo_figure, studies
-from survscore.experiments.atlas.drawing import draw as draw_forest
-from survscore.experiments.atlas.results import Atlas
-from survscore.experiments.figures import FIGURES
+from survscore.paper import demo_figure, studies
+from survscore.paper.atlas.drawing import draw as draw_forest
+from survscore.paper.atlas.results import Atlas
+from survscore.paper.figures import FIGURES
 from survscore.plots import PAGE, TrainingDisplay
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -13,7 +13,7 @@ import matplotlib as mpl
 import numpy as np
 from PIL import Image
 
-from survscore.experiments import demo
+from survscore.paper import demo
 from survscore.plots import style
 
 WRITE = bool(os.environ.get("SURVSCORE_WRITE_REFERENCES"))

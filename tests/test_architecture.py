@@ -1,7 +1,9 @@
 """Who may import whom, what an import loads, and where machine code is kept."""
 
 import ast
+import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,7 +39,7 @@ LAYERS = [
     ["plots"],
     ["checks"],
     ["reports"],
-    ["experiments"],
+    ["paper"],
     ["cli"],
     ["__main__"],
 ]
@@ -177,3 +179,33 @@ def test_a_forked_process_computes_on():
         """
     )
     assert done == "True"
+
+
+def test_no_cached_property_has_a_lock():
+    # Python 3.11's own holds one lock for all instances: a fork while another thread computes a value leaves it locked
+    for path in PACKAGE.rglob("*.py"):
+        if path.name != "parallel.py":
+            assert not re.search(r"functools import .*cached_property|functools\.cached_property", path.read_text()), (
+                path
+            )
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_machine_code_that_is_damaged_on_disk_is_compiled_anew(tmp_path, monkeypatch, ending):
+    kernels = pytest.importorskip("survscore._utils.kernels")
+    monkeypatch.setattr("numba.config.CACHE_DIR", "")
+    (tmp_path / "loops.py").write_text("def raised(x):\n    return x + 1.0\n")
+    spec = importlib.util.spec_from_file_location("loops", tmp_path / "loops.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "loops", module)
+    spec.loader.exec_module(module)
+
+    def hits():
+        function = kernels.compiled(module.raised)
+        assert function(1.0) == 2.0
+        return sum(function.stats.cache_hits.values())
+
+    assert [hits(), hits()] == [0, 1]
+    (kept,) = tmp_path.rglob(f"*.{ending}")
+    kept.write_bytes(kept.read_bytes()[:-20])
+    assert [hits(), hits()] == [0, 1]

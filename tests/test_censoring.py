@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 from registry import HALVES, outcomes_of
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.product_limit import ProductLimit
 from survscore.weighting.interval_weights import _Buckets, time_order
 
@@ -119,3 +120,32 @@ def test_functions_and_their_left_limits():
 def test_kaplan_meier_wants_outcomes():
     with pytest.raises(ss.InputError, match="outcomes must be Outcomes, not list"):
         ss.KaplanMeierCensoring([1, 2])
+
+
+@pytest.mark.parametrize("n_strata", [1, 3])
+def test_a_product_limit_with_frequencies_is_that_of_the_repeated_rows(n_strata):
+    rng = np.random.default_rng(n_strata)
+    time, leaves = rng.integers(1, 20, 200) * 1.0, rng.random(200) < 0.5
+    codes, often = rng.integers(0, n_strata, 200).astype(np.int32), rng.integers(0, 4, 200)
+    settings = {"others_first": True, "n_strata": n_strata}
+    curve = ProductLimit.of(time, leaves, codes=codes, weights=often * 1.0, **settings)
+    repeated = ProductLimit.of(
+        *(np.repeat(one, often) for one in (time, leaves)), codes=np.repeat(codes, often), **settings
+    )
+    times = np.arange(0, 21, 0.5)
+    np.testing.assert_allclose(curve.table(times), repeated.table(times), rtol=1e-14)
+    np.testing.assert_allclose(curve.greenwood[curve.exits > 0], repeated.greenwood, rtol=1e-14)
+
+
+def test_a_weighted_product_limit_by_hand():
+    curve = ProductLimit.of_events(ss.Outcomes([1, 2, 2, 3], [1, 1, 0, 1]).weighted([1, 2, 0.5, 0.5]))
+    np.testing.assert_allclose(curve.survival, [3 / 4, 3 / 4 * 1 / 3, 0], rtol=1e-15)
+
+
+def test_a_weighted_incidence_is_that_of_the_repeated_rows():
+    rng = np.random.default_rng(1)
+    time, cause, often = rng.integers(1, 20, 200), rng.integers(0, 3, 200), rng.integers(1, 4, 200)
+    y = ss.Outcomes(time, cause)
+    repeated = y[np.repeat(np.arange(200), often)]
+    of = (Incidence.of(one.for_cause(2)).table(np.arange(21.0)) for one in (y.weighted(often, "frequency"), repeated))
+    np.testing.assert_allclose(*of, rtol=1e-13)

@@ -10,8 +10,8 @@ import pytest
 
 from commands import run
 from survscore.cli.demonstrating import print_demo, print_opening, what_was_seen
-from survscore.experiments import demo
-from survscore.experiments.studies import DEMO_SIZES, SIZES
+from survscore.paper import demo
+from survscore.paper.studies import DEMO_SIZES, SIZES
 
 mpl.use("agg")
 

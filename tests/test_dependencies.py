@@ -19,9 +19,9 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn", "distributed": "dask", "sksurv": "sc
 # Modules with an extra of their own may import it at once; the core must not import them at once.
 AT_ONCE = {
     "models": r"(models|adapters)/.*|.*/survival_model\.py|_utils/tensor_\w+\.py|engine/(tensor\w*|_triton\w*)\.py",
-    "atlas": r"experiments/atlas/.*",
+    "atlas": r"paper/atlas/.*",
     "plots": r"plots/.*",
-    "reproduce": r"experiments/\w+\.py",
+    "reproduce": r"paper/\w+\.py",
 }
 EXTRAS = ("files", "plots", "report", "models", "data", "dask", "spark", "datasets", "atlas", "reproduce")
 # Imported only when somebody hands over an object, a loop or an address of that package, and so has it already.

@@ -21,7 +21,7 @@ import survscore as ss
 from figure_cases import DRAWINGS, PICTURES, compared, figure_of, scores, small_image, training
 from looks import WRITE, read_picture
 from survscore import plots
-from survscore.experiments import demo, demo_figure
+from survscore.paper import demo, demo_figure
 from survscore.plots import style
 from survscore.plots.labels import EndLabels, spread
 

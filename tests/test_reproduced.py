@@ -11,7 +11,7 @@ sys.path += [str(Path(__file__).parents[1] / "docs" / "_ext"), str(Path(__file__
 import keep_figures
 import reproduced_lines
 
-from survscore.experiments.figures import FIGURES
+from survscore.paper.figures import FIGURES
 
 ROOT = Path(__file__).parent.parent
 PAGES = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.rst"))

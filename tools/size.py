@@ -9,7 +9,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "src" / "survscore"
 #: Folders around the computing half: files in, pages out, models and studies.
-AROUND = ("scale", "io", "cli", "reports", "plots", "models", "adapters", "datasets", "checks", "experiments")
+AROUND = ("scale", "io", "cli", "reports", "plots", "models", "adapters", "datasets", "checks", "paper")
 ROOT = "(root)"
 
 

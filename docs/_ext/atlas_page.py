@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from survscore.experiments.atlas.page import write_page
+from survscore.paper.atlas.page import write_page
 
 
 def _write(app):

@@ -8,7 +8,7 @@ import json
 import pandas as pd
 from list_tables import list_table, plain
 
-from survscore.experiments.claims import answer
+from survscore.paper.claims import answer
 
 LOSSES = {"brier": "Brier score", "log": "log-likelihood"}
 

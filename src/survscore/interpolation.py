@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from itertools import chain
 from typing import Any, Self
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
+from survscore._utils.parallel import cached_property
 from survscore._utils.probabilities import as_computed
 from survscore._validation import FloatArray, InputError, as_index, as_times, check_length, plural
 

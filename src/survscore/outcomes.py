@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays as _arrays
+from survscore._utils.parallel import cached_property
 from survscore._utils.units import Unit, word
 from survscore._validation import (
     InputError,
@@ -364,7 +364,7 @@ class Outcomes:
             raise InputError(
                 f"parts must all have a censoring_time, or none: {len(censored)} of {len(several)} have one"
             )
-        first = several[0]
+        first: Any = several[0]
         other = next((part for part in several if (part.causes, part.interest) != (first.causes, first.interest)), None)
         if other is not None:
             known = [one._named_causes() for one in (first, other)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 import sys
+from contextlib import suppress
 from decimal import Decimal
 from threading import Timer
 
@@ -17,6 +18,7 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import event
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
 
 PATIENCE = 2.0  # seconds of compiling without a word
@@ -70,14 +72,29 @@ def _is_ours(event):
 event.register("numba:compile", CompilingNotice())
 
 
+class ForgivingCache(FunctionCache):
+    """Machine code on disk. A file that is damaged, as after a full disk, is replaced: the code is compiled anew."""
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever a damaged pickle raises, which can be nearly anything
+            with suppress(OSError):
+                self.flush()  # else saving would fail in the same way
+            return None
+
+    def save_overload(self, sig, data):
+        with suppress(OSError):  # a full disk: the code stays in memory
+            super().save_overload(sig, data)
+
+
 def compiled(function):
     """Compile on first use and keep the machine code on disk, or only in memory where no folder is writeable."""
     # The numpy error model has no branch for division by zero, which would stop vectorisation.
-    options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    try:
-        return njit(function, cache=True, **options)
-    except RuntimeError:  # numba found no folder for its cache
-        return njit(function, **options)
+    dispatcher = njit(function, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+    with suppress(RuntimeError):  # numba found no folder for its cache
+        dispatcher._cache = ForgivingCache(function)  # what cache=True sets
+    return dispatcher
 
 
 def inlined(function):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, plural, several, shown
 from survscore.inference.intervals import normal_quantile
 from survscore.metrics import Direction

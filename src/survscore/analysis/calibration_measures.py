@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils.parallel import cached_property
 from survscore._utils.products import dot
 from survscore.analysis.populations import AtTime
 from survscore.engine.influence import joint_covariance

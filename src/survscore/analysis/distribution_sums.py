@@ -10,14 +10,13 @@ taken, with a score's mean over each; or as *continuous*, as they are between gr
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays as _arrays
-from survscore._utils.parallel import each, row_blocks
+from survscore._utils.parallel import cached_property, each, row_blocks
 from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
 from survscore.inference.smooth_test import N_SCORES, hankel, interval_scores, moments, powers

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
+from survscore._utils.parallel import cached_property
 from survscore.analysis.populations import AtTime
 from survscore.engine.influence import CurveInfluence, Estimation
 from survscore.engine.moments import Moments, pairs

@@ -56,7 +56,7 @@ class Incidence:
     curve : ProductLimit
         That of events of any cause.
     events : ndarray of shape (d,)
-        How many events of the cause there are at each of its jumps.
+        How many events of the cause there are at each of its jumps; with sample weights, sums of these.
     theta, theta_of_others : float
         By what the hazards of the cause, and of other causes, are multiplied.
 
@@ -81,14 +81,24 @@ class Incidence:
         # ties: events come first, those of all causes together
         order = arrays.in_order(outcomes.time, ~outcomes.event)
         time, event = outcomes.time[order], outcomes.event[order]
-        curve, passed = ProductLimit.in_order(time, event)
-        return cls.in_order(curve, passed, outcomes.event_of_interest[order])
+        weights = None if outcomes.weights is None else outcomes.weights[order]
+        curve, passed = ProductLimit.in_order(time, event, weights=weights)
+        return cls.in_order(curve, passed, outcomes.event_of_interest[order], weights=weights)
 
     @classmethod
-    def in_order(cls, curve: ProductLimit, passed: Array, of_interest: Array, theta: float = 1.0) -> Self:
+    def in_order(
+        cls,
+        curve: ProductLimit,
+        passed: Array,
+        of_interest: Array,
+        theta: float = 1.0,
+        weights: Array | None = None,
+    ) -> Self:
         """Count the events of interest at each jump of a curve; see `ProductLimit.in_order` for `passed`."""
-        jumps = passed[arrays.positions(of_interest)]  # of one who exits, all jumps before the own
-        return cls(curve, arrays.as_float64(arrays.sums_by(jumps, None, len(curve.times))), theta)
+        rows = arrays.positions(of_interest)
+        jumps = passed[rows]  # of one who exits, all jumps before the own
+        own = None if weights is None else weights[rows]
+        return cls(curve, arrays.as_float64(arrays.sums_by(jumps, own, len(curve.times))), theta)
 
     # At each jump
 

@@ -26,7 +26,7 @@ class ProductLimit:
     times : ndarray of shape (d,)
         The distinct times s at which someone leaves in the way in question; stratum after stratum.
     exits, at_risk : ndarray of shape (d,)
-        :math:`q_s`, how many leave so then, and :math:`r_s`, how many could have.
+        :math:`q_s`, how many leave so then, and :math:`r_s`, how many could have; with sample weights, sums of these.
     n : int
         Of how many individuals it was made.
     starts : tuple of int
@@ -42,8 +42,8 @@ class ProductLimit:
     """
 
     times: NDArray[np.float64]
-    exits: NDArray[np.int64]
-    at_risk: NDArray[np.int64]
+    exits: NDArray[np.int64] | NDArray[np.float64]
+    at_risk: NDArray[np.int64] | NDArray[np.float64]
     n: int
     starts: tuple[int, ...] = ()
 
@@ -53,19 +53,30 @@ class ProductLimit:
 
     @classmethod
     def of(
-        cls, time: Array, leaves: Array, *, others_first: bool, codes: Array | None = None, n_strata: int = 1
+        cls,
+        time: Array,
+        leaves: Array,
+        *,
+        others_first: bool,
+        codes: Array | None = None,
+        n_strata: int = 1,
+        weights: Array | None = None,
     ) -> Self:
         """Fit it to individuals who leave at `time`, in the way in question where `leaves` is true.
 
         At a time s, those at risk are all who leave so from s on, and all others from s on, or only those after it
-        where others leave first at the same time. `codes` number the strata from 0 on.
+        where others leave first at the same time. `codes` number the strata from 0 on. With sample `weights`, sums of
+        these take the place of counts.
         """
         order = order_of(time, leaves if others_first else ~leaves)
         of_order = None if codes is None else arrays.take(codes, order)
-        return cls.in_order(arrays.take(time, order), arrays.take(leaves, order), of_order, n_strata)[0]
+        weights = None if weights is None else arrays.take(weights, order)
+        return cls.in_order(arrays.take(time, order), arrays.take(leaves, order), of_order, n_strata, weights)[0]
 
     @classmethod
-    def in_order(cls, time: Array, leaves: Array, codes: Array | None = None, n_strata: int = 1) -> tuple[Self, Array]:
+    def in_order(
+        cls, time: Array, leaves: Array, codes: Array | None = None, n_strata: int = 1, weights: Array | None = None
+    ) -> tuple[Self, Array]:
         """Fit it to individuals in order of time, and at ties in the order in which they leave.
 
         Also return how many jumps each has passed, its own left out, counted from the first of the first stratum on.
@@ -74,6 +85,7 @@ class ProductLimit:
         if codes is not None:  # stratum after stratum
             order = arrays.by_code(codes, n_strata)
             time, leaves, codes = time[order], leaves[order], codes[order]
+            weights = None if weights is None else weights[order]
         passed = arrays.empty_counts(leaves)
 
         def mark(rows: slice) -> tuple[Array, Array]:
@@ -97,23 +109,29 @@ class ProductLimit:
         each(add, range(1, len(slices)), threads=True)
         first, exits = (arrays.concatenate(parts) for parts in zip(*marks, strict=True))
         own = arrays.take(time, first)
-        exits -= first - 1  # it was the last of those who leave then
-        if codes is None or order is None:
-            return cls(own, exits, n - first, n), passed
-        strata = arrays.columns(n_strata, codes)
-        stops = arrays.count_below(codes, strata, inclusive=True)[codes[first]]
-        starts = (0, *arrays.to_host(arrays.count_below(codes[first], strata, inclusive=True)).tolist())
-        return cls(own, exits, stops - first, n, starts), arrays.put(passed, order)
+        last, exits = exits, exits - (first - 1)
+        stops, starts = None, ()
+        if codes is not None:
+            strata = arrays.columns(n_strata, codes)
+            stops = arrays.count_below(codes, strata, inclusive=True)[codes[first]]
+            starts = (0, *arrays.to_host(arrays.count_below(codes[first], strata, inclusive=True)).tolist())
+        if weights is None:
+            curve = cls(own, exits, (n if stops is None else stops) - first, n, starts)
+        else:
+            rows = arrays.positions(leaves)
+            exits = arrays.sums_by(passed[rows], weights[rows], len(own))  # of one who exits, all jumps before the own
+            curve = cls(own, exits, _at_risk(exits, weights, last + 1, stops), n, starts)
+        return curve, passed if order is None else arrays.put(passed, order)
 
     @classmethod
     def of_events(cls, outcomes: Outcomes) -> Self:
         """Fit the Kaplan-Meier curve of survival: events first, where someone is censored at the same time."""
-        return cls.of(outcomes.time, outcomes.event, others_first=False)
+        return cls.of(outcomes.time, outcomes.event, others_first=False, weights=outcomes.weights)
 
     @classmethod
     def of_censoring(cls, outcomes: Outcomes) -> Self:
         """Fit the curve of not being censored: an event at the time of a censoring comes first."""
-        return cls.of(outcomes.time, ~outcomes.event, others_first=True)
+        return cls.of(outcomes.time, ~outcomes.event, others_first=True, weights=outcomes.weights)
 
     @property
     def n_strata(self) -> int:
@@ -200,6 +218,20 @@ class ProductLimit:
             inside = codes == k
             found[inside] = part.start + arrays.count_below(self.times[part], times[inside], inclusive=inclusive)
         return found
+
+
+def _at_risk(exits: Array, weights: Array, after: Array, stops: Array | None) -> Array:
+    """Return the weights of those at risk at each jump: who exits then, and all from `after` on, or up to `stops`.
+
+    As the sum of these two, so that nothing at all is left of it where all exit: sums that were rounded in another
+    order would not be equal. Those from the end on keep their digits where few are left.
+    """
+    xp = arrays.namespace(weights)
+    later = arrays.concatenate([xp.flip(xp.cumsum(xp.flip(weights, (0,)), 0), (0,)), arrays.zeros((1,), weights)])
+    rest = later[after]
+    if stops is not None:
+        rest = arrays.where(after < stops, rest - later[stops], 0.0)
+    return arrays.where(rest + exits > 0, rest + exits, 1.0)  # weights may be zero
 
 
 def order_of(time: Array, rank: Array) -> Array:

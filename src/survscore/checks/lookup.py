@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
+from survscore._utils.parallel import cached_property
 from survscore._validation import shown
 from survscore.checks.rules import EVERY, Rule, nearest, segment_label
 from survscore.checks.runs import ALL, NAMES, Run, same_time

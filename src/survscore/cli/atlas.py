@@ -13,7 +13,7 @@ from survscore.cli.screen import check_folder, one_line, progress, say
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore.experiments.atlas import Atlas, AtlasByCause
+    from survscore.paper.atlas import Atlas, AtlasByCause
 
 
 @click.command(short_help="Which score would have chosen right, on real data.")
@@ -45,8 +45,8 @@ def atlas(sets: str | None, causes: bool, size: str, seed: int, jobs: int | None
     """  # noqa: D301
     from survscore._config import config
     from survscore.cli.tables import console
-    from survscore.experiments.atlas import atlas as run
-    from survscore.experiments.atlas import atlas_by_cause
+    from survscore.paper.atlas import atlas as run
+    from survscore.paper.atlas import atlas_by_cause
 
     check_folder(out)
     names = None if sets is None else [name.strip() for name in sets.split(",") if name.strip()]
@@ -66,7 +66,7 @@ def atlas(sets: str | None, causes: bool, size: str, seed: int, jobs: int | None
 def notes(*, every_set: bool, causes: bool = False) -> list[str]:
     """Return what will be left out, a line each."""
     from survscore import datasets
-    from survscore.experiments.atlas.models import installed, listed
+    from survscore.paper.atlas.models import installed, listed
 
     _, packages = installed(listed())
     without = (
@@ -81,7 +81,7 @@ def notes(*, every_set: bool, causes: bool = False) -> list[str]:
 
 def printed(found: Atlas) -> list[Any]:
     """Return the summary and what it says, ready to print."""
-    from survscore.experiments.atlas.page import closing_table, family_table
+    from survscore.paper.atlas.page import closing_table, family_table
 
     return _tables(
         ("On the closing date: administrative and IPCW", closing_table(found)),
@@ -92,7 +92,7 @@ def printed(found: Atlas) -> list[Any]:
 
 def printed_by_cause(found: AtlasByCause) -> list[Any]:
     """Return the same of causes."""
-    from survscore.experiments.atlas.page import causes_family_table, causes_table
+    from survscore.paper.atlas.page import causes_family_table, causes_table
 
     return _tables(
         ("By cause on earlier days, judged by what happened since: all models", causes_table(found)),

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from survscore.experiments.demo import Demo
+    from survscore.paper.demo import Demo
 
 LOSSES = {"brier": "Brier score", "log": "Logarithmic loss"}
 LEGEND = {
@@ -69,8 +69,8 @@ def print_written(paths: list[Path]) -> None:
 
 def what_they_predict(found: Demo) -> str:
     """Return how far both methods' predictions fall right after C*."""
-    from survscore.experiments import studies as s
-    from survscore.experiments.demo import FALLS
+    from survscore.paper import studies as s
+    from survscore.paper.demo import FALLS
 
     fall = {name: f"{100 * found.falls(name):.0f} %" for name in (s.TRUTH, s.HAZARD, s.BCE)}
     return (
@@ -81,7 +81,7 @@ def what_they_predict(found: Demo) -> str:
 
 def what_was_seen(found: Demo) -> str:
     """Return in a sentence or two which scores are right."""
-    from survscore.experiments import studies as s
+    from survscore.paper import studies as s
 
     rows = found.summary()
     rows = rows[rows.loss == "brier"].set_index("weighting")
@@ -113,7 +113,7 @@ def what_was_seen(found: Demo) -> str:
 
 def _names() -> dict[str, str]:
     """Return what each weighting is called here: as in the legend."""
-    from survscore.experiments.demo import WEIGHTINGS
+    from survscore.paper.demo import WEIGHTINGS
 
     return dict(zip(WEIGHTINGS, LEGEND, strict=True))
 
@@ -122,7 +122,7 @@ def _table(name: str, rows: pd.DataFrame) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from survscore.experiments.demo_figure import verdict
+    from survscore.paper.demo_figure import verdict
 
     names = _names()
     table = Table(title=f"{name}: BCE minus Logistic-Hazard, 95 % interval", title_justify="left", box=None,

@@ -25,8 +25,8 @@ def demo(out: Path, size: str, seed: int) -> None:
     and a BCE net (classifiers that drop the censored) to it; and scores both under every weighting. The uncensored
     score, which needs data that only a simulation has, says which is better.
     """
-    from survscore.experiments import demo as study
-    from survscore.experiments.studies import DEMO_SIZES
+    from survscore.paper import demo as study
+    from survscore.paper.studies import DEMO_SIZES
 
     check_folder(out)
     chosen = DEMO_SIZES[size]
@@ -62,9 +62,9 @@ def reproduce(
     stopped. "all" are the simulations, figures 2 to 5.
     """
     from survscore._config import config
-    from survscore.experiments.churn import SIZES as CHURN_SIZES
-    from survscore.experiments.reproduce import Run, reproduce
-    from survscore.experiments.studies import SIZES
+    from survscore.paper.churn import SIZES as CHURN_SIZES
+    from survscore.paper.reproduce import Run, reproduce
+    from survscore.paper.studies import SIZES
 
     check_folder(out)
     names = [f"figure-{k}" for k in range(2, 6)] if figure == "all" else [figure]

@@ -43,7 +43,7 @@ def print_claims(name: str, claims: Any, replicates: int, *, quick: bool = False
 def _answer(row: Any) -> str:
     from rich.markup import escape
 
-    from survscore.experiments.claims import answer
+    from survscore.paper.claims import answer
 
     if not row["replicates"]:
         return f"[dim]not checked: needs {row['needs']}[/]"

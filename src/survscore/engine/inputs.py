@@ -41,6 +41,8 @@ def check_outcomes(y: Any) -> None:
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if len(y) == 0:
         raise InputError("y is empty: there are no individuals to score")
+    if y.weights is not None:
+        raise UnfitError("sample weights are not part of scores yet: y.weighted(None) removes them")
 
 
 def check_one_kind(y: Any, subject: str) -> None:

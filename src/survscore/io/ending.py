@@ -58,7 +58,8 @@ def end(number: int) -> NoReturn:
         abandon()
         last = time.monotonic() + PATIENCE
         for child in children:
-            with suppress(OSError, ValueError, AssertionError):
+            # joblib's processes have no kill()
+            with suppress(OSError, ValueError, AssertionError, AttributeError):
                 child.join(max(0.0, last - time.monotonic()))
                 child.kill()
                 child.join(PATIENCE)

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, plural
 from survscore.engine.averaging import Range
 from survscore.engine.inputs import about_interpolation

@@ -8,7 +8,6 @@ import html
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from survscore._utils.jobs import Progress, silent
+from survscore._utils.parallel import cached_property
 from survscore._utils.units import Unit
 from survscore._validation import InputError
 from survscore.analysis.backtest_results import Backtest

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, plural
 from survscore.engine.averaging import Range
 from survscore.inference.support import FEW_FOR_DIFFERENCE

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils.parallel import cached_property
 from survscore.engine.evaluation import ScoreArrays
 from survscore.inference.intervals import (
     Contrast,

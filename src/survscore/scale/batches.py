@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.arrays import read_only
+from survscore._utils.parallel import cached_property
 from survscore._utils.units import as_unit
 from survscore._validation import InputError, as_event, plural
 from survscore.causes import MOST_CAUSES, Causes

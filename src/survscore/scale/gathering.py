@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, plural
 from survscore.analysis.compare import compare
 from survscore.io.tables import arrow

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._config import config
 from survscore._utils.jobs import Progress
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
 from survscore.io.files import check_regular, written_whole
 from survscore.io.limits import machine_memory

@@ -6,12 +6,12 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, as_times, check_choice, check_level
 from survscore.engine.inputs import one_or_more
 from survscore.io.forms import Form

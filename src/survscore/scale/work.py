@@ -7,12 +7,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add as plus
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
 from survscore.scale.exits import Exits
 from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.parallel import each
+from survscore._utils.parallel import cached_property, each
 from survscore._validation import InputError, as_times, check_choice, check_rule, check_whole
 from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from survscore._utils.jobs import Progress, silent
 from survscore.analysis.backtest import backtest
 from survscore.analysis.backtest_results import Backtest
-from survscore.experiments.atlas.closing import LEVEL, Row
-from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
-from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, estimators, family
-from survscore.experiments.atlas.scores import scores
 from survscore.inference.intervals import normal_quantile
+from survscore.paper.atlas.closing import LEVEL, Row
+from survscore.paper.atlas.data import Prepared, hidden_share, scoreable
+from survscore.paper.atlas.models import FAMILIES, Effort, Entry, estimators, family
+from survscore.paper.atlas.scores import scores
 
 #: The later data must tell the status of so many at the horizon, and the earlier day hide that of so many.
 LEAST_JUDGED = 0.9

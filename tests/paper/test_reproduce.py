@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import survscore as ss
-from survscore.experiments import reproduce as r
-from survscore.experiments import studies as s
+from survscore.paper import reproduce as r
+from survscore.paper import studies as s
 
 mpl.use("agg")
 TINY = s.Size("tiny", 300, 100, 300, n_times=10, epochs=2)

@@ -17,8 +17,8 @@ from commands import run as run_command
 from survscore import InputError, datasets
 from survscore.analysis.selection import curves_of
 from survscore.cli.atlas import notes
-from survscore.experiments.atlas import AtlasByCause, atlas_by_cause, cause_models, causes, data, models, running
-from survscore.experiments.atlas.cause_models import CauseSpecificCox, combined
+from survscore.paper.atlas import AtlasByCause, atlas_by_cause, cause_models, causes, data, models, running
+from survscore.paper.atlas.cause_models import CauseSpecificCox, combined
 
 DOCS = Path(__file__).parents[2] / "docs"
 HORIZONS = np.array([200.0, 300.0])

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from survscore.experiments import claims as c
-from survscore.experiments import studies as s
-from survscore.experiments.figures import FIGURES
+from survscore.paper import claims as c
+from survscore.paper import studies as s
+from survscore.paper.figures import FIGURES
 
 
 def table(**differences):

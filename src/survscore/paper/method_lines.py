@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from survscore.experiments import studies as s
+from survscore.paper import studies as s
 from survscore.plots import style
 
 COLOURS = style.colours([s.HAZARD, s.BCE, s.BCE_TOLD, s.TRUTH], null=s.TRUTH)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore.experiments import studies as s
 from survscore.inference.intervals import normal_quantile
+from survscore.paper import studies as s
 
 if TYPE_CHECKING:
     import pandas as pd

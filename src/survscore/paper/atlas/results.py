@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore._validation import InputError
-from survscore.experiments.atlas.closing import MEAN
-from survscore.experiments.atlas.models import FAMILIES, NULL, listed
-from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
 from survscore.inference.intervals import student_quantile
 from survscore.io.files import check_regular, written_whole
+from survscore.paper.atlas.closing import MEAN
+from survscore.paper.atlas.models import FAMILIES, NULL, listed
+from survscore.paper.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,7 +104,7 @@ class Atlas:
 
     def save(self, folder: Path) -> None:
         """Write all tables, the settings, and the forest plot."""
-        from survscore.experiments.atlas.drawing import forest
+        from survscore.paper.atlas.drawing import forest
 
         names = ("about", "models", *TABLES, "summary")
         frames: dict[str, pd.DataFrame] = {name: getattr(self, name) for name in names}

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from survscore.experiments import churn
-from survscore.experiments import claims as c
-from survscore.experiments import studies as s
-from survscore.experiments.method_lines import line_of
 from survscore.inference.intervals import limits
 from survscore.metrics import metric_label
+from survscore.paper import churn
+from survscore.paper import claims as c
+from survscore.paper import studies as s
+from survscore.paper.method_lines import line_of
 from survscore.plots import style
 from survscore.plots.labels import name_panels
 from survscore.plots.scores import time_axis

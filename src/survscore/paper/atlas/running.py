@@ -20,16 +20,16 @@ import numpy as np
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, check_choice, check_whole
 from survscore._version import __version__
-from survscore.experiments.atlas import cause_models, causes, earlier
-from survscore.experiments.atlas.causes import AtlasByCause
-from survscore.experiments.atlas.closing import LEVEL, Row, at_closing
-from survscore.experiments.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS, Prepared, prepare, scoreable
-from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, family, installed, listed
-from survscore.experiments.atlas.results import TABLES, Atlas
-from survscore.experiments.atlas.scores import scores
-from survscore.experiments.versions import versions_of
-from survscore.experiments.workers import in_processes
 from survscore.io.files import written_whole
+from survscore.paper.atlas import cause_models, causes, earlier
+from survscore.paper.atlas.causes import AtlasByCause
+from survscore.paper.atlas.closing import LEVEL, Row, at_closing
+from survscore.paper.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS, Prepared, prepare, scoreable
+from survscore.paper.atlas.models import FAMILIES, Effort, Entry, family, installed, listed
+from survscore.paper.atlas.results import TABLES, Atlas
+from survscore.paper.atlas.scores import scores
+from survscore.paper.versions import versions_of
+from survscore.paper.workers import in_processes
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "scikit-survival", "torch")
 REMEDY = "remove it to have it computed anew, or choose another folder"
@@ -146,7 +146,7 @@ def atlas(
     Examples
     --------
     >>> import tempfile
-    >>> from survscore.experiments.atlas import atlas
+    >>> from survscore.paper.atlas import atlas
     >>> models = ["Kaplan-Meier", "Cox", "logistic regression, censored dropped"]
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = atlas(["senators"], out=folder, size="quick", models=models)
@@ -200,7 +200,7 @@ def atlas_by_cause(
     Examples
     --------
     >>> import tempfile
-    >>> from survscore.experiments.atlas import atlas_by_cause
+    >>> from survscore.paper.atlas import atlas_by_cause
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     found = atlas_by_cause(["senators"], out=folder, size="quick")
     >>> sorted(set(found.backtests["cause"]))

@@ -10,11 +10,11 @@ import pytest
 
 import survscore as ss
 from survscore.datasets.kkbox import describe, prepare, synthesize
-from survscore.experiments import churn
-from survscore.experiments import claims as c
-from survscore.experiments import reproduce as r
-from survscore.experiments import studies as s
-from survscore.experiments.figures import FIGURES
+from survscore.paper import churn
+from survscore.paper import claims as c
+from survscore.paper import reproduce as r
+from survscore.paper import studies as s
+from survscore.paper.figures import FIGURES
 
 mpl.use("agg")
 TINY = s.Size("tiny", 400, 150, 400, n_times=10, epochs=1)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore.experiments.atlas.models import FAMILIES
-from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
+from survscore.paper.atlas.models import FAMILIES
+from survscore.paper.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-    from survscore.experiments.atlas.results import Atlas
+    from survscore.paper.atlas.results import Atlas
 
 ROW = 0.28  # inches, of each set
 #: Of each score: its place within a row, and its marker for a set.

@@ -6,21 +6,22 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._utils.jobs import Progress
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.datasets.kkbox import prepared
-from survscore.experiments import churn
-from survscore.experiments.claims import check
-from survscore.experiments.figures import FIGURES, Figure, rows_of
-from survscore.experiments.studies import COLUMNS, INTEGRATED, STUDIES, Seeds, Size
-from survscore.experiments.versions import versions_of
-from survscore.experiments.workers import in_processes
 from survscore.io.files import written_whole
+from survscore.paper import churn
+from survscore.paper.claims import check
+from survscore.paper.figures import FIGURES, Figure, rows_of
+from survscore.paper.studies import COLUMNS, INTEGRATED, STUDIES, Seeds, Size
+from survscore.paper.versions import versions_of
+from survscore.paper.workers import in_processes
 from survscore.plots import pyplot, save_figure
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from commands import run as run_command
 from survscore import datasets
 from survscore.analysis.selection import curves_of
 from survscore.cli.atlas import notes
-from survscore.experiments.atlas import closing, data, earlier, models, running, scores
-from survscore.experiments.atlas.results import Atlas
+from survscore.paper.atlas import closing, data, earlier, models, running, scores
+from survscore.paper.atlas.results import Atlas
 
 mpl.use("agg")
 ENTRIES = [one for one in models.listed() if one.name in MODELS]
@@ -338,7 +338,7 @@ def test_a_killed_run_leaves_whole_files_and_goes_on(finished, tmp_path):
     code = """
         import sys, time
         from atlas_case import MODELS, TINY, simulated
-        from survscore.experiments.atlas import running
+        from survscore.paper.atlas import running
 
         real = running.at_closing
         def stuck(data, *rest):

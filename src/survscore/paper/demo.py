@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore._version import __version__
-from survscore.experiments import demo_figure
-from survscore.experiments import studies as s
 from survscore.inference.intervals import limits
 from survscore.io.files import written_whole
+from survscore.paper import demo_figure
+from survscore.paper import studies as s
 from survscore.reports import Report
 from survscore.reports import report as make_report
 

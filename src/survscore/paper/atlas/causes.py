@@ -15,15 +15,15 @@ from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError
 from survscore.analysis.backtest import backtest
 from survscore.analysis.cross_validation import out_of_fold
-from survscore.experiments.atlas.closing import LEVEL, Row
-from survscore.experiments.atlas.data import FEWEST_WITH_STATUS, Prepared
-from survscore.experiments.atlas.earlier import horizons_on, judged_rows, truth_rows
-from survscore.experiments.atlas.models import FAMILIES, NULL_BY_CAUSE, Effort, Entry, estimators
-from survscore.experiments.atlas.models import family as of_family
-from survscore.experiments.atlas.results import against_null, compared, halves_of, percent
-from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED, scores
 from survscore.io.files import check_regular, written_whole
 from survscore.outcomes import Outcomes
+from survscore.paper.atlas.closing import LEVEL, Row
+from survscore.paper.atlas.data import FEWEST_WITH_STATUS, Prepared
+from survscore.paper.atlas.earlier import horizons_on, judged_rows, truth_rows
+from survscore.paper.atlas.models import FAMILIES, NULL_BY_CAUSE, Effort, Entry, estimators
+from survscore.paper.atlas.models import family as of_family
+from survscore.paper.atlas.results import against_null, compared, halves_of, percent
+from survscore.paper.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED, scores
 
 if TYPE_CHECKING:
     import pandas as pd

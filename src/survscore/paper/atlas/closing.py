@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from survscore.analysis.backtest_results import pairs_of
 from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import out_of_fold
-from survscore.experiments.atlas.data import Prepared, hidden_share, scoreable
-from survscore.experiments.atlas.models import FAMILIES, Effort, Entry, estimators, family
-from survscore.experiments.atlas.scores import ADMINISTRATIVE, scores
+from survscore.paper.atlas.data import Prepared, hidden_share, scoreable
+from survscore.paper.atlas.models import FAMILIES, Effort, Entry, estimators, family
+from survscore.paper.atlas.scores import ADMINISTRATIVE, scores
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Estimates
 

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from survscore.experiments.atlas import models, running
-from survscore.experiments.atlas.causes import AtlasByCause
-from survscore.experiments.atlas.page import CAUSE_TABLES, TABLES, write_page
-from survscore.experiments.atlas.results import Atlas
+from survscore.paper.atlas import models, running
+from survscore.paper.atlas.causes import AtlasByCause
+from survscore.paper.atlas.page import CAUSE_TABLES, TABLES, write_page
+from survscore.paper.atlas.results import Atlas
 
 mpl.use("agg")
 DOCS = Path(__file__).parents[2] / "docs"

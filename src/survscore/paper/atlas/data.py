@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError
-from survscore.experiments.atlas.models import ENTRY
 from survscore.io.checkpoints import digest
 from survscore.outcomes import Outcomes
+from survscore.paper.atlas.models import ENTRY
 
 if TYPE_CHECKING:
     import pandas as pd

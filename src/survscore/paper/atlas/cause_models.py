@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from survscore._validation import as_times
 from survscore.adapters.survival_model import SurvivalModel
-from survscore.experiments.atlas.models import CLASSIFIERS, NULL_BY_CAUSE, Recipe
 from survscore.incidence import IncidenceCurves
 from survscore.models import AalenJohansen
 from survscore.outcomes import Outcomes, as_outcomes
+from survscore.paper.atlas.models import CLASSIFIERS, NULL_BY_CAUSE, Recipe
 
 Values = NDArray[np.float64]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore.experiments import studies as s
-from survscore.experiments.method_lines import COLOURS, line_of
+from survscore.paper import studies as s
+from survscore.paper.method_lines import COLOURS, line_of
 from survscore.plots import style
 from survscore.plots.labels import name_at_ends
 

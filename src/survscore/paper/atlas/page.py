@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._utils.units import plural_word
-from survscore.experiments.atlas.causes import AtlasByCause
-from survscore.experiments.atlas.closing import MEAN
-from survscore.experiments.atlas.drawing import forest
-from survscore.experiments.atlas.models import FAMILIES, RECIPES
-from survscore.experiments.atlas.results import Atlas, percent
-from survscore.experiments.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
+from survscore.paper.atlas.causes import AtlasByCause
+from survscore.paper.atlas.closing import MEAN
+from survscore.paper.atlas.drawing import forest
+from survscore.paper.atlas.models import FAMILIES, RECIPES
+from survscore.paper.atlas.results import Atlas, percent
+from survscore.paper.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
 from survscore.plots import COLUMN
 
 if TYPE_CHECKING:
