@@ -19,6 +19,7 @@ DISTRIBUTIONS = {"sklearn": "scikit-learn", "distributed": "dask", "sksurv": "sc
 # Modules with an extra of their own may import it at once; the core must not import them at once.
 AT_ONCE = {
     "models": r"(models|adapters)/.*|.*/survival_model\.py|_utils/tensor_\w+\.py|engine/(tensor\w*|_triton\w*)\.py",
+    "datasets": r"datasets/r_files\.py",
     "atlas": r"paper/atlas/.*",
     "plots": r"plots/.*",
     "reproduce": r"paper/\w+\.py",

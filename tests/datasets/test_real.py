@@ -1,11 +1,8 @@
 """Real data out of installed packages: who is in them, when they end, and what X may know."""
 
-import lzma
 import shutil
 import subprocess
 import sys
-import warnings
-import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -433,36 +430,6 @@ def test_a_table_that_is_too_large_is_not_read(tmp_path, monkeypatch):
     (tmp_path / "dd.csv").write_bytes(bytes(3 * 2**20 + 1))
     with pytest.raises(InputError, match="is larger than 3 MB"):
         ss.datasets.load("dd", path=tmp_path / "dd.csv")
-
-
-@pytest.mark.parametrize("name", [name for name in KNOWN if isinstance(RECIPES[name].origin, origins.RFrame)])
-def test_another_reader_finds_the_same_in_r_packages(name):
-    rdata = pytest.importorskip("rdata", reason="needs rdata: pip install '.[dev]'")
-    origin = RECIPES[installed(name)].origin
-    file = origin.find()
-    found = origin.read(file)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes that it does not know
-        if file.suffix == ".rdb":
-            index = rdata.read_rds(file.with_suffix(".rdx"))
-            start, length = index["variables"][origin.name]
-            piece = file.read_bytes()[start : start + length]
-            if int(index["compressed"][0]) == 1:
-                unpacked = zlib.decompress(piece[4:])
-            else:
-                unpacked = lzma.decompress(piece[5:], lzma.FORMAT_RAW, filters=[{"id": lzma.FILTER_LZMA2, "preset": 6}])
-            other = rdata.conversion.convert(rdata.parser.parse_data(unpacked, extension=".rds"))
-        else:
-            other = rdata.read_rda(file)[origin.name]
-    assert list(found.columns) == list(other.columns)
-    for column in found.columns:
-        mine, its = found[column], other[column]
-        if mine.dtype.kind == "M":
-            mine = (mine - pd.Timestamp("1970-01-01")) / pd.Timedelta(days=1)
-        if isinstance(mine.dtype, pd.CategoricalDtype):
-            assert mine.astype(str).tolist() == its.astype(str).tolist()
-        else:
-            np.testing.assert_array_equal(mine.to_numpy(float), pd.Series(its).to_numpy(float, na_value=np.nan))
 
 
 def test_a_set_prints_what_it_is():

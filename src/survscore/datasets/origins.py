@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from survscore._validation import InputError, shown
-from survscore.datasets.r_serialized import MOST_BYTES, RObject, as_frame, read_lazy, read_rda
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +29,7 @@ PERSONAL = (
     "~/Library/R/*/*/library",
     "/opt/homebrew/lib/R/*/site-library",
 )
+MOST_BYTES = 32 * 2**20  # of a text file; the largest known set has one
 RDA_ENDINGS = (".rda", ".RData", ".rdata")
 LAZY_FILE = "Rdata.rdb"  # all objects of a package whose data are loaded when they are asked for
 
@@ -125,26 +125,21 @@ class RFrame:
                 raise InputError(f"path: {path} is no R library, package or folder of data with {self.name} in it")
         else:
             file = path
-        return as_frame(self._object(file), f"{self.name} in {file}")
+        if not file.is_file():
+            raise InputError(f"path: there is no file or folder {file}")
+        if file.suffix not in (*RDA_ENDINGS, ".rdb"):
+            raise InputError(f"path: {file} must end with .rda, .RData or .rdb, or be a folder with an R package")
+        try:
+            from survscore.datasets.r_files import read_frame
+        except ImportError:
+            raise ImportError("data of R packages need rdata: pip install 'survscore[datasets]'") from None
+        return read_frame(file, self.name)
 
     def _within(self, folder: Path) -> Path | None:
         """Return the file of a package's folder of data that has the object; None, if there is none."""
         stems = dict.fromkeys((self.name, self.file or self.name))
         names = (*(f"{stem}{ending}" for stem in stems for ending in RDA_ENDINGS), LAZY_FILE)
         return next((folder / name for name in names if os.path.isfile(folder / name)), None)
-
-    def _object(self, file: Path) -> RObject:
-        if not file.is_file():
-            raise InputError(f"path: there is no file or folder {file}")
-        if file.suffix in RDA_ENDINGS:
-            found = dict(read_rda(file)).get(self.name)
-        elif file.suffix == ".rdb":
-            found = read_lazy(file, self.name)
-        else:
-            raise InputError(f"path: {file} must end with .rda, .RData or .rdb, or be a folder with an R package")
-        if found is None:
-            raise InputError(f"{file} holds no {self.name}")
-        return found
 
 
 def first_line(error: Exception) -> str:

@@ -25,7 +25,9 @@ TRANSMISSION = {
 def _since(days: pd.Series[Any], origin: str) -> pd.Series[Any]:
     import pandas as pd
 
-    return pd.to_datetime(days, unit="D", origin=pd.Timestamp(origin))
+    # pandas leaves memory of missing days unset and then rounds it, which can overflow
+    dates = pd.to_datetime(days.fillna(0), unit="D", origin=pd.Timestamp(origin))
+    return dates.where(days.notna())
 
 
 def _of_years(years: pd.Series[Any]) -> pd.Series[Any]:
