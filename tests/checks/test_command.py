@@ -105,11 +105,9 @@ def test_a_segment_is_broken(command, results, rules, tmp_path):
     assert re.search(r"everywhere\s+country = DE.*passed", out)
     for text, expected in (
         ('segment = {country = "DE"}\nbelow = 0.2', 0),
-        ('segment = [{country = "DE"}, {country = "FR"}]\nbelow = 0.2', 1),
-        ('segment = {country = "*"}\nbelow = 0.2', 1),
+        ('segment = {country = "FR"}\nbelow = 0.2', 1),
         ("below = 0.2", 0),  # the total
         ('segment = "each"\nbelow = 0.2\nmin_events = 50\nat = 50', 0),  # the bad one has few events
-        ('segment = "each"\nbelow = 0.2\nmin_events = 50\non_too_few = "error"\nat = 50', 1),
         ('segment = {country = "PL"}\nbelow = 0.2', 2),
         ('segment = {contry = "DE"}\nbelow = 0.2', 2),
     ):
@@ -120,12 +118,11 @@ def test_a_segment_is_broken(command, results, rules, tmp_path):
 
 def test_too_few_events_and_nan(command, files, rules, study, tmp_path):
     assert command("check", rules("below = 0\nmin_events = 100000"), *files)[0] == 0
-    assert command("check", rules('below = 1\nmin_events = 100000\non_too_few = "error"'), *files)[0] == 1
     # nobody has the event at time 0
     auc = 'metric = "auc"\nmodel = "truth"\nat = 0\nabove = 0\n'
     code, out, _ = command("check", rules(auc), *files)
     assert (code, "undefined" in out) == (1, True)
-    assert command("check", rules(auc + 'undefined = "skip"'), *files)[0] == 0
+    assert command("check", rules(auc + 'severity = "warning"'), *files)[0] == 0
 
 
 @pytest.mark.parametrize(

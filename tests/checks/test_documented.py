@@ -35,7 +35,7 @@ def test_the_commands_of_the_page_run(command, capsys):
 def test_the_rules_of_the_page_are_right(tmp_path):
     (block,) = blocks("toml")
     (tmp_path / "rules.toml").write_text(block)
-    assert len(read_rules(tmp_path / "rules.toml")) == 3
+    assert len(read_rules(tmp_path / "rules.toml")) == 5
     for key in KEYS:
         assert f"``{key}" in PAGE or f"{key} = " in PAGE, key
     assert parse_rules({"check": [{"below": 1}]})

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
-from survscore.checks import EXAMPLE, Reference, parse_rules, read_rules
+from survscore.checks import EXAMPLE, parse_rules, read_rules
 from survscore.checks.rules import KEYS, VALUES
 
 
@@ -17,30 +17,29 @@ def rule(**keys):
 
 def test_defaults():
     found = rule(below=0.2)
-    assert (found.value, found.models, found.metrics, found.segment) == ("score", ("*",), None, "total")
-    assert (found.severity, found.undefined, found.on_too_few) == ("error", "error", "skip")
-    assert found.label == "check 1"
+    assert (found.value, found.model, found.metric, found.segment) == ("score", ("*",), None, "total")
+    assert (found.severity, found.label) == ("error", "check 1")
     assert rule(reference="old", below=0).value == "difference"
-    assert rule(reference="old").threshold.kind == "worse_by"
+    assert rule(reference="old").worse_by == 0
     assert rule(reference="old", worse_by=0.1).value == "difference-lower"
-    assert rule(reference=datetime.date(2025, 1, 31)).reference == Reference("2025-01-31", "run")
-    assert rule(reference={"model": "last"}).reference == Reference("last", "model")
-    assert rule(segment=[{"country": "DE"}, {"country": 3.0}], below=1).segment == ({"country": "DE"}, {"country": "3"})
+    assert rule(reference=datetime.date(2025, 1, 31)).reference == "2025-01-31"
+    assert rule(segment={"country": 3.0}, below=1).segment == {"country": "3"}
 
 
 @pytest.mark.parametrize(
-    ("threshold", "passing", "failing"),
+    ("threshold", "passing", "failing", "printed"),
     [
-        ({"below": 0.2}, [0.1, -1.0], [0.2, 0.3, float("nan")]),
-        ({"above": 0.2}, [0.3], [0.2, 0.1, float("nan")]),
-        ({"between": [0.1, 0.2]}, [0.1, 0.15, 0.2], [0.05, 0.25, float("nan")]),
-        ({"worse_by": 0.1, "reference": "old"}, [0.1, -5.0], [0.11, float("nan")]),
+        ({"below": 0.2}, [0.1, -1.0], [0.2, 0.3, float("nan")], "below 0.2"),
+        ({"above": 0.2}, [0.3], [0.2, 0.1, float("nan")], "above 0.2"),
+        ({"above": 0.1, "below": 0.2}, [0.15], [0.1, 0.2, 0.25, float("nan")], "above 0.1 and below 0.2"),
+        ({"worse_by": 0.1, "reference": "old"}, [0.1, -5.0], [0.11, float("nan")], "at most 0.1"),
     ],
 )
-def test_thresholds(threshold, passing, failing):
-    found = rule(**threshold).threshold
+def test_thresholds(threshold, passing, failing, printed):
+    found = rule(**threshold)
     assert all(found.allows(value) for value in passing)
     assert not any(found.allows(value) for value in failing)
+    assert found.threshold() == printed
 
 
 @pytest.mark.parametrize(
@@ -51,27 +50,35 @@ def test_thresholds(threshold, passing, failing):
         ({"below": float("nan")}, "below must be a number, not nan"),
         ({"below": 10**400}, "below must be a number"),
         ({"below": True}, "below must be a number, not True"),
-        ({"below": 1, "above": 0}, "below and above exclude each other"),
-        ({"between": [2, 1]}, "between must go up"),
-        ({"between": [1]}, "between must be a pair"),
+        ({"below": 0, "above": 1}, "above must be smaller than below"),
+        ({"below": 1, "worse_by": 1, "reference": "old"}, "excludes below and above"),
+        ({"value": "leak", "below": 1}, "takes no below"),
+        ({"value": "leak", "reference": "old"}, "has no use for a reference"),
+        ({"value": "recommendation"}, "needs a reference"),
+        ({"value": "recommendation", "reference": "last"}, "is against a model"),
+        (
+            {"value": "recommendation", "reference": "old", "verdict": "good"},
+            "verdict must be one of 'better'",
+        ),
+        ({"below": 1, "verdict": "better"}, "verdict is for value = 'recommendation'"),
+        ({"value": "hazard-ratio"}, "says no threshold"),
         ({}, "says no threshold"),
         ({"below": 1, "value": "median"}, "value must be one of"),
         ({"below": 1, "value": "difference"}, "needs a reference"),
-        ({"worse_by": 1}, "worse_by needs a reference"),
+        ({"worse_by": 1}, "'difference-lower' needs a reference"),
         ({"worse_by": -1, "reference": "old"}, "worse_by must be a number, zero or larger"),
         ({"below": 1, "value": "upper", "reference": "old"}, "value = 'difference-upper' does"),
-        ({"above": 0, "value": "skill", "reference": "last"}, "skill' is against a model"),
+        ({"above": 0, "value": "skill", "reference": "last"}, "is against a model"),
         ({"below": 1, "at": 3, "range": [0, 5]}, "at and range exclude each other"),
-        ({"below": 1, "at": -3}, "at must be a time, zero or later"),
+        ({"below": 1, "at": -3}, "at must be a number, zero or larger"),
         ({"below": 1, "range": [5, 0]}, "range must go up"),
         ({"below": 1, "severity": "fatal"}, "severity must be one of 'error', 'warning'"),
-        ({"below": 1, "on_too_few": "error"}, "on_too_few is for min_events"),
         ({"below": 1, "min_events": -1}, "min_events must be a number, zero or larger"),
         ({"below": 1, "model": []}, "model must name at least one"),
         ({"below": 1, "model": [3]}, "model must be a text"),
         ({"below": 1, "segment": "all"}, "segment must be 'total', 'each'"),
         ({"below": 1, "segment": {"country": [1]}}, "segment: 'country' must be a text or a number"),
-        ({"reference": {"modl": "old"}}, "reference must be a name, {model = NAME} or {run = ID}"),
+        ({"reference": {"model": "old"}}, "reference must be a text"),
         ({"below": 1, "name": 3}, "name must be a text"),
     ],
 )
@@ -93,6 +100,7 @@ def test_the_message_names_the_check_and_the_file(tmp_path):
         ("", "at least one"),
         ("check = 3", "at least one"),
         ("a = " + "[" * 5000, "not TOML"),
+        ("a = " + "9" * 5000, "not TOML"),
         ("[[checks]]\nbelow = 1", "unknown key 'checks'"),
     ):
         path.write_text(text)
@@ -114,19 +122,19 @@ def test_the_example_is_right_also_where_it_is_commented_out(tmp_path):
     keys = ("# [[", *(f"# {key} =" for key in KEYS))
     lines = [line[2:] if line.startswith(keys) else line for line in EXAMPLE.splitlines()]
     path.write_text("\n".join(lines))
-    assert len(read_rules(path)) == 8
+    assert len(read_rules(path)) == 11
 
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.dates(), st.datetimes(), st.times(),
-    st.sampled_from([10**400, "last", "total", "each", "*", "skip", "error", *VALUES]),
+    st.sampled_from([10**400, "last", "total", "each", "*", "error", *VALUES]),
 )  # fmt: skip
 ANYTHING = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
 )
 TABLES = st.dictionaries(st.sampled_from([*KEYS, "other"]), ANYTHING, max_size=6)
 LIKELY = st.fixed_dictionaries(
-    {"below": st.floats(0, 1)}, optional={key: ANYTHING for key in KEYS if key not in ("below", "between", "above")}
+    {"below": st.floats(0, 1)}, optional={key: ANYTHING for key in KEYS if key not in ("below", "above")}
 )
 
 

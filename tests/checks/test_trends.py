@@ -18,9 +18,14 @@ def history(tmp_path):
     path = tmp_path / "h.jsonl"
     for k in range(1, 5):
         run = Run.of(compared(seed=k, metric=("brier", "auc"), weighting="administrative"), id=f"r{k}", date=day(k))
-        tables = {name: frame.replace({"new": HOSTILE, "old": "truth"}) for name, frame in run.tables.items()}
-        null = (tables["means"].model == "Kaplan-Meier") & (tables["means"].metric == "auc")
-        tables["means"].loc[null, "score"] = 0.5 + (k - 2) * 2.0**-54  # the same but for rounding
+        renamed = {"new": HOSTILE, "old": "truth"}
+        tables = {
+            name: [{**row, "model": renamed.get(row["model"], row["model"])} for row in rows]
+            for name, rows in run.tables.items()
+        }
+        for row in tables["means"]:
+            if (row["model"], row["metric"]) == ("Kaplan-Meier", "auc"):
+                row["score"] = 0.5 + (k - 2) * 2.0**-54  # the same but for rounding
         append_run(path, replace(run, tables=tables))
     return path
 

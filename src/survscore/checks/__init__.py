@@ -4,18 +4,15 @@ from survscore.checks.example import EXAMPLE
 from survscore.checks.history import History, append_run, read_history
 from survscore.checks.judging import Finding, check, exit_code
 from survscore.checks.output import as_json, as_junit, as_markdown
-from survscore.checks.results import read_results, run_of_results
-from survscore.checks.rules import Reference, Rule, Threshold, parse_rules, read_rules
-from survscore.checks.runs import Run
+from survscore.checks.rules import Rule, parse_rules, read_rules
+from survscore.checks.runs import Run, read_results, run_of_results
 
 __all__ = [
     "EXAMPLE",
     "Finding",
     "History",
-    "Reference",
     "Rule",
     "Run",
-    "Threshold",
     "append_run",
     "as_json",
     "as_junit",

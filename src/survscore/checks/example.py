@@ -9,14 +9,14 @@ EXAMPLE = """\
 name = "good enough"
 metric = "brier"                  # brier, log, auc; a list, or "*"
 value = "upper"                   # score, upper, lower; with a reference difference, difference-upper, ...
-below = 0.25                      # or above = 0.7, or between = [0.1, 0.2]
+below = 0.25                      # or above = 0.7, or both
 
 # Better than predicting the same for all individuals.
 [[check]]
 name = "better than nothing"
 value = "skill"
 above = 0.0
-min_events = 20                   # with fewer, the check is skipped; on_too_few = "error" fails instead
+min_events = 20                   # with fewer, the check is skipped
 severity = "warning"              # is shown, and does not change the exit code
 
 # A new model against the old one, on the same individuals. Without a threshold, the new one must not be significantly
@@ -44,8 +44,27 @@ severity = "warning"              # is shown, and does not change the exit code
 # [[check]]
 # name = "not worse than yesterday"
 # range = [0, 365]                # the same for all runs
-# reference = "last"              # or "first", the id of a run, or its date
+# reference = "last"              # or the id of a run, or its date
 # worse_by = 0.005
+
+# Where administrative and projected scores are computed: no model may encode the entry date, the recommendation must
+# be for the new model, and the hazard of late starters must be about that of the others.
+# [[check]]
+# name = "no leak"
+# value = "leak"
+#
+# [[check]]
+# name = "recommended"
+# value = "recommendation"
+# model = "new"
+# reference = "old"
+# verdict = ["better", "undecided"]
+#
+# [[check]]
+# name = "no drift"
+# value = "hazard-ratio"          # with reference = "last": divided by that of the last run
+# above = 0.8
+# below = 1.25
 
 # Under competing risks (--cause NAME): only scores of this cause; with those of another one the check is skipped.
 # [[check]]
@@ -59,5 +78,4 @@ severity = "warning"              # is shown, and does not change the exit code
 # segment = "each"
 # value = "lower"                 # fails where it is significantly too high
 # below = 0.2
-# undefined = "skip"              # a number that does not exist fails by default
 """

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Literal
 
 from survscore._validation import shown
 from survscore.causes import ALL_CAUSES
-from survscore.checks.lookup import Estimate, Key, Numbers, When
-from survscore.checks.references import Target, resolve_reference
-from survscore.checks.rules import EVERY, OF_DIFFERENCES, Rule, Severity, nearest
-from survscore.checks.runs import ALL, Run
+from survscore.checks.rules import EVERY, LAST, OF_DIFFERENCES, OF_RECOMMENDATIONS, Rule, Severity, nearest
+from survscore.checks.runs import ALL, Row, Run, Segment, When, same_time
 from survscore.inference.intervals import limits
 from survscore.results.recommendation import is_administrative
 from survscore.weighting import Projected
 
 Verdict = Literal["passed", "failed", "undefined", "skipped"]
 ORDER = ("failed", "undefined", "skipped", "passed")
+OPEN = {"depends": "it depends on individuals not yet followed", "too few": "too few are followed"}
+OPPOSITE = {"better": "worse", "worse": "better"}
 
 
 @dataclass(frozen=True)
@@ -28,24 +28,18 @@ class Finding:
 
     Attributes
     ----------
-    number : int
-        Of the check in its file.
-    check : str
-        Its name.
+    number, check : int, str
+        Of the check in its file, and its name.
     segment : dict of str to str
         Of which segment; empty for all individuals.
-    metric, weighting, model : str
-        Of what.
-    reference : str or None
-        What it was compared with, in words.
-    when : str
-        At which time, or over which the mean is, in words.
+    metric, weighting, model, reference, when : str
+        Of what, compared with what (None: nothing), and at which time or over which the mean is, in words.
     quantity : str
         Which number was checked.
     value : float
         That number; NaN where there is none.
     estimate, lower, upper : float
-        The score, difference or skill behind it, with its interval.
+        The score, difference, skill or ratio behind it, with its interval.
     n_events : float
         On how many events it rests.
     threshold : str
@@ -95,7 +89,7 @@ class Finding:
 
     @property
     def warns(self) -> bool:
-        """Whether it is broken, and that is only told."""
+        """Whether it is broken, and that is only reported."""
         return self.broken and self.severity == "warning"
 
     @property
@@ -140,10 +134,8 @@ def check(run: Run, rules: Sequence[Rule], history: Sequence[Run] | None = None)
     >>> [(finding.verdict, round(finding.value, 3)) for finding in check(Run.of(compared), rules)]
     [('passed', 0.218)]
     """
-    numbers = Numbers(run)
     earlier = None if history is None else [one for one in history if one.id != run.id]
-    stored: dict[str, Numbers] = {}
-    findings = [finding for rule in rules for finding in _findings(rule, numbers, earlier, stored)]
+    findings = [finding for rule in rules for finding in _findings(rule, run, earlier)]
     return sorted(findings, key=lambda one: (not one.fails, not one.warns, ORDER.index(one.verdict)))
 
 
@@ -152,66 +144,227 @@ def exit_code(findings: Sequence[Finding]) -> int:
     return int(any(finding.fails for finding in findings))
 
 
-def told(findings: Sequence[Finding]) -> str:
+def summary(findings: Sequence[Finding]) -> str:
     """Return in one line how many checks failed."""
     failed, warned = sum(one.fails for one in findings), sum(one.warns for one in findings)
     skipped = sum(one.verdict == "skipped" for one in findings)
-    checks = "check" if len(findings) == 1 else "checks"
-    parts = [f"{failed} of {len(findings)} {checks} failed"]
+    parts = [f"{failed} of {len(findings)} {'check' if len(findings) == 1 else 'checks'} failed"]
     parts += [f"{warned} {'warning' if warned == 1 else 'warnings'}"] if warned else []
     parts += [f"{skipped} skipped"] if skipped else []
     return ", ".join(parts)
 
 
-def _findings(
-    rule: Rule, numbers: Numbers, earlier: Sequence[Run] | None, stored: dict[str, Numbers]
-) -> Iterator[Finding]:
-    run = numbers.run
-    if not _is_about(rule, run):
-        yield _of_another_cause(rule, run)
-        return
-    target = resolve_reference(rule, run, earlier)
-    weighting, segments = _weighting(rule, run, target), numbers.segments(rule)
-    models = _models(rule, run, target)
-    for metric, segment, model in product(_metrics(rule, run), segments, models):
-        yield _finding(rule, numbers, Key(segment, metric, weighting, model), target, stored)
+Estimate = tuple[float, float, float]  # a number, and its limits
+UNKNOWN: Estimate = (math.nan, math.nan, math.nan)
+#: In place of a run: the history has none yet to compare with.
+ABSENT = Run("", "", "", {}, {})
 
 
-def _finding(rule: Rule, numbers: Numbers, key: Key, target: Target | None, stored: dict[str, Numbers]) -> Finding:
-    when, concluded = numbers.when(rule, key), ""
-    score = numbers.score(key, when)
-    reason = "" if score is not None else f"there is no such score {when.told}"
-    estimate = Estimate() if score is None else score
-    if target is not None and score is not None:
-        estimate, reason = _against(rule, numbers, key, when, score, target, stored)
-    value = _number(rule.value, estimate)
-    direction = numbers.run.direction(key.metric)
-    worse_if_higher = direction == "lower" or rule.threshold.kind != "worse_by"
-    counted = _turned(rule.value, estimate, value, worse_if_higher)
-    if not worse_if_higher:
-        value = -counted
-    verdict: Verdict = "passed" if rule.threshold.allows(counted) else "failed"
-    events = math.nan if score is None else score.n_events
-    if rule.min_events is not None and not events >= rule.min_events:
-        verdict = "skipped" if rule.on_too_few == "skip" else "failed"
-        many = "unknown" if math.isnan(events) else f"{events:.6g}"
-        reason = f"too few events: {many}, of the {rule.min_events:g} it takes"
-    elif target is not None and target.absent:
-        verdict, reason = "skipped", f"the history holds no earlier run{_for_cause(numbers.run.cause)}"
-    elif math.isnan(value):
-        verdict = "undefined" if rule.undefined == "error" else "skipped"
-        reason = reason or _why_undefined(when)
-    elif target is not None and _is_open(rule, target):
-        undecidable, reason, concluded = _concluded(numbers, key, target, when)
-        if undecidable:
-            verdict = "undefined" if rule.undefined == "error" else "skipped"
-    return Finding(
-        number=rule.number, check=rule.label, segment=numbers.told_segment(key.segment), metric=key.metric,
-        weighting=key.weighting, model=key.model, reference=None if target is None else target.told, when=when.told,
-        quantity=_quantity(rule.value, worse_if_higher), value=value, estimate=estimate.value, lower=estimate.lower,
-        upper=estimate.upper, n_events=events, threshold=rule.threshold.told(direction), verdict=verdict,
-        severity=rule.severity, reason=reason, recommendation=concluded, cause=numbers.run.cause,
+class _UndefinedError(Exception):
+    """Why there is no number."""
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """Whose number a finding is about, when, and compared with which model or earlier run."""
+
+    run: Run
+    metric: str
+    weighting: str
+    model: str
+    segment: Segment
+    when: When
+    reference: str | None = None
+    earlier: Run | None = None
+
+    def row(self, model: str, reference: str = "", *, table: str = "") -> Row | None:
+        """Return the row about a model, or about a model and a reference."""
+        table = table or ("scores" if self.when[0] == self.when[1] else "means")
+        rows = self.run.index.get((table, self.metric, self.weighting, model, reference, self.segment), {})
+        return next((row for when, row in rows.items() if _same(when, self.when)), None)
+
+    def recommendation(self) -> tuple[str, str]:
+        """Return what is recommended about the model and the reference, and its sentence; empty where there is none."""
+        reference = str(self.reference)
+        row = self.row(self.model, reference, table="recommendations")
+        if row is not None:
+            return row["verdict"], row["sentence"]
+        row = self.row(reference, self.model, table="recommendations")
+        if row is None:
+            return "", ""
+        return OPPOSITE.get(row["verdict"]) or row["verdict"], row["sentence"]
+
+
+def _findings(rule: Rule, run: Run, earlier: Sequence[Run] | None) -> Iterator[Finding]:
+    about = Finding(
+        rule.number, rule.label, {}, ", ".join(rule.metric or ("brier",)), rule.weighting or "", "all models",
+        rule.reference, "mean over time", rule.value, math.nan, *UNKNOWN, math.nan, rule.threshold(), "skipped",
+        rule.severity, "", cause=rule.cause or run.cause,
     )  # fmt: skip
+    if not _is_about(rule, run):
+        yield replace(about, reason=f"the scores are{_for_cause(run.cause)}")
+        return
+    reference, stored = _reference(rule, run, earlier)
+    paired = reference is not None and stored is None
+    models = _named(rule, "model", rule.model, run.names("model"))
+    if EVERY in rule.model:
+        models = [name for name in models if name != run.null and not (paired and name == reference)]
+        if not models:
+            raise rule.wrong("there is no model but the reference and the null model; name it")
+    elif paired and reference in models:
+        raise rule.wrong(f"model and reference are both {shown(reference)!r}")
+    if rule.value == "hazard-ratio":  # of late starters, whatever the model
+        models = models[:1]
+    weighting = _weighting(rule, run, projected=paired and rule.value != "skill")
+    named = reference
+    if stored is not None:
+        named = f"run {stored.id or reference}" if stored.id or reference != LAST else "the last run"
+    for metric, segment, model in product(_metrics(rule, run), _segments(rule, run), models):
+        when = _chosen_when(rule, run, metric, weighting, model, segment)
+        subject = _Subject(run, metric, weighting, model, segment, when, reference, stored)
+        of = replace(
+            about, segment=dict(segment), metric=metric, weighting=weighting, model=model, reference=named,
+            when=_told(when), cause=run.cause,
+        )  # fmt: skip
+        yield _judged(rule, subject, of)
+
+
+def _judged(rule: Rule, subject: _Subject, finding: Finding) -> Finding:
+    """Return the finding about one subject, with its number and verdict."""
+    run, row = subject.run, subject.row(subject.model)
+    higher = rule.worse_by is not None and run.direction(subject.metric) != "lower"
+    events = math.nan if row is None else row["n_events"]
+    finding = replace(finding, n_events=events, threshold=rule.threshold(higher_is_better=higher))
+    if higher:  # the limits change places
+        turned = {"difference-lower": "difference-upper", "difference-upper": "difference-lower"}
+        finding = replace(finding, quantity=turned.get(rule.value, rule.value))
+    if rule.min_events is not None and not events >= rule.min_events:
+        many = "unknown" if math.isnan(events) else f"{events:.6g}"
+        return replace(finding, reason=f"too few events: {many}, of the {rule.min_events:g} it takes")
+    if subject.earlier is ABSENT:
+        return replace(finding, reason=f"the history holds no earlier run{_for_cause(run.cause)}")
+    finding = replace(finding, verdict="undefined")
+    if rule.value in ("recommendation", "leak"):
+        return _recommended(rule, subject, finding)
+    try:
+        value, lower, upper = _estimate(rule, subject, row)
+    except _UndefinedError as missing:
+        return replace(finding, reason=str(missing))
+    checked = {"upper": upper, "lower": lower}.get(finding.quantity.rpartition("-")[2], value)
+    finding = replace(finding, value=checked, estimate=value, lower=lower, upper=upper)
+    if math.isnan(checked):
+        whole = subject.when[0] != subject.when[1]
+        return replace(finding, reason="it is not defined" + ", as where some time of the range has no score" * whole)
+    finding = replace(finding, verdict="passed" if rule.allows(-checked if higher else checked) else "failed")
+    differs = rule.value in OF_DIFFERENCES and subject.earlier is None
+    return _by_recommendation(subject, finding) if differs and rule.weighting is None else finding
+
+
+def _by_recommendation(subject: _Subject, finding: Finding) -> Finding:
+    """Return the finding about two models' difference under no weighting in particular, with what is recommended."""
+    if is_administrative(subject.weighting):
+        reason = "by the administrative score alone, which refers to individuals with C* >= t only"
+        return replace(finding, reason=reason)
+    if subject.segment or all(one["metric"] != subject.metric for one in subject.run.tables["recommendations"]):
+        return finding
+    code, sentence = subject.recommendation()
+    if not code:
+        reason = f"there is no recommendation {_told(subject.when)}; a rule with a weighting needs none"
+        return replace(finding, verdict="undefined", reason=reason)
+    finding = replace(finding, reason=OPEN.get(code, ""), recommendation=sentence)
+    return replace(finding, verdict="undefined") if code in OPEN else finding
+
+
+def _recommended(rule: Rule, subject: _Subject, finding: Finding) -> Finding:
+    """Return the finding of a rule about what is recommended, or about a model that may encode the entry date."""
+    if rule.value == "recommendation":
+        code, sentence = subject.recommendation()
+        if code:
+            verdict: Verdict = "passed" if code in rule.verdict else "undefined" if code in OPEN else "failed"
+            return replace(finding, verdict=verdict, reason=OPEN.get(code, f"it is {code}"), recommendation=sentence)
+    else:
+        rows = [
+            row
+            for row in subject.run.tables["recommendations"]
+            if subject.model in (row["model"], row["reference"]) and row["metric"] == subject.metric
+            if not subject.segment and _same(row["when"], subject.when)
+        ]
+        for row in rows:
+            if subject.model in row["encodes"]:
+                reason = "it probably encodes the entry date"
+                return replace(finding, verdict="failed", reason=reason, recommendation=row["sentence"])
+        if rows:
+            return replace(finding, verdict="passed")
+    return replace(finding, reason="there is no recommendation, which takes administrative and projected scores")
+
+
+def _estimate(rule: Rule, subject: _Subject, row: Row | None) -> Estimate:
+    """Return the number that a rule is about, with its interval."""
+    if rule.value == "hazard-ratio":
+        return _hazard_ratio(subject)
+    if row is None:
+        raise _UndefinedError(f"there is no such score {_told(subject.when)}")
+    if subject.earlier is not None:  # of different data, so that nothing is paired
+        other = _earlier_row(subject, subject.earlier)
+        difference = row["score"] - other["score"]
+        return (difference, *limits(difference, math.hypot(row["se"], other["se"]), subject.run.level))
+    if subject.reference is None:
+        return row["score"], row["lower"], row["upper"]
+    against = subject.row(subject.reference)
+    if against is None:
+        raise _UndefinedError(f"there is no score of {subject.reference} {_told(subject.when)}")
+    if rule.value == "skill":
+        return (1.0 - row["score"] / against["score"] if against["score"] > 0 else math.nan), math.nan, math.nan
+    found = subject.row(subject.model, subject.reference, table="contrasts")
+    if found is not None:
+        return found["difference"], found["lower"], found["upper"]
+    turned = subject.row(subject.reference, subject.model, table="contrasts")
+    if turned is not None:
+        return -turned["difference"], -turned["upper"], -turned["lower"]
+    known = ", ".join(dict.fromkeys(repr(shown(one["reference"])) for one in subject.run.tables["contrasts"]))
+    raise rule.wrong(
+        f"the results hold no difference of {shown(subject.model)!r} to {shown(subject.reference)!r} "
+        f"{_told(subject.when)}{f', only differences to {known}' if known else ''}; compare with --reference"
+    )
+
+
+def _hazard_ratio(subject: _Subject) -> Estimate:
+    """Return the hazard of late starters as a multiple of that of the others; of two runs, the quotient of both."""
+    logs, ses = [], []
+    for run in [subject.run] if subject.earlier is None else [subject.run, subject.earlier]:
+        rows = () if subject.segment else run.tables["recommendations"]
+        same = (row for row in rows if _same(row["when"], subject.when) and not math.isnan(row["hazard_ratio"]))
+        row = next(same, None)
+        if row is None:
+            whose = "there is" if run is subject.run else "that run has"
+            raise _UndefinedError(f"{whose} no hazard ratio of late starters {_told(subject.when)}")
+        # its interval is symmetric on the logarithmic scale, by a normal quantile
+        width = math.log(row["ratio_upper"] / row["ratio_lower"])
+        logs.append(math.log(row["hazard_ratio"]))
+        ses.append(width / 2 / float(limits(0.0, 1.0, run.level)[1]))
+    log = logs[0] - sum(logs[1:])
+    lower, upper = limits(log, math.hypot(*ses), subject.run.level)
+    return math.exp(log), math.exp(lower), math.exp(upper)
+
+
+def _earlier_row(subject: _Subject, run: Run) -> Row:
+    """Return the score of an earlier run that is of the same."""
+    absent = [column for column, _ in subject.segment if column not in run.segment_columns]
+    if absent:
+        raise _UndefinedError(f"that run has no segments by {absent[0]}")
+    known = [label for label in run.names("weighting") if _first_word(label) == _first_word(subject.weighting)]
+    weighting = subject.weighting if subject.weighting in known else known[0] if len(known) == 1 else ""
+    there = replace(subject, run=run, weighting=weighting)
+    found = there.row(subject.model)
+    if found is not None:
+        return found
+    means = run.index.get(("means", subject.metric, weighting, subject.model, "", subject.segment), {})
+    if subject.when[0] != subject.when[1] and means:
+        raise _UndefinedError(
+            f"that run has the {_told(next(iter(means)))}, not the {_told(subject.when)}; "
+            "range = [from, to] keeps it the same"
+        )
+    raise _UndefinedError(f"that run has no such score {_told(subject.when)}")
 
 
 def _is_about(rule: Rule, run: Run) -> bool:
@@ -225,21 +378,6 @@ def _is_about(rule: Rule, run: Run) -> bool:
     return rule.cause == run.cause
 
 
-def _of_another_cause(rule: Rule, run: Run) -> Finding:
-    """Return the finding of a rule about another cause than that of the run: it is skipped."""
-    when = When(rule.at) if rule.at is not None else None if rule.range is None else When(*rule.range)
-    reference = None if rule.reference is None else rule.reference.name
-    metrics = rule.metrics or ("brier",)
-    return Finding(
-        number=rule.number, check=rule.label, segment={}, metric=", ".join(metrics), weighting=rule.weighting or "",
-        model="all models" if EVERY in rule.models else ", ".join(rule.models), reference=reference,
-        when="mean over time" if when is None else when.told, quantity=rule.value, value=math.nan, estimate=math.nan,
-        lower=math.nan, upper=math.nan, n_events=math.nan, threshold=rule.threshold.told(run.direction(metrics[0])),
-        verdict="skipped", severity=rule.severity, reason=f"the scores are{_for_cause(run.cause)}",
-        cause=rule.cause or "",
-    )  # fmt: skip
-
-
 def _for_cause(cause: str) -> str:
     """Return of which cause something is, to follow its name; nothing without competing risks."""
     if cause == ALL_CAUSES:
@@ -247,129 +385,59 @@ def _for_cause(cause: str) -> str:
     return f" for cause {shown(cause)}" if cause else ""
 
 
-def _is_open(rule: Rule, target: Target) -> bool:
-    """Whether a rule is about the difference of two models, and leaves open by which weighting."""
-    return rule.weighting is None and not target.is_run and rule.value in OF_DIFFERENCES
+def _reference(rule: Rule, run: Run, earlier: Sequence[Run] | None) -> tuple[str | None, Run | None]:
+    """Return what a rule compares with, by its name, and the run if it is one; `ABSENT`, where there is none yet."""
+    wanted, models = rule.reference, run.names("model")
+    if wanted is None:
+        if rule.value != "skill":
+            return None, None
+        if run.null is None or run.null not in models:
+            raise rule.wrong("skill needs the null model, which the results do not hold, or a reference")
+        return run.null, None
+    # a run of another cause has a name, too: it is a run that can't be compared with, and not a mistake in the rules
+    of_name = [one for one in earlier or () if wanted in (LAST, one.id)] or _of_date(wanted, earlier or ())
+    is_run = wanted == LAST or bool(of_name)
+    if wanted in models and is_run:
+        raise rule.wrong(f"reference {shown(wanted)!r} is a model and a run of the history; one must get another name")
+    if wanted in models and rule.value == "hazard-ratio":
+        raise rule.wrong("the hazard ratio of late starters is compared with a run of the history, not with a model")
+    if wanted in models:
+        return wanted, None
+    if is_run and earlier is None:
+        raise rule.wrong(f"reference {shown(wanted)!r} is a run, which needs a history: --history FILE")
+    if is_run and rule.value in ("skill", "recommendation"):
+        raise rule.wrong(f"{rule.value} is against a model, not against a run of the history")
+    if is_run:
+        comparable = [one for one in of_name if one.cause == run.cause]
+        return wanted, comparable[-1] if comparable else ABSENT
+    known = [*models, LAST, *(one.id for one in earlier or ())]
+    raise rule.wrong(
+        f"reference {shown(wanted)!r} is neither a model of the results nor a run of the history; "
+        + nearest(wanted, known)
+    )
 
 
-def _concluded(numbers: Numbers, key: Key, target: Target, when: When) -> tuple[bool, str, str]:
-    """Return whether a difference is too uncertain to be checked, why, and the recommendation's sentence."""
-    if is_administrative(key.weighting):
-        return False, "by the administrative score alone, which refers to individuals with C* >= t only", ""
-    if not numbers.has_conclusions(key):  # of a segment, or by a metric that is no loss
-        return False, "", ""
-    found = numbers.conclusion(key, target.name, when)
-    if found is None:
-        return True, f"there is no recommendation {when.told}; a rule with a weighting needs none", ""
-    reasons = {"depends": "it depends on individuals not yet followed", "too few": "too few are followed"}
-    return found.verdict in reasons, reasons.get(found.verdict, ""), found.sentence
-
-
-def _why_undefined(when: When) -> str:
-    if when.stop is None:
-        return "it is not defined"
-    return "it is not defined, as where some time of the range has no score"
-
-
-def _quantity(name: str, worse_if_higher: bool) -> str:
-    """Return which number is checked: the limits change places where higher values are better."""
-    if worse_if_higher:
-        return name
-    return {"difference-lower": "difference-upper", "difference-upper": "difference-lower"}.get(name, name)
-
-
-def _turned(name: str, estimate: Estimate, value: float, worse_if_higher: bool) -> float:
-    """Return the number as how much worse a model is: turned round where higher values are better."""
-    if worse_if_higher:
-        return value
-    return -_number(_quantity(name, worse_if_higher), estimate)
-
-
-def _number(name: str, estimate: Estimate) -> float:
-    if name.endswith("upper"):
-        return estimate.upper
-    return estimate.lower if name.endswith("lower") else estimate.value
-
-
-def _against(
-    rule: Rule, numbers: Numbers, key: Key, when: When, score: Estimate, target: Target, stored: dict[str, Numbers]
-) -> tuple[Estimate, str]:
-    """Return the difference or skill that a rule asks for, and why there is none."""
-    missing = Estimate()
-    if target.absent:
-        return missing, ""
-    if target.run is not None:
-        if target.run.id not in stored:
-            stored[target.run.id] = Numbers(target.run)
-        other, reason = stored[target.run.id].stored_score(key, numbers.told_segment(key.segment), when)
-        if other is None:
-            return missing, reason
-        return _relative(rule, _unpaired(score, other, numbers.run.level), other), ""
-    reference = key.of(target.name)
-    other = numbers.score(reference, when)
-    if other is None:
-        return missing, f"there is no score of {target.name} {when.told}"
-    if rule.value == "skill":
-        skill = 1.0 - score.value / other.value if other.value > 0 else math.nan
-        return Estimate(skill, n_events=score.n_events), ""
-    difference = numbers.difference(key, target.name, when)
-    if difference is None:
-        known = ", ".join(repr(shown(one)) for one in numbers.references)
-        raise rule.wrong(
-            f"the results hold no difference of {shown(key.model)!r} to {shown(target.name)!r} {when.told}"
-            + (f", only differences to {known}" if known else "")
-            + "; compare with --reference"
-        )
-    return _relative(rule, difference, other), ""
-
-
-def _unpaired(score: Estimate, other: Estimate, level: float) -> Estimate:
-    """Return the difference of scores of different data, which are independent."""
-    difference, se = score.value - other.value, math.hypot(score.se, other.se)
-    lower, upper = limits(difference, se, level)
-    return Estimate(difference, se, lower, upper, score.n_events)
-
-
-def _relative(rule: Rule, difference: Estimate, other: Estimate) -> Estimate:
-    if rule.value != "relative-difference":
-        return difference
-    relative = difference.value / other.value if other.value != 0 else math.nan
-    return Estimate(relative, n_events=difference.n_events)  # the reference varies too: no interval by division
+def _of_date(wanted: str, earlier: Sequence[Run]) -> list[Run]:
+    is_date = len(wanted) >= len("2025-01-31") and wanted[:4].isdigit()
+    return [one for one in earlier if is_date and one.date.startswith(wanted.replace(" ", "T"))]
 
 
 def _metrics(rule: Rule, run: Run) -> list[str]:
     known = run.names("metric")
-    if rule.metrics is None:
-        if "brier" in known or len(known) == 1:
-            return ["brier" if "brier" in known else known[0]]
+    if rule.metric is None and "brier" not in known and len(known) > 1:
         raise rule.wrong(f"metric must be given; {nearest('', known)}")
-    chosen = _named(rule, "metric", rule.metrics, known)
+    asked = rule.metric or ("brier" if "brier" in known else known[0],)
+    chosen = _named(rule, "metric", asked, known)
+    allowed: tuple[str, ...] = ()
+    whose = ""
     if rule.value == "skill":
-        higher = [name for name in chosen if run.direction(name) != "lower"]
-        if higher and EVERY not in rule.metrics:
-            raise rule.wrong(f"skill is of metrics of which lower values are better, not of {higher[0]!r}")
-        chosen = [name for name in chosen if name not in higher]
-    if rule.threshold.kind == "worse_by":
-        aimed = [name for name in chosen if run.direction(name) not in ("lower", "higher")]
-        if aimed and EVERY not in rule.metrics:
-            raise rule.wrong(f"worse_by is of metrics of which lower or higher values are better, not of {aimed[0]!r}")
-        chosen = [name for name in chosen if name not in aimed]
-    return chosen
-
-
-def _models(rule: Rule, run: Run, target: Target | None) -> list[str]:
-    """Return the models a rule is about; all are all but the null model and the reference."""
-    known = run.names("model")
-    reference = None if target is None or target.is_run else target.name
-    chosen = _named(rule, "model", rule.models, known)
-    if EVERY not in rule.models:
-        if reference in chosen:
-            raise rule.wrong(f"model and reference are both {shown(reference)!r}")
-        return chosen
-    rest = [name for name in chosen if name not in (run.null, reference)]
-    if not rest:
-        raise rule.wrong("there is no model but the reference and the null model; name it")
-    return rest
+        allowed, whose = ("lower",), "skill is of metrics of which lower values are better"
+    elif rule.worse_by is not None:
+        allowed, whose = ("lower", "higher"), "worse_by is of metrics of which lower or higher values are better"
+    other = [name for name in chosen if allowed and run.direction(name) not in allowed]
+    if other and EVERY not in asked:
+        raise rule.wrong(f"{whose}, not of {other[0]!r}")
+    return [name for name in chosen if name not in other]
 
 
 def _named(rule: Rule, key: str, names: Sequence[str], known: list[str]) -> list[str]:
@@ -379,21 +447,78 @@ def _named(rule: Rule, key: str, names: Sequence[str], known: list[str]) -> list
     return list(known) if EVERY in names else list(names)
 
 
-def _weighting(rule: Rule, run: Run, target: Target | None) -> str:
-    """Return the weighting of a rule: by default the projected one for differences between models, else the first."""
+def _weighting(rule: Rule, run: Run, *, projected: bool) -> str:
+    """Return the weighting of a rule: by default the projected one where models are compared, else the first."""
     known = run.names("weighting")
     if rule.weighting is None:
-        projected = [one for one in known if one.split(maxsplit=1)[:1] == [Projected.name]]
-        return projected[0] if projected and target is not None and not target.is_run else known[0]
-    matching = [one for one in known if one == rule.weighting] or [
-        one for one in known if one.split(maxsplit=1)[:1] == [rule.weighting]
-    ]
+        wanted = [one for one in known if _first_word(one) == Projected.name]
+        return wanted[0] if wanted and (projected or rule.value in OF_RECOMMENDATIONS) else known[0]
+    matching = [one for one in known if one == rule.weighting]
+    matching = matching or [one for one in known if _first_word(one) == rule.weighting]
     if len(matching) > 1:
-        told = " and ".join(repr(shown(one)) for one in matching)
-        raise rule.wrong(f"weighting {shown(rule.weighting)!r} is the first word of {told}; name one in full")
+        named = " and ".join(repr(shown(one)) for one in matching)
+        raise rule.wrong(f"weighting {shown(rule.weighting)!r} is the first word of {named}; name one in full")
     if not matching:
-        firsts: list[Any] = [word for one in known for word in one.split(maxsplit=1)[:1]]
-        raise rule.wrong(
-            f"weighting {shown(rule.weighting)!r} is not in the results; {nearest(rule.weighting, [*firsts, *known])}"
-        )
+        hint = nearest(rule.weighting, [*map(_first_word, known), *known])
+        raise rule.wrong(f"weighting {shown(rule.weighting)!r} is not in the results; {hint}")
     return matching[0]
+
+
+def _first_word(label: str) -> str:
+    return label.partition(" ")[0]
+
+
+def _segments(rule: Rule, run: Run) -> list[Segment]:
+    """Return the segments that a rule is about; the empty one is of all individuals."""
+    known = list(dict.fromkeys(key[-1] for key in run.index if key[0] in ("means", "scores")))
+    if rule.segment == "total":
+        if () not in known:
+            raise rule.wrong("the results hold scores of segments only; say segment = 'each'")
+        return [()]
+    known = [one for one in known if one]
+    if not known:
+        raise rule.wrong("segment: the results have no segments")
+    if isinstance(rule.segment, str):
+        return known
+    for column, value in rule.segment.items():
+        if column not in run.segment_columns:
+            raise rule.wrong(f"segment: there is no column {shown(column)!r}; {nearest(column, run.segment_columns)}")
+        there = [pair[1] for one in known for pair in one if pair[0] == column]
+        if value not in there:
+            raise rule.wrong(f"segment: {shown(column)} = {shown(value)!r} is not there; {nearest(value, there)}")
+    chosen = [one for one in known if rule.segment.items() <= dict(one).items()]
+    if not chosen:
+        raise rule.wrong("segment: none has these values together")
+    return chosen
+
+
+def _chosen_when(rule: Rule, run: Run, metric: str, weighting: str, model: str, segment: Segment) -> When:
+    """Return the time or range of a rule as the results have it."""
+    table = "scores" if rule.at is not None else "means"
+    known: list[When] = list(dict.fromkeys(row["when"] for row in run.tables[table]))
+    wanted = rule.range if rule.at is None else (rule.at, rule.at)
+    if wanted is None:
+        means, scores = (
+            run.index.get((name, metric, weighting, model, "", segment), {}) for name in ("means", "scores")
+        )
+        if means or len(scores) == 1:
+            return next(iter(means or scores))
+        if not known:
+            raise rule.wrong("the results hold no means over time; name a time with at")
+        return known[0]
+    for when in known:
+        if _same(when, wanted):
+            return when
+    known.sort(key=lambda one: abs(one[0] - wanted[0]) + abs(one[1] - wanted[1]))
+    what, option = ("an evaluation time", "--times") if rule.at is not None else ("a range of means", "--range")
+    there = " and ".join(map(_told, known[:2]))
+    hint = f"nearest are scores {there}; {option} names others" if there else "there is none"
+    raise rule.wrong(f"{_told(wanted)} is not {what} of the results; {hint}")
+
+
+def _same(when: When, other: When) -> bool:
+    return same_time(when[0], other[0]) and same_time(when[1], other[1])
+
+
+def _told(when: When) -> str:
+    return f"at {when[0]:.6g}" if when[0] == when[1] else f"mean over {when[0]:.6g} to {when[1]:.6g}"

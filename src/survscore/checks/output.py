@@ -10,7 +10,7 @@ from dataclasses import asdict
 from xml.etree import ElementTree as ET
 
 from survscore._validation import shown
-from survscore.checks.judging import Finding, exit_code, told
+from survscore.checks.judging import Finding, exit_code, summary
 from survscore.checks.runs import Run, plain
 
 LONGEST = 300
@@ -20,7 +20,8 @@ QUANTITIES = {
     "lower": "lower limit",
     "difference-upper": "upper limit of the difference",
     "difference-lower": "lower limit of the difference",
-    "relative-difference": "relative difference",
+    "hazard-ratio": "hazard ratio of late starters",
+    "leak": "encoding of the entry date",
 }
 # What XML 1.0 knows; everything else can't be written in it, not even escaped.
 NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -55,12 +56,12 @@ def as_json(run: Run, findings: Sequence[Finding]) -> str:
 
 def recommended(run: Run, findings: Sequence[Finding]) -> list[str]:
     """Return the recommendations that findings go by; where none does, those by the first loss over the whole time."""
-    found = dict.fromkeys(one.recommendation for one in findings if one.recommendation)
-    table = run.tables.get("recommendations")
-    if not found and table is not None and len(table):
-        keys = table[["metric", "reference", "from", "to"]]
-        found = dict.fromkeys(table[keys.eq(keys.iloc[0]).all(axis=1)]["sentence"])
-    return list(found)
+    found = [one.recommendation for one in findings if one.recommendation]
+    if not found:
+        keys = ("metric", "reference", "from", "to")
+        rows = run.tables["recommendations"]
+        found = [row["sentence"] for row in rows if all(row[key] == rows[0][key] for key in keys)]
+    return list(dict.fromkeys(found))
 
 
 def as_junit(run: Run, findings: Sequence[Finding]) -> str:
@@ -82,11 +83,10 @@ def as_junit(run: Run, findings: Sequence[Finding]) -> str:
     root = ET.Element("testsuites", counts | {"name": "survscore check"})
     about = {"name": _xml(f"survscore check {run.id}"), "timestamp": _xml(run.date[:19]), "time": "0"}
     suite = ET.SubElement(root, "testsuite", about | counts)
-    told = recommended(run, findings)
-    if told:
-        properties = ET.SubElement(suite, "properties")
-        for one_told in told:
-            ET.SubElement(properties, "property", {"name": "recommendation", "value": _xml(one_told)})
+    sentences = recommended(run, findings)
+    properties = ET.SubElement(suite, "properties") if sentences else suite
+    for said in sentences:
+        ET.SubElement(properties, "property", {"name": "recommendation", "value": _xml(said)})
     for one in findings:
         whose = f" [{one.whose}]" if one.segment else ""
         name = _xml(f"{one.check}: {one.what}{whose}")
@@ -115,7 +115,7 @@ def as_markdown(run: Run, findings: Sequence[Finding]) -> str:
         From `check`.
     """
     lines = [
-        f"### {_markdown(told(findings))}",
+        f"### {_markdown(summary(findings))}",
         "",
         f"survscore {_markdown(run.version)}, run {_markdown(run.id)}, {_markdown(run.date)}",
         "",
@@ -141,8 +141,6 @@ def with_interval(finding: Finding) -> str:
         return "-"
     sign = "+" if "difference" in finding.quantity else ""
     numbers = [finding.estimate, finding.lower, finding.upper]
-    if finding.quantity == "relative-difference":
-        return f"{numbers[0]:+.2%}"
     digits = _digits(finding)
     value, lower, upper = (f"{number:{sign}.{digits}f}" for number in numbers)
     return value if math.isnan(finding.lower) or math.isnan(finding.upper) else f"{value} ({lower} to {upper})"

@@ -1,4 +1,4 @@
-"""A run: the scores of one day's data as tidy tables, which is what is checked, stored and compared."""
+"""A run: the scores of one day's data as rows of plain tables, which is what is checked, stored and compared."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, shown
 from survscore._version import __version__
 from survscore.causes import ALL_CAUSES
+from survscore.checks.rules import LAST, nearest, segment_label
 from survscore.engine.averaging import Range, trapezoid_weights
+from survscore.io.files import check_regular
 from survscore.metrics import METRICS, Direction
 from survscore.results.comparison import Comparison
 from survscore.results.segments import SegmentedComparison
@@ -24,20 +28,27 @@ from survscore.results.segments import SegmentedComparison
 if TYPE_CHECKING:
     import pandas as pd
 
+Row = dict[str, Any]
+When = tuple[float, float]  # from and to; a time twice
+Segment = tuple[tuple[str, str], ...]  # the columns and values that it has; none for all individuals
+Key = tuple[str, str, str, str, str, Segment]
+
 ALL = "(all)"  # in the segment columns of those rows that are about all individuals
-WHOLE: Range = (None, None)
 NAMES = ("metric", "weighting", "model")
-NUMBERS = ("score", "se", "lower", "upper")
-COLUMNS = {
-    "scores": (*NAMES, "time", *NUMBERS, "n_events"),
-    "means": (*NAMES, "from", "to", *NUMBERS, "n_events"),
-    "contrasts": (*NAMES, "reference", "time", "from", "to", "difference", "se", "lower", "upper"),
-    "recommendations": (*NAMES, "reference", "from", "to", "verdict", "sentence"),
-}
-TEXTS = (*NAMES, "reference", "verdict", "sentence")
+NUMBERS = ("se", "lower", "upper")
+#: The columns of each table: texts, numbers, and numbers that may be missing.
+TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    "scores": (NAMES, ("time", "score", *NUMBERS), ("n_events",)),
+    "means": (NAMES, ("from", "to", "score", *NUMBERS), ("n_events",)),
+    "contrasts": ((*NAMES, "reference"), ("difference", *NUMBERS), ("time", "from", "to")),
+    "recommendations": (
+        (*NAMES, "reference", "verdict", "sentence"), ("from", "to"), ("hazard_ratio", "ratio_lower", "ratio_upper"),
+    ),
+}  # fmt: skip
+STORED = ("scores", "means", "recommendations")
+TAKEN = {"when", "encodes"}.union(*(group for groups in TABLES.values() for group in groups))
 FEW_TIMES = 20  # at each of so many there is a recommendation
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
-RESERVED = ("last", "first")
 DEEPEST = 20  # levels of settings that are kept
 
 
@@ -53,13 +64,14 @@ class Run:
         When it was made, in UTC, as ISO 8601 writes it.
     version : str
         Of survscore.
-    settings : dict
+    settings : mapping
         How it was made, as plain data; ``level`` of the intervals, ``null`` the name of the null model.
-    tables : mapping of str to pandas.DataFrame
-        ``scores`` by time, ``means`` over ranges of time (the whole one first), and ``contrasts`` of both: with the
-        segment columns, metric, weighting, model, (reference,) time or from and to, the numbers and n_events. Where
+    tables : mapping of str to list of dict
+        The rows of ``scores`` by time, ``means`` over ranges of time (the whole one first), and ``contrasts`` of both:
+        segment columns, metric, weighting, model, (reference,) time or from and to, the numbers, and n_events. Where
         there are administrative and projected scores, ``recommendations`` for all individuals, each with its verdict
-        and sentence (`Comparison.recommendation`); at one time, from and to are the same.
+        and sentence (`Comparison.recommendation`), the models that it says to encode the entry date, and the hazard
+        ratio of late starters; at one time, from and to are the same.
     segment_columns : tuple of str
         Columns that say whose scores a row has; ``"(all)"`` in all of them stands for all individuals.
     """
@@ -68,7 +80,7 @@ class Run:
     date: str
     version: str
     settings: Mapping[str, Any]
-    tables: Mapping[str, pd.DataFrame]
+    tables: Mapping[str, list[Row]]
     segment_columns: tuple[str, ...] = ()
 
     @classmethod
@@ -76,7 +88,7 @@ class Run:
         cls,
         comparison: Comparison | SegmentedComparison,
         *,
-        whole: Range = WHOLE,
+        whole: Range = (None, None),
         ranges: Sequence[tuple[float, float]] = (),
         references: Iterable[str] | None = None,
         times: Iterable[float] | None = None,
@@ -115,30 +127,29 @@ class Run:
         >>> curves = {"truth": sample.survival(range(1, 91))}
         >>> compared = ss.compare(sample.outcomes, curves, weighting="administrative", times=range(10, 81, 10))
         >>> run = Run.of(compared, id="monday")
-        >>> run.tables["means"][["model", "from", "to", "score"]].round(3)
-                  model  from    to  score
-        0         truth  10.0  80.0  0.202
-        1  Kaplan-Meier  10.0  80.0  0.202
+        >>> [(row["model"], row["from"], row["to"], round(row["score"], 3)) for row in run.tables["means"]]
+        [('truth', 10.0, 80.0, 0.202), ('Kaplan-Meier', 10.0, 80.0, 0.202)]
         """
         by = comparison.by if isinstance(comparison, SegmentedComparison) else ()
         total = comparison.total if isinstance(comparison, SegmentedComparison) else comparison
-        total_label = (ALL,) * len(by)
-        compared = {total_label: total, **(comparison.parts if isinstance(comparison, SegmentedComparison) else {})}
-        found: dict[str, list[pd.DataFrame]] = {"scores": [], "means": [], "contrasts": []}
-        for label, one in compared.items():
-            for name, frames in _tables(one, whole, ranges, references, strictly=label == total_label).items():
-                found[name] += [frame.assign(**dict(zip(by, label, strict=True))) for frame in frames]
-        tables = {name: _joined(frames) for name, frames in found.items()}
-        concluded = _recommendations(total, [whole, *ranges], references, times)
-        tables["recommendations"] = None if concluded is None else concluded.assign(**dict.fromkeys(by, ALL))
-        told = {
+        parts = comparison.parts if isinstance(comparison, SegmentedComparison) else {}
+        everyone = (ALL,) * len(by)
+        tables: dict[str, list[Any]] = {name: [] for name in TABLES}
+        for label, one in {everyone: total, **parts}.items():
+            whose = dict(zip(by, label, strict=True))
+            for name, frame in _frames(one, [whole, *ranges], references, strictly=label == everyone):
+                tables[name] += frame.assign(**whose).to_dict("records")
+        whose = dict.fromkeys(by, ALL)
+        for frame in _recommendations(total, [whole, *ranges], references, times):
+            tables["recommendations"] += frame.assign(**whose).to_dict("records")
+        described = {
             "level": total.level,
             "null": total.null,
             "individuals": total.n,
             "directions": {one.metric: one.direction for one in total.scored},
             "cause": total.scored[0].cause,
         }
-        return make_run({**told, **(settings or {})}, tables, segment_columns=by, id=id, date=date)
+        return make_run({**described, **(settings or {})}, tables, segment_columns=by, id=id, date=date)
 
     @property
     def null(self) -> str | None:
@@ -165,129 +176,166 @@ class Run:
         level = self.settings.get("level", 0.95)
         return float(level) if isinstance(level, (int, float)) and 0 < level < 1 else 0.95
 
+    @cached_property
+    def index(self) -> dict[Key, dict[When, Row]]:
+        """Rows by table, metric, weighting, model, reference (or empty) and segment, and then by time or range."""
+        found: dict[Key, dict[When, Row]] = {}
+        for name, rows in self.tables.items():
+            for row in rows:
+                segment = tuple((column, row[column]) for column in self.segment_columns if row[column] != ALL)
+                key = (name, row["metric"], row["weighting"], row["model"], row.get("reference", ""), segment)
+                found.setdefault(key, {}).setdefault(row["when"], row)
+        return found
+
     def names(self, column: str) -> list[str]:
         """Return the metrics, weightings or models there are, in their order."""
-        return list(
-            dict.fromkeys(str(name) for table in ("scores", "means") for name in self.tables[table][column].unique())
-        )
+        return list(dict.fromkeys(row[column] for name in ("scores", "means") for row in self.tables[name]))
 
     def direction(self, metric: str) -> Direction:
         """Return which values of a metric are better."""
-        told = self.settings.get("directions")
-        given = told.get(metric) if isinstance(told, Mapping) else None
+        listed = self.settings.get("directions")
+        given = listed.get(metric) if isinstance(listed, Mapping) else None
         if given is None and metric in METRICS:
             return METRICS[metric].direction
         return next((one for one in get_args(Direction) if one == given), "lower")
 
     def for_history(self, times: Iterable[float] = ()) -> Run:
-        """Return what a history keeps: the means, and the scores at these times."""
+        """Return what a history keeps: the means, the scores at these times, and the recommendations."""
+        times = list(times)
         scores = self.tables["scores"]
-        at = scores["time"].to_numpy(dtype=np.float64)
-        kept = np.zeros(at.size, dtype=np.bool_)
-        for time in times:
-            kept |= same_time(at, time)
-        if self.tables["means"].empty:  # one time is all there is
-            kept[:] = True
-        tables = {"scores": scores[kept].reset_index(drop=True), "means": self.tables["means"]}
-        return replace(self, tables=tables)
-
-
-def _tables(
-    comparison: Comparison,
-    whole: Range,
-    ranges: Sequence[tuple[float, float]],
-    references: Iterable[str] | None,
-    *,
-    strictly: bool,
-) -> dict[str, list[pd.DataFrame]]:
-    """Return the tables of one comparison; if not `strictly`, what has no score somewhere has no mean there."""
-    chosen = [comparison.against(one) for one in dict.fromkeys(references or [comparison.reference])]
-    means, contrasts = [], [one.contrasts for one in chosen]
-    for lower, upper in dict.fromkeys([whole, *ranges]) if comparison.times.size > 1 else ():
-        _check_range(comparison, lower, upper)
-        for metric in comparison.metrics:
-            for k, one in enumerate(chosen):
-                try:
-                    scores, differences = _means(one, metric, lower, upper, strict=(lower, upper) != whole)
-                except InputError:
-                    if strictly:
-                        raise
-                    continue
-                means += [scores] if k == 0 else []
-                contrasts.append(differences)
-    return {"scores": [comparison.scores], "means": means, "contrasts": contrasts}
-
-
-def _recommendations(
-    compared: Comparison, ranges: Sequence[Range], references: Iterable[str] | None, times: Iterable[float] | None
-) -> pd.DataFrame | None:
-    """Return what to conclude of means over ranges and at some times, by each loss; None where there is nothing."""
-    if not compared.has_recommendation:
-        return None
-    metrics = dict.fromkeys(one.metric for one in compared.scored if one.by_theta is not None)
-    if times is None:
-        times = compared.times if compared.times.size <= FEW_TIMES else ()
-    asked: list[dict[str, Any]] = [{"lower": lower, "upper": upper} for lower, upper in dict.fromkeys(ranges)]
-    known = compared.times[compared.times.size == 1 :]  # the only time is that of the mean as well
-    asked += [{"time": float(one)} for time in times for one in known[same_time(known, time)]]
-    chosen = [compared.against(one) for one in dict.fromkeys(references or [compared.reference])]
-    return _joined(
-        [one.recommendation(**when, metric=metric).to_frame() for one in chosen for metric in metrics for when in asked]
-    )
+        if self.tables["means"]:  # otherwise one time is all there is
+            scores = [row for row in scores if any(same_time(row["time"], time) for time in times)]
+        return replace(self, tables={**self.tables, "scores": scores, "contrasts": []})
 
 
 def make_run(
     settings: Mapping[str, Any],
-    tables: Mapping[str, pd.DataFrame | None],
+    tables: Mapping[str, Any],
     *,
     segment_columns: tuple[str, ...] = (),
     id: str | None = None,
     date: datetime | None = None,
 ) -> Run:
-    """Return a run of tables that may have more columns than are needed, or lack some that may be missing."""
-    check_segment_columns(segment_columns)
-    moment = datetime.now(UTC) if date is None else date.astimezone(UTC)
-    tidy = {name: _tidy(name, tables.get(name), segment_columns) for name in COLUMNS}
-    if not tidy["means"].empty and tidy["means"]["n_events"].isna().all():
-        tidy["means"] = _with_events(tidy["means"], tidy["scores"], segment_columns)
-    run = Run("", moment.isoformat(), __version__, plain(settings), tidy, segment_columns)
+    """Return a run of tables that may have more columns than are needed; what is wrong with them is an `InputError`."""
+    for column in segment_columns:
+        if column in TAKEN:
+            raise InputError(f"a segment column must not be called {column!r}, which is the name of another column")
+    moment = (date or datetime.now(UTC)).astimezone(UTC)
+    checked = {name: _checked(name, tables.get(name) or [], segment_columns) for name in TABLES}
+    _add_events(checked, segment_columns)
+    run = Run("", moment.isoformat(), __version__, plain(settings), checked, segment_columns)
     if id is None:
-        return replace(run, id=f"{moment:%Y-%m-%dT%H%M%SZ}-{_digest(run)}")
+        content = [run.date, run.settings, plain(run.tables["means"] or run.tables["scores"])]
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
+        return replace(run, id=f"{moment:%Y-%m-%dT%H%M%SZ}-{digest}")
     check_id(id)
     return replace(run, id=id)
 
 
-def same_time(times: Any, time: float) -> Any:
-    """Return which times are this one; one that was computed need not be the same number to the last bit."""
-    return np.isclose(times, time, rtol=1e-9, atol=1e-12)
+def read_results(path: Path | str, *, id: str | None = None, date: datetime | None = None) -> Run:
+    """Read what ``survscore compare --json`` or ``survscore score --json`` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    id, date
+        Of the run; by default now, and an id made of the date and a digest.
+
+    Returns
+    -------
+    Run
+    """
+    path = Path(path)
+    check_regular(path)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON that survscore compare --json wrote: {shown(error)}") from None
+    try:
+        return run_of_results(data, id=id, date=date)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def run_of_results(data: Any, *, id: str | None = None, date: datetime | None = None) -> Run:
+    """Return the run that results as plain data are about.
+
+    Parameters
+    ----------
+    data : mapping
+        With ``settings`` and the lists of rows ``scores``, ``means``, ``contrasts``, ``verdicts`` and
+        ``recommendations``, as ``survscore compare --json`` writes them. Columns before ``metric`` say of which segment
+        a row is.
+    id, date
+        See `read_results`.
+
+    Returns
+    -------
+    Run
+    """
+    if not isinstance(data, Mapping) or not isinstance(data.get("settings"), Mapping) or "scores" not in data:
+        raise InputError("does not hold settings and scores, as survscore compare --json writes them")
+    if data["scores"] == []:
+        raise InputError("scores is empty")
+    settings, tables = dict(data["settings"]), {name: data[name] for name in TABLES if name in data}
+    columns = settings.get("segment_columns")
+    if columns is None and isinstance(data["scores"], list) and isinstance(data["scores"][0], Mapping):
+        names = list(data["scores"][0])
+        columns = names[: names.index("metric")] if "metric" in names else []
+    of_means = data.get("verdicts")  # contrasts of the means, or once more of the one time there is
+    if isinstance(of_means, list) and of_means and isinstance(of_means[0], Mapping) and "from" in of_means[0]:
+        tables["contrasts"] = [*(tables.get("contrasts") or []), *of_means]
+    run = make_run(settings, tables, segment_columns=_columns(columns or []), id=id, date=date)
+    if "null" not in settings and isinstance(settings.get("curves"), Mapping):
+        added = [name for name in run.names("model") if name not in settings["curves"]]
+        return replace(run, settings={**run.settings, "null": added[0] if len(added) == 1 else None})
+    return run
+
+
+def run_of_line(said: Any) -> Run:
+    """Return a stored run: its id, date, version, settings and segment columns, and the rows of its tables."""
+    for name in ("id", "date", "version"):
+        _text(name, said.get(name))
+    if not isinstance(said.get("settings"), Mapping):
+        raise InputError("settings must be a table")
+    try:
+        date = datetime.fromisoformat(said["date"])
+    except ValueError:
+        raise InputError(f"date must be as ISO 8601 writes it, not {shown(said['date'])!r}") from None
+    tables = {name: said[name] for name in STORED if name in said}
+    columns = _columns(said.get("segment_columns", []))
+    run = make_run(said["settings"], tables, segment_columns=columns, id=said["id"], date=date)
+    return replace(run, version=said["version"])
+
+
+def as_line(run: Run) -> Row:
+    """Return what a history keeps of a run, as plain data; `run_of_line` reads it."""
+    about = {"id": run.id, "date": run.date, "version": run.version, "segment_columns": list(run.segment_columns)}
+    rows = {
+        name: [plain({column: value for column, value in row.items() if column != "when"}) for row in run.tables[name]]
+        for name in STORED
+    }
+    return {**about, "settings": run.settings, **rows}
+
+
+def same_time(time: float, other: float) -> bool:
+    """Whether two times are the same; one that was computed need not be the same number to the last bit."""
+    return math.isclose(time, other, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def check_id(id: str) -> None:
-    """Raise unless a run can be called so, also as a file."""
-    if not RUN_ID.fullmatch(id) or id in RESERVED:
+    """Raise unless a run can be called so."""
+    if not RUN_ID.fullmatch(id) or id == LAST:
         raise InputError(
-            f"a run's id must be letters, digits and . _ + -, at most 100, and not 'last' or 'first', not {shown(id)!r}"
+            f"a run's id must be letters, digits and . _ + -, at most 100, and not {LAST!r}, not {shown(id)!r}"
         )
-
-
-def check_segment_columns(columns: Sequence[str]) -> None:
-    """Raise unless segments can be told by these columns."""
-    taken = {name for names in COLUMNS.values() for name in names} | {"run", "date", "version", "settings", "table"}
-    for column in columns:
-        if column in taken:
-            raise InputError(f"a segment column must not be called {column!r}, which is the name of another column")
-
-
-def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows of a table as plain values, None for NaN."""
-    columns = {str(name): [plain(value) for value in frame[name].tolist()] for name in frame.columns}
-    return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
 def plain(value: Any, depth: int = DEEPEST) -> Any:
     """Return what JSON can hold: None for numbers that are not finite, texts of what it does not know."""
     if isinstance(value, float):
-        return value if math.isfinite(value) else None
+        return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, Mapping) and depth:
@@ -297,19 +345,25 @@ def plain(value: Any, depth: int = DEEPEST) -> Any:
     return shown(value) if depth else "..."
 
 
-def _digest(run: Run) -> str:
-    frame = run.tables["scores" if run.tables["means"].empty else "means"]
-    content = [run.date, run.settings, rows_of(frame)]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def _check_range(comparison: Comparison, lower: float | None, upper: float | None) -> None:
-    first, last = float(comparison.times[0]), float(comparison.times[-1])
-    if not first <= (first if lower is None else lower) < (last if upper is None else upper) <= last:
-        raise InputError(
-            f"a mean over {first if lower is None else lower:g} to {last if upper is None else upper:g} needs "
-            f"evaluation times that cover it, and they go from {first:g} to {last:g}; --times names others"
-        )
+def _frames(
+    comparison: Comparison, ranges: Sequence[Range], references: Iterable[str] | None, *, strictly: bool
+) -> Iterable[tuple[str, pd.DataFrame]]:
+    """Yield the tables of one comparison; if not `strictly`, what has no score somewhere has no mean there."""
+    chosen = [comparison.against(one) for one in dict.fromkeys(references or [comparison.reference])]
+    yield "scores", comparison.scores
+    yield from (("contrasts", one.contrasts) for one in chosen)
+    for k, (lower, upper) in enumerate(dict.fromkeys(ranges) if comparison.times.size > 1 else ()):
+        _check_range(comparison, lower, upper)
+        for metric in comparison.metrics:
+            for one in chosen:
+                try:
+                    scores, differences = _means(one, metric, lower, upper, strict=k > 0)
+                except InputError:
+                    if strictly:
+                        raise
+                    continue
+                yield from [("means", scores)] if one is chosen[0] else []
+                yield "contrasts", differences
 
 
 def _means(
@@ -322,55 +376,105 @@ def _means(
     except InputError:  # the range is within the times, so scores are missing
         first, last = float(comparison.times[0]), float(comparison.times[-1])
         ends = {"from": first if lower is None else lower, "to": last if upper is None else upper}
-        return _undefined(some.scores, NAMES, ends), _undefined(some.contrasts, (*NAMES, "reference"), ends)
+        ends |= dict.fromkeys(("score", "difference", *NUMBERS), math.nan)
+        names = [list(NAMES), [*NAMES, "reference"]]
+        scores, contrasts = (
+            frame[columns].drop_duplicates().assign(**ends)
+            for frame, columns in zip((some.scores, some.contrasts), names, strict=True)
+        )
+        return scores, contrasts
     return found.scores, some.contrasts.iloc[:0] if found.contrasts is None else found.contrasts
 
 
-def _undefined(frame: pd.DataFrame, names: Sequence[str], ends: Mapping[str, float]) -> pd.DataFrame:
-    return frame[list(names)].drop_duplicates().assign(**ends)
+def _check_range(comparison: Comparison, lower: float | None, upper: float | None) -> None:
+    first, last = float(comparison.times[0]), float(comparison.times[-1])
+    low, high = (first if lower is None else lower), (last if upper is None else upper)
+    if not first <= low < high <= last:
+        raise InputError(
+            f"a mean over {low:g} to {high:g} needs evaluation times that cover it, and they go from {first:g} to "
+            f"{last:g}; --times names others"
+        )
 
 
-def _joined(frames: Sequence[pd.DataFrame]) -> pd.DataFrame | None:
-    import pandas as pd
-
-    some = [frame for frame in frames if len(frame)]
-    return pd.concat(some, ignore_index=True) if some else None
-
-
-def _tidy(name: str, frame: pd.DataFrame | None, segment_columns: tuple[str, ...]) -> pd.DataFrame:
-    """Return a table with the columns that it must have, in their order."""
-    import pandas as pd
-
-    names = (*segment_columns, *COLUMNS[name])
-    if frame is None:
-        frame = pd.DataFrame({column: [] for column in names})
-    texts = {*segment_columns, *TEXTS}
-    return pd.DataFrame(
-        {
-            column: frame[column].astype(object if column in texts else np.float64) if column in frame else np.nan
-            for column in names
-        },
-        columns=list(names),
-    ).reset_index(drop=True)
+def _recommendations(
+    compared: Comparison, ranges: Sequence[Range], references: Iterable[str] | None, times: Iterable[float] | None
+) -> Iterable[pd.DataFrame]:
+    """Yield what to conclude of means over ranges and at some times, by each loss."""
+    if not compared.has_recommendation:
+        return
+    if times is None:
+        times = compared.times if compared.times.size <= FEW_TIMES else ()
+    asked: list[dict[str, Any]] = [{"lower": lower, "upper": upper} for lower, upper in dict.fromkeys(ranges)]
+    known = compared.times[compared.times.size == 1 :]  # the only time is that of the mean as well
+    asked += [{"time": float(one)} for time in times for one in known if same_time(one, time)]
+    for reference in dict.fromkeys(references or [compared.reference]):
+        for metric in dict.fromkeys(one.metric for one in compared.scored if one.by_theta is not None):
+            for when in asked:
+                yield compared.against(reference).recommendation(**when, metric=metric).to_frame()
 
 
-def _with_events(means: pd.DataFrame, scores: pd.DataFrame, segment_columns: tuple[str, ...]) -> pd.DataFrame:
-    """Return means with their number of events: the mean over the same time of how many had it by then."""
-    keys = [*segment_columns, *NAMES]
-    by_time = {
-        key: (part["time"].to_numpy(dtype=np.float64), part["n_events"].to_numpy(dtype=np.float64))
-        for key, part in scores.groupby(keys, sort=False, dropna=False)
-    }
-    events = []
-    for row in means.to_dict("records"):
-        found = by_time.get(tuple(row[key] for key in keys))
-        events.append(math.nan if found is None else _mean_events(*found, row["from"], row["to"]))
-    return means.assign(n_events=events)
+def _checked(name: str, rows: Any, segment_columns: tuple[str, ...]) -> list[Row]:
+    """Return rows with the columns that a table has, after holding their values against it."""
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        raise InputError(f"{name} must be a list of rows")
+    texts, numbers, optional = TABLES[name]
+    checked = []
+    for k, row in enumerate(rows):
+        for column in (*segment_columns, *texts, *numbers):
+            if column not in row:
+                raise InputError(f"{name}: row {k} has no {column!r}; {nearest(column, map(str, row))}")
+        where = f"{name}: row {k}: "
+        found: Row = {column: _text(where + column, segment_label(row[column])) for column in segment_columns}
+        found |= {column: _text(where + column, row[column]) for column in texts}
+        found |= {column: _number(where + column, row.get(column)) for column in (*numbers, *optional)}
+        if name == "recommendations":
+            encodes = row.get("encodes", [])
+            if not isinstance(encodes, (list, tuple)):
+                raise InputError(f"{where}encodes must be a list of models, not {shown(encodes)!r}")
+            found["encodes"] = [_text(where + "encodes", model) for model in encodes]
+        at = found.get("time", math.nan)
+        found["when"] = (found["from"], found["to"]) if math.isnan(at) else (at, at)
+        checked.append(found)
+    return checked
 
 
-def _mean_events(times: Any, events: Any, lower: float, upper: float) -> float:
-    if times.size < 2 or not lower < upper:
+def _add_events(tables: dict[str, list[Row]], segment_columns: tuple[str, ...]) -> None:
+    """Give means their number of events: the mean over the same time of how many had it by then."""
+    by_time: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    keys = (*segment_columns, *NAMES)
+    for row in tables["scores"]:
+        by_time.setdefault(tuple(row[key] for key in keys), []).append((row["time"], row["n_events"]))
+    for row in tables["means"]:
+        times, events = np.array(sorted(by_time.get(tuple(row[key] for key in keys), []))).reshape(-1, 2).T
+        if math.isnan(row["n_events"]) and times.size > 1 and row["from"] < row["to"]:
+            weights = trapezoid_weights(times, row["from"], row["to"])
+            used = weights > 0
+            row["n_events"] = float(weights[used] @ events[used] / weights[used].sum()) if used.any() else math.nan
+
+
+def _columns(given: Any) -> tuple[str, ...]:
+    if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):
+        raise InputError("settings: segment_columns must be a list of names")
+    return tuple(given)
+
+
+def _text(where: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InputError(f"{where} must be a text, not {shown(value)!r}")
+    if any("\ud800" <= char <= "\udfff" for char in value):  # half of a character, which no file can hold
+        raise InputError(f"{where} is no text: {shown(ascii(value))}")
+    return value
+
+
+def _number(where: str, value: Any) -> float:
+    if value is None:
         return math.nan
-    weights = trapezoid_weights(times, lower, upper)
-    used = weights > 0
-    return float(weights[used] @ events[used] / weights[used].sum()) if used.any() else math.nan
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer)):
+        raise InputError(f"{where} must be a number or null, not {shown(value)!r}")
+    if isinstance(value, int) and value.bit_length() > 1000:
+        raise InputError(f"{where} is too large a number")
+    return float(value)
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number of JSON")

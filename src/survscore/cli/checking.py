@@ -36,7 +36,7 @@ OWN = ("rules", "results", "history", "record", "run_id", "init", "json_path", "
     "--history",
     type=FILE,
     metavar="FILE",
-    help="Earlier runs, to which this one is appended: .jsonl, .parquet, or a folder.",
+    help="Earlier runs, to which this one is appended (.jsonl).",
 )
 @click.option(
     "--record/--no-record",
@@ -93,9 +93,9 @@ def check(**arguments: Any) -> None:
 
 
 def _told(findings: Sequence[Finding]) -> str:
-    from survscore.checks.judging import told
+    from survscore.checks.judging import summary
 
-    return told(findings)
+    return summary(findings)
 
 
 def _write_example(arguments: Arguments) -> None:
@@ -158,7 +158,7 @@ def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
         by=study.by,
     )  # fmt: skip
     models = getattr(compared, "total", compared).models
-    wanted = dict.fromkeys(rule.reference.name for rule in rules if rule.reference is not None)
+    wanted = dict.fromkeys(rule.reference for rule in rules if rule.reference is not None)
     return Run.of(
         compared,
         whole=whole,
@@ -177,7 +177,7 @@ def _metrics(arguments: Arguments, rules: Sequence[Rule]) -> tuple[str, ...]:
 
     by_rules: list[str] = []
     for rule in rules:
-        for name in rule.metrics or ("brier",):
+        for name in rule.metric or ("brier",):
             if name != EVERY and name not in METRICS:
                 raise rule.wrong(f"metric {shown(name)!r} is unknown; {nearest(name, METRICS)}")
             if _may_be_about(rule, arguments["cause"]):
@@ -233,7 +233,7 @@ def _earlier(arguments: Arguments) -> History | None:
         click.echo(f"survscore: note: {one_line(note)}", err=True)
     recording = arguments["record"] is not False
     if recording:
-        check_parent(path / "anything" if path.is_dir() else path)
+        check_parent(path)
     if recording and any(run.id == arguments["run_id"] for run in found.runs):
         raise InputError(f"{path}: there is a run {arguments['run_id']!r} already; --run-id names this one otherwise")
     return found

@@ -57,10 +57,10 @@ def trends(path: Path | str | None, cause: str = "") -> dict[str, Any]:
 def _means(number: int, run: Run) -> list[dict[str, Any]]:
     """Return the first mean of each metric, weighting and model, which is the whole one."""
     first: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in run.tables["means"].to_dict("records"):
+    for row in run.tables["means"]:
         if all(row[column] == ALL for column in run.segment_columns):
             name = (row["metric"], row["weighting"], row["model"])
-            first.setdefault(name, {"run": number, "id": run.id, "date": run.date[:10], **row})  # type: ignore[dict-item]
+            first.setdefault(name, {"run": number, "id": run.id, "date": run.date[:10], **row})
     return list(first.values())
 
 
