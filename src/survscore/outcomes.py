@@ -20,6 +20,8 @@ from survscore._validation import (
     as_vector,
     check_choice,
     check_length,
+    check_rule,
+    shown,
     warn,
 )
 from survscore.causes import ALL_CAUSES, ALL_STATUSES, Cause, CauseNames, Causes, in_words
@@ -34,6 +36,7 @@ WEIGHT_KINDS = ("probability", "importance", "frequency")
 #: The fields with a value for each individual.
 VECTORS = ("time", "event", "censoring_time", "cause", "entry", "weights")
 CENSORING_FIELD = "censoring_time"  # of a structured array, which may hold it beside event and time
+ENTRY_FIELD = "entry"
 MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
 
 
@@ -61,6 +64,11 @@ class Outcomes:
         The names of the causes 1, 2, ..., or of the codes that `event` has for them; causes are numbered in the order
         of their codes. By default causes are called by their numbers, and there is more than one if `event` has numbers
         larger than 1.
+    entry : array_like of shape (n,), optional
+        Delayed entry (left truncation): when each individual came under observation, on the clock of `time`; before
+        `time`, and 0 where observed from the start. Individuals who had the event earlier are not in the data. Scores
+        are then of predictions given that the individual was event-free at its entry, with time counted from there; see
+        `since_entry`.
 
     Attributes
     ----------
@@ -129,6 +137,7 @@ class Outcomes:
         censoring_time: ArrayLike | None = None,
         *,
         causes: CauseNames | None = None,
+        entry: ArrayLike | None = None,
     ) -> None:
         on_device = [tensor for tensor in map(_arrays.resident, (time, event, censoring_time)) if tensor is not None]
         device = on_device[0].device if on_device else None
@@ -144,9 +153,14 @@ class Outcomes:
             check_length("censoring_time", len(checked_censoring), "time", len(checked_time))
             _check_not_after(checked_time, checked_censoring)
             _warn_if_cut_at_event(checked_time, checked_event, checked_censoring)
+        checked_entry = None
+        if entry is not None:
+            checked_entry = as_vector(entry, "entry", device=device)
+            check_length("entry", len(checked_entry), "time", len(checked_time))
+            _check_before(checked_entry, checked_time)
         self._set(
             time=checked_time, event=checked_event, censoring_time=checked_censoring, cause=codes,
-            causes=named.names, cause_codes=named.codes,
+            causes=named.names, cause_codes=named.codes, entry=checked_entry,
         )  # fmt: skip
 
     # Other ways in
@@ -160,6 +174,7 @@ class Outcomes:
         event: str,
         censoring_time: str | None = None,
         causes: CauseNames | None = None,
+        entry: str | None = None,
     ) -> Self:
         """Take the columns of a data frame.
 
@@ -168,7 +183,7 @@ class Outcomes:
         frame : data frame
             Of any library that narwhals knows: pandas, polars, pyarrow, DuckDB and others; lazy
             frames are collected, only the named columns.
-        time, event, censoring_time : str
+        time, event, censoring_time, entry : str
             The names of the columns.
         causes : sequence of str, or mapping of str to int, optional
             As for `Outcomes`.
@@ -191,9 +206,8 @@ class Outcomes:
             table = nw.from_native(frame)
         except TypeError:
             raise InputError(f"frame must be a data frame, not {type(frame).__name__}") from None
-        named = {"time": time, "event": event}
-        if censoring_time is not None:
-            named["censoring_time"] = censoring_time
+        optional = {"censoring_time": censoring_time, "entry": entry}
+        named = {"time": time, "event": event, **{key: name for key, name in optional.items() if name is not None}}
         available = table.collect_schema().names()
         for argument, column in named.items():
             if column not in available:
@@ -211,19 +225,24 @@ class Outcomes:
 
     @classmethod
     def from_structured(
-        cls, array: NDArray[Any], *, censoring_time: ArrayLike | None = None, causes: CauseNames | None = None
+        cls,
+        array: NDArray[Any],
+        *,
+        censoring_time: ArrayLike | None = None,
+        causes: CauseNames | None = None,
+        entry: ArrayLike | None = None,
     ) -> Self:
         """Take scikit-survival's structured array: one boolean field (the event) and one of numbers (the time).
 
-        A third field, called ``censoring_time``, holds the censoring times; see `to_structured`. Under competing risks
-        the event is a field of integers, called ``event``: 0, or the cause.
+        Fields called ``censoring_time`` and ``entry`` hold the censoring times and the times of entry; see
+        `to_structured`. Under competing risks the event is a field of integers, called ``event``: 0, or the cause.
 
         Parameters
         ----------
         array : structured array of shape (n,)
             As made by ``sksurv.util.Surv``, or by `to_structured`.
-        censoring_time : array_like of shape (n,), optional
-            The censoring times, where they are known and the array does not hold them.
+        censoring_time, entry : array_like of shape (n,), optional
+            The censoring times and the times of entry, where they are known and the array does not hold them.
         causes : sequence of str, or mapping of str to int, optional
             As for `Outcomes`.
 
@@ -243,22 +262,24 @@ class Outcomes:
         array([9., 4.])
         """
         names = getattr(getattr(array, "dtype", None), "names", None) or ()
-        carried = CENSORING_FIELD in names
+        carried = [name for name in (CENSORING_FIELD, ENTRY_FIELD) if name in names]
         events = [name for name in names if array.dtype[name].kind == "b"]
         if not events:  # codes of competing risks
             events = [name for name in names if name == EVENT_FIELD and array.dtype[name].kind in "iu"]
-        others = (name for name in names if name not in (*events, CENSORING_FIELD))
+        others = (name for name in names if name not in (*events, *carried))
         times = [name for name in others if array.dtype[name].kind in "iuf"]
-        if len(names) != 2 + carried or len(events) != 1 or len(times) != 1:
+        if len(names) != 2 + len(carried) or len(events) != 1 or len(times) != 1:
             raise InputError(
-                "array must be structured with one boolean field (event) and one of numbers (time), and may have a "
-                f"third of numbers called {CENSORING_FIELD!r}; codes of causes are whole numbers called {EVENT_FIELD!r}"
-                + (f"; its fields are {list(names)}" if names else "")
+                "array must be structured with one boolean field (event) and one of numbers (time), and may have "
+                f"further ones of numbers called {CENSORING_FIELD!r} and {ENTRY_FIELD!r}; codes of causes are whole "
+                f"numbers called {EVENT_FIELD!r}" + (f"; its fields are {list(names)}" if names else "")
             )
-        if carried and censoring_time is not None:
-            raise InputError(f"censoring_time was given twice: as an argument, and as the field {CENSORING_FIELD!r}")
-        end = array[CENSORING_FIELD] if carried else censoring_time
-        return cls(array[times[0]], array[events[0]], end, causes=causes)
+        given = {CENSORING_FIELD: censoring_time, ENTRY_FIELD: entry}
+        for name in carried:
+            if given[name] is not None:
+                raise InputError(f"{name} was given twice: as an argument, and as the field {name!r}")
+            given[name] = array[name]
+        return cls(array[times[0]], array[events[0]], causes=causes, **given)
 
     @classmethod
     def from_dates(
@@ -269,6 +290,7 @@ class Outcomes:
         *,
         unit: Unit = "D",
         last_seen: ArrayLike | None = None,
+        entry_date: ArrayLike | None = None,
         late_starts: LateStarts = "raise",
         cause: ArrayLike | None = None,
         causes: CauseNames | None = None,
@@ -281,7 +303,7 @@ class Outcomes:
         Parameters
         ----------
         start : array_like of dates, shape (n,)
-            When each individual came under observation.
+            From when on time is counted.
         event_date : array_like of dates, shape (n,)
             When the event happened; missing (``NaT``, ``None``) where none did.
         cutoff : date, or array_like of dates
@@ -297,9 +319,13 @@ class Outcomes:
             Missing means followed up to the cut-off. It does not matter where the event was observed. An
             individual who had another event that rules out this one (a competing risk) was not lost: give the date of
             that event, and its `cause`.
+        entry_date : array_like of dates, shape (n,), optional
+            When each individual came under observation, if that was not at `start` (delayed entry): individuals who had
+            the event between these dates are not in the data. An account of 2010 in a database that begins in 2015 has
+            its opening as `start`, and the beginning of the database as `entry_date`.
         late_starts : {"raise", "drop"}, default "raise"
-            What to do with individuals who start after the cut-off. ``"drop"`` leaves them out and says
-            in a warning how many.
+            What to do with individuals who start after the cut-off, or were not under observation before it.
+            ``"drop"`` leaves them out and says in a warning how many.
         cause : array_like of shape (n,), optional
             Under competing risks the cause of each event: text or numbers. Not read where there was no event.
         causes : sequence, or mapping of str to labels, optional
@@ -324,7 +350,7 @@ class Outcomes:
         from survscore._utils import dates as _dates  # pandas is loaded only where dates need it
 
         check_choice("late_starts", late_starts, ("raise", "drop"))
-        follow_up = _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop")
+        follow_up = _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop", entry_date)
         return cls.of_follow_up(follow_up, cause, causes)
 
     @classmethod
@@ -332,7 +358,7 @@ class Outcomes:
         cls, follow_up: FollowUp, cause: ArrayLike | None = None, causes: CauseNames | None = None
     ) -> Self:
         """Take what dates have come to; `cause` is that of all individuals, also of those who were left out."""
-        made = cls(follow_up.time, follow_up.event, follow_up.censoring_time)
+        made = cls(follow_up.time, follow_up.event, follow_up.censoring_time, entry=follow_up.entry)
         object.__setattr__(made, "dates", follow_up.dates)
         if cause is None:
             if causes is not None:
@@ -375,11 +401,12 @@ class Outcomes:
             raise InputError("parts must all have entry times, or none")
         vectors = {name: [getattr(part, name) for part in several] for name in VECTORS}
         dated = [part.dates for part in several if part.dates is not None]
-        return first._with(
+        joined: Self = first._with(
             **{name: None if some[0] is None else _arrays.concatenate(some) for name, some in vectors.items()},
             dates=dated[0].joined(dated[1:]) if len(dated) == len(several) else None,
             causes=next((part._numbered for part in several if part.cause_codes), first._numbered),
         )
+        return joined
 
     # Numbers and properties
 
@@ -487,8 +514,8 @@ class Outcomes:
     def at_landmark(self, s: ArrayLike) -> AtLandmark:
         r"""Return who is at risk at a landmark, and what happened to them afterwards, with time counted from there.
 
-        Those with :math:`T_i > s` are event-free and under observation at s; then :math:`C^*_i > s`, too. Their
-        outcomes are :math:`T_i - s`, :math:`D_i` and :math:`C^*_i - s`.
+        Those with :math:`T_i > s` are event-free and under observation at s, if they had entered by then; then
+        :math:`C^*_i > s`, too. Their outcomes are :math:`T_i - s`, :math:`D_i` and :math:`C^*_i - s`.
 
         Parameters
         ----------
@@ -516,9 +543,12 @@ class Outcomes:
         if broken.any() or np.isinf(landmark).any() or (given.size == 1 and np.isnan(landmark).any()):
             first = int(np.argmax(broken | ~np.isfinite(landmark)))
             raise InputError(f"s must be zero or later, and finite, not {landmark[first]:g} (position {first})")
-        rows = np.flatnonzero(_arrays.to_host(self.time) > landmark)
+        followed = _arrays.to_host(self.time) > landmark
+        rows = np.flatnonzero(followed if self.entry is None else followed & (_arrays.to_host(self.entry) <= landmark))
         if np.isnan(landmark).all():
             raise InputError("s is missing (NaN) for all individuals: none had started by then")
+        if not rows.size and followed.any():
+            raise InputError(f"s must not be before all have entered: nobody was under observation by {shown(s)}")
         if not rows.size:
             last = float(self.time.max())
             raise InputError(
@@ -529,6 +559,35 @@ class Outcomes:
         after = _arrays.beside(landmark[rows], self.time)
         end = None if some.censoring_time is None else some.censoring_time - after
         return AtLandmark(rows, some._with(time=some.time - after, censoring_time=end, entry=None, dates=None))
+
+    def since_entry(self) -> Self:
+        r"""Return the same with time counted from each individual's entry: what scores of delayed entry are of.
+
+        With entry :math:`a_i` these are :math:`T_i - a_i`, :math:`D_i` and :math:`C^*_i - a_i`. Scores do this
+        themselves, and compare with predictions given that the individual was event-free at its entry,
+
+        .. math:: P(T^*_i > a_i + h \mid T^*_i > a_i) = \frac{\pi_i(a_i + h)}{\pi_i(a_i)} ,
+
+        which are ``curves.conditional_on(y.entry, times=...)``.
+
+        Returns
+        -------
+        Outcomes
+            Without entry and dates. The same, if all were observed from the start.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> y = ss.Outcomes(time=[60, 72], event=[1, 0], censoring_time=[75, 72], entry=[50, 65])
+        >>> y.since_entry().time, y.since_entry().censoring_time
+        (array([10.,  7.]), array([25.,  7.]))
+        """
+        if self.entry is None:
+            return self
+        if not bool((self.entry > 0).any()):
+            return self._with(entry=None)
+        end = None if self.censoring_time is None else self.censoring_time - self.entry
+        return self._with(time=self.time - self.entry, censoring_time=end, entry=None, dates=None)
 
     def until(self, end: ArrayLike) -> Self:
         r"""Return what would have been observed, had follow-up ended earlier.
@@ -554,6 +613,9 @@ class Outcomes:
         if given.size != 1:
             check_length("end", given.size, "the outcomes", len(self))
         ends = _arrays.beside(np.broadcast_to(given, len(self)), self.time)
+        if self.entry is not None:
+            unseen = (self.entry >= ends) & (self.entry > 0)
+            check_rule("end", "after entry (y[y.entry < end] are those under observation by then)", unseen, ends)
         seen = self.time <= ends
         return self._with(
             time=_arrays.minimum(self.time, ends),
@@ -601,7 +663,8 @@ class Outcomes:
         ends = np.minimum(known.cutoff, _dates.instants(date, "date", len(self)))
         then = self.from_dates(
             known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts,
-            cause=self.cause, causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
+            entry_date=known.entry_date, cause=self.cause,
+            causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
         )  # fmt: skip
         return then._with(causes=self._numbered, interest=self.interest)
 
@@ -627,7 +690,7 @@ class Outcomes:
         """
         return self if self.device is None else self.to(None)
 
-    def to_structured(self, *, censoring_time: bool = False) -> NDArray[Any]:
+    def to_structured(self, *, censoring_time: bool = False, entry: bool = False) -> NDArray[Any]:
         """Return a structured array, as scikit-survival takes it: fields ``event`` and ``time``.
 
         Under competing risks ``event`` is the number of the cause, 0 without event.
@@ -635,8 +698,11 @@ class Outcomes:
         Parameters
         ----------
         censoring_time : bool, default False
-            Whether to add a third field of that name. Scorers, splitters, models and adapters of this library read it;
+            Whether to add a field of that name. Scorers, splitters, models and adapters of this library read it;
             scikit-survival's own estimators take two fields only.
+        entry : bool, default False
+            The same for the times of entry. Outcomes with delayed entry are refused without it, since they would become
+            those of individuals who were observed from the start.
 
         Returns
         -------
@@ -655,6 +721,15 @@ class Outcomes:
             if self.censoring_time is None:
                 raise InputError("censoring_time can't be a field: it is unknown in these outcomes")
             fields[CENSORING_FIELD] = self.censoring_time
+        if entry and self.entry is None:
+            raise InputError("entry can't be a field: these outcomes have none")
+        if self.entry is not None:
+            if not entry:
+                raise InputError(
+                    "outcomes have delayed entry, which two fields can't say: entry=True adds a third, "
+                    "y.since_entry() counts time from it"
+                )
+            fields[ENTRY_FIELD] = self.entry
         kind_of_event = np.bool_ if self.cause is None else np.int8
         kinds = [(name, kind_of_event if name == EVENT_FIELD else np.float64) for name in fields]
         array = np.empty(len(self), dtype=kinds)
@@ -687,7 +762,7 @@ class Outcomes:
         if copy is False:
             raise ValueError("outcomes become an array only by a copy")
         # with all that is known: scikit-learn makes arrays of targets on its way to an estimator
-        array = self.to_structured(censoring_time=self.censoring_time is not None)
+        array = self.to_structured(censoring_time=self.censoring_time is not None, entry=self.entry is not None)
         return array if dtype is None else array.astype(dtype)
 
     def _repr_html_(self) -> str:
@@ -706,6 +781,8 @@ class Outcomes:
         elif n:
             rows.append(("censoring_time", f"{self.censoring_time.min():g} to {self.censoring_time.max():g}"))
             rows.append(("dropped out", f"{int(self.dropped_out.sum()):,}"))
+        if self.entry is not None and n:
+            rows.append(("entry", f"{self.entry.min():g} to {self.entry.max():g}"))
         if self.dates is not None:
             rows.append(("in", f"{word(self.dates.unit)}s"))
         return as_html(Tables("", [Part("Outcomes", ("", ""), rows, (), "lr")]))
@@ -728,6 +805,8 @@ class Outcomes:
             lost = int(self.dropped_out.sum())
             parts.append(f"censoring_time known ({self.censoring_time.min():g} to {self.censoring_time.max():g})")
             parts.append(f"{lost or 'no'} drop-out{'' if lost == 1 else 's'}")
+        if self.entry is not None and n:
+            parts.append(f"entry {self.entry.min():g} to {self.entry.max():g}")
         return f"Outcomes({', '.join(parts)})"
 
     @property
@@ -820,4 +899,15 @@ def _check_not_after(time: NDArray[np.float64], censoring_time: NDArray[np.float
             f"time must not exceed censoring_time: {_arrays.count_true(late)} of {len(late)} do, the first at "
             f"position {first} ({time[first]} > {censoring_time[first]}); an event after the censoring time "
             "was not observed: set time to censoring_time and event to 0 there"
+        )
+
+
+def _check_before(entry: NDArray[np.float64], time: NDArray[np.float64]) -> None:
+    late = (entry >= time) & (entry > 0)  # observed from the start, and not for long: time 0
+    if late.any():
+        first = _arrays.first_true(late)
+        raise InputError(
+            f"entry must be before time: {_arrays.count_true(late)} of {len(late)} {'is' if late.sum() == 1 else 'are'}"
+            f" not, the first at position {first} ({entry[first]} >= {time[first]}); both are counted from the same "
+            "start, and individuals who had the event before entry were never observed: leave them out"
         )

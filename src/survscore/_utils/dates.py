@@ -29,16 +29,19 @@ class Dates:
     cutoff: NDArray[np.datetime64]
     #: Of the times.
     unit: Unit
+    #: When individuals came under observation, where that was not at their start (delayed entry).
+    entry_date: NDArray[np.datetime64] | None = None
 
     def __getitem__(self, key: Any) -> Dates:
         """Return those of some individuals."""
-        return Dates(self.start[key], self.event_date[key], self.last_seen[key], self.cutoff[key], self.unit)
+        entered = None if self.entry_date is None else self.entry_date[key]
+        return Dates(self.start[key], self.event_date[key], self.last_seen[key], self.cutoff[key], self.unit, entered)
 
     def joined(self, others: Sequence[Dates]) -> Dates | None:
         """Return those of several together; None if their units differ."""
         if any(other.unit != self.unit for other in others):
             return None
-        names = ("start", "event_date", "last_seen", "cutoff")
+        names = ("start", "event_date", "last_seen", "cutoff", *(() if self.entry_date is None else ("entry_date",)))
         several = {name: np.concatenate([getattr(one, name) for one in (self, *others)]) for name in names}
         return Dates(**several, unit=self.unit)
 
@@ -52,6 +55,7 @@ class FollowUp(NamedTuple):
     dated: NDArray[np.bool_]  # who has a date of the event, if it was seen or not
     kept: NDArray[np.bool_]  # who is among them: all who started before the end
     dates: Dates  # of those who are kept
+    entry: NDArray[np.float64] | None = None
 
 
 def follow_up(
@@ -61,13 +65,15 @@ def follow_up(
     unit: Unit,
     last_seen: ArrayLike | None,
     drop_late_starts: bool,
+    entry_date: ArrayLike | None = None,
 ) -> FollowUp:
     """Return time, event and censoring_time, and of whom; see `Outcomes.from_dates` for the rules."""
     check_choice("unit", unit, UNITS)
     starts, events = as_dates(start, "start"), as_dates(event_date, "event_date")
     ends = as_dates(cutoff, "cutoff", length=len(starts))
     seen = ends if last_seen is None else as_dates(last_seen, "last_seen")
-    given = {"start": starts, "event_date": events, "cutoff": ends, "last_seen": seen}
+    entered = starts if entry_date is None else as_dates(entry_date, "entry_date")
+    given = {"start": starts, "event_date": events, "cutoff": ends, "last_seen": seen, "entry_date": entered}
     for name, dates in given.items():
         check_length(name, len(dates), "start", len(starts))
     if len({dates.tz is None for dates in given.values() if not dates.isna().all()}) > 1:
@@ -76,25 +82,30 @@ def follow_up(
 
     check_rule("start", "given for each individual", np.asarray(starts.isna()), starts)
     check_rule("cutoff", "given", np.asarray(ends.isna()), ends)
-    starts, events, ends, seen = (dates.tz_localize(None) for dates in (starts, events, ends, seen))
-    late = np.asarray(starts > ends)
+    check_rule("entry_date", "given for each individual", np.asarray(entered.isna()), entered)
+    starts, events, ends, seen, entered = (dates.tz_localize(None) for dates in (starts, events, ends, seen, entered))
+    check_rule("entry_date", "on or after start", np.asarray(entered < starts), entered)
+    # who comes under observation at the very cut-off is never seen
+    late = np.asarray((starts > ends) | ((entered > starts) & (entered >= ends)))
+    what = "start" if entry_date is None else "start or entry_date"
     if late.any() and not drop_late_starts:
-        raise InputError(f"{_late_starts(late, starts, ends)}; late_starts='drop' leaves them out")
+        raise InputError(f"{_late_starts(late, entered, ends, what)}; late_starts='drop' leaves them out")
     happened = np.asarray(events <= ends)  # false where no date is given
     check_rule("event_date", "on or after start", np.asarray(events < starts) & ~late, events)
     check_rule("last_seen", "on or after start", np.asarray(seen < starts) & ~happened & ~late, seen)
     if late.any():
-        warn(f"from_dates left out {_late_starts(late, starts, ends)}")
-        starts, events, ends, seen = (dates[~late] for dates in (starts, events, ends, seen))
+        warn(f"from_dates left out {_late_starts(late, entered, ends, what)}")
+        starts, events, ends, seen, entered = (dates[~late] for dates in (starts, events, ends, seen, entered))
         happened = happened[~late]
 
     lost = np.asarray(seen.notna() & (seen < ends))
     last = events.where(happened, seen.where(lost, ends))
     kept = Dates(
-        starts.to_numpy(), events.where(happened).to_numpy(), seen.where(lost).to_numpy(), ends.to_numpy(), unit
-    )
-    dated = np.asarray(events.notna())
-    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), dated, ~late, kept)
+        starts.to_numpy(), events.where(happened).to_numpy(), seen.where(lost).to_numpy(), ends.to_numpy(), unit,
+        None if entry_date is None else entered.to_numpy(),
+    )  # fmt: skip
+    dated, entry = np.asarray(events.notna()), None if entry_date is None else _elapsed(starts, entered, unit)
+    return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), dated, ~late, kept, entry)
 
 
 def instants(date: Any, name: str, length: int) -> NDArray[np.datetime64]:
@@ -133,11 +144,11 @@ def _calendar_steps(starts: NDArray[Any], ends: NDArray[Any], months: int) -> ND
     return np.asarray(steps + (ends - since) / (after(steps + 1) - since))
 
 
-def _late_starts(late: NDArray[np.bool_], starts: pd.DatetimeIndex, ends: pd.DatetimeIndex) -> str:
+def _late_starts(late: NDArray[np.bool_], starts: pd.DatetimeIndex, ends: pd.DatetimeIndex, what: str) -> str:
     first = int(np.argmax(late))
     return (
-        f"{plural(int(late.sum()), 'individual')} of {late.size} with a start after the cut-off, "
-        f"the first at position {first} ({starts[first]} > {ends[first]})"
+        f"{plural(int(late.sum()), 'individual')} of {late.size} with a {what} after the cut-off, "
+        f"the first at position {first} ({starts[first]} {'>' if starts[first] > ends[first] else '='} {ends[first]})"
     )
 
 

@@ -22,11 +22,14 @@ from survscore.weighting import Weighting, weightings_that_fit
 Curves = SurvivalCurves | IncidenceCurves
 
 
-def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X", *, causes: bool = False) -> Outcomes:
+def as_training_data(
+    y: Any, n_rows: int, name: str = "y", of: str = "X", *, causes: bool = False, entry: bool = False
+) -> Outcomes:
     """Return the target, checked to have as many individuals as the covariates have rows.
 
     Competing causes are refused unless the model learns `causes`: with events of all causes alike it would predict the
-    time to any of them, and scores of one cause would take that for the time to this one.
+    time to any of them, and scores of one cause would take that for the time to this one. Delayed entry is refused
+    unless the model has risk sets with `entry`: otherwise it would learn too small risks.
     """
     outcomes = as_outcomes(y)
     check_length(name, len(outcomes), of, n_rows)
@@ -35,6 +38,11 @@ def as_training_data(y: Any, n_rows: int, name: str = "y", of: str = "X", *, cau
             f"{name} has competing causes ({several([repr(one) for one in outcomes.causes])}), and this model learns "
             "events of one kind: fit it to y.any_event() for events of any cause, or take LogisticHazard, "
             "HorizonClassifiers or AalenJohansen, which learn causes"
+        )
+    if not entry and outcomes.entry is not None:
+        raise UnfitError(
+            f"{name} has delayed entry, which this model can't use: fit it to y.since_entry(), with the age at entry "
+            "among the covariates, or take KaplanMeier or AalenJohansen, whose risk sets allow for it"
         )
     return outcomes
 

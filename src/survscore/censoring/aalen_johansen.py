@@ -83,6 +83,8 @@ class Incidence:
         time, event = outcomes.time[order], outcomes.event[order]
         weights = None if outcomes.weights is None else outcomes.weights[order]
         curve, passed = ProductLimit.in_order(time, event, weights=weights)
+        if outcomes.entry is not None:
+            curve = curve.entered(outcomes.entry[order], weights)
         return cls.in_order(curve, passed, outcomes.event_of_interest[order], weights=weights)
 
     @classmethod

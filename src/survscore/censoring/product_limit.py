@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from survscore.outcomes import Outcomes
 
 Array = Any  # a NumPy array, or a torch tensor
+ROUNDING = 1e-12  # of differences of sums of weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,17 +62,19 @@ class ProductLimit:
         codes: Array | None = None,
         n_strata: int = 1,
         weights: Array | None = None,
+        entry: Array | None = None,
     ) -> Self:
         """Fit it to individuals who leave at `time`, in the way in question where `leaves` is true.
 
         At a time s, those at risk are all who leave so from s on, and all others from s on, or only those after it
         where others leave first at the same time. `codes` number the strata from 0 on. With sample `weights`, sums of
-        these take the place of counts.
+        these take the place of counts. With delayed `entry`, those at risk are only those who had entered before s.
         """
         order = order_of(time, leaves if others_first else ~leaves)
         of_order = None if codes is None else arrays.take(codes, order)
         weights = None if weights is None else arrays.take(weights, order)
-        return cls.in_order(arrays.take(time, order), arrays.take(leaves, order), of_order, n_strata, weights)[0]
+        curve = cls.in_order(arrays.take(time, order), arrays.take(leaves, order), of_order, n_strata, weights)[0]
+        return curve if entry is None else curve.entered(arrays.take(entry, order), weights)
 
     @classmethod
     def in_order(
@@ -126,12 +129,25 @@ class ProductLimit:
     @classmethod
     def of_events(cls, outcomes: Outcomes) -> Self:
         """Fit the Kaplan-Meier curve of survival: events first, where someone is censored at the same time."""
-        return cls.of(outcomes.time, outcomes.event, others_first=False, weights=outcomes.weights)
+        return cls.of(outcomes.time, outcomes.event, others_first=False, weights=outcomes.weights, entry=outcomes.entry)
 
     @classmethod
     def of_censoring(cls, outcomes: Outcomes) -> Self:
         """Fit the curve of not being censored: an event at the time of a censoring comes first."""
-        return cls.of(outcomes.time, ~outcomes.event, others_first=True, weights=outcomes.weights)
+        return cls.of(outcomes.time, ~outcomes.event, others_first=True, weights=outcomes.weights, entry=outcomes.entry)
+
+    def entered(self, entry: Array, weights: Array | None = None) -> Self:
+        """Return the same, in one stratum, with those at risk at s only if they had entered before s."""
+        entry = arrays.where(entry > 0, entry, -1.0)  # those observed from the start are at risk at time 0, too
+        order = entry.argsort()
+        entered_before = arrays.count_below(entry[order], self.times, inclusive=False)
+        if weights is None:
+            return replace(self, at_risk=self.at_risk - (len(entry) - entered_before))
+        xp, own = arrays.namespace(weights), weights[order]
+        later = arrays.concatenate([xp.flip(xp.cumsum(xp.flip(own, (0,)), 0), (0,)), arrays.zeros((1,), own)])
+        rest = self.at_risk - self.exits - later[entered_before]
+        rest = arrays.where(rest > ROUNDING * self.at_risk, rest, 0.0)  # of those who all leave, nothing is left
+        return replace(self, at_risk=self.exits + rest)
 
     @property
     def n_strata(self) -> int:

@@ -43,6 +43,11 @@ def check_outcomes(y: Any) -> None:
         raise InputError("y is empty: there are no individuals to score")
     if y.weights is not None:
         raise UnfitError("sample weights are not part of scores yet: y.weighted(None) removes them")
+    if y.entry is not None:
+        raise UnfitError(
+            "this analysis does not allow for delayed entry: y.since_entry() counts time from entry, and "
+            "curves.conditional_on(y.entry, times=...) are the predictions that belong to it"
+        )
 
 
 def check_one_kind(y: Any, subject: str) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from survscore._utils.frames import n_rows_of
-from survscore._validation import InputError, as_times, check_whole
+from survscore._validation import InputError, as_times, check_whole, plural, warn
 from survscore.adapters.survival_model import SurvivalModel, as_training_data
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.product_limit import ProductLimit
@@ -35,10 +35,21 @@ class _Baseline(SurvivalModel):
     def _training_data(self, X: Any, y: Any) -> Outcomes:
         check_whole("n_times", self.n_times, 1)
         n = len(as_outcomes(y)) if X is None else n_rows_of(X)
-        outcomes = as_training_data(y, n, causes=self._learns_causes).numpy()
+        outcomes = as_training_data(y, n, causes=self._learns_causes, entry=True).numpy()
         if not outcomes.event.any():
             raise InputError("y has no events: there is nothing to learn")
         return outcomes
+
+    def _keep(self, curve: ProductLimit) -> None:
+        """Keep the curve, and warn where it ends since nobody else had entered."""
+        self.times_, self.survival_ = curve.times, curve.survival
+        ended = int(np.argmax(self.survival_ <= 0)) + 1 if (self.survival_ <= 0).any() else self.times_.size
+        if ended < self.times_.size:
+            warn(
+                f"survival falls to 0 at {self.times_[ended - 1]:g}, where all at risk had the event before others "
+                f"entered, and stays there: {plural(self.times_.size - ended, 'later event time')} can't change it. "
+                "Few are at risk early with delayed entry: y.at_landmark(s) takes those at risk at a later start"
+            )
 
     def _grid(self, times: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
         """Return where to predict, and how many jumps have passed there."""
@@ -88,7 +99,8 @@ class KaplanMeier(_Baseline):
 
     .. math:: \hat S(t) = \prod_{s \le t} \left(1 - \frac{d_s}{Y_s}\right)
 
-    with :math:`d_s` events at s among :math:`Y_s` at risk just before.
+    with :math:`d_s` events at s among :math:`Y_s` at risk just before: with delayed entry (`Outcomes`), those who
+    entered before s.
 
     Parameters
     ----------
@@ -119,8 +131,7 @@ class KaplanMeier(_Baseline):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to outcomes; `X` is not looked at, and may be None."""
-        curve = ProductLimit.of_events(self._training_data(X, y))
-        self.times_, self.survival_ = curve.times, curve.survival
+        self._keep(ProductLimit.of_events(self._training_data(X, y)))
         return self
 
     def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
@@ -148,8 +159,8 @@ class AalenJohansen(_Baseline):
 
     .. math:: \hat F_k(t) = \sum_{s \le t} \hat S(s-) \frac{d_{ks}}{Y_s}
 
-    with :math:`d_{ks}` events of cause k at s among :math:`Y_s` at risk just before, and :math:`\hat S` the
-    Kaplan-Meier curve of events of any cause.
+    with :math:`d_{ks}` events of cause k at s among :math:`Y_s` at risk just before (with delayed entry, of those who
+    entered before s), and :math:`\hat S` the Kaplan-Meier curve of events of any cause.
 
     Parameters
     ----------
@@ -185,8 +196,8 @@ class AalenJohansen(_Baseline):
         outcomes = self._training_data(X, y)
         causes = outcomes.causes or ("1",)
         several = [Incidence.of(outcomes.for_cause(cause)) for cause in causes]
-        curve = several[0].curve
-        self.times_, self.survival_, self.causes_ = curve.times, curve.survival, causes
+        self._keep(several[0].curve)
+        self.causes_ = causes
         self.incidence_ = np.array([incidence.table(self.times_)[0] for incidence in several])
         return self
 
