@@ -281,8 +281,7 @@ class Outcomes:
         if carried and censoring_time is not None:
             raise InputError(f"censoring_time was given twice: as an argument, and as the field {CENSORING_FIELD!r}")
         end = array[CENSORING_FIELD] if carried else censoring_time
-        given = {"causes": causes, "weights": weights, "weight_kind": weight_kind}
-        return cls(array[times[0]], array[events[0]], end, **given)
+        return cls(array[times[0]], array[events[0]], end, causes=causes, weights=weights, weight_kind=weight_kind)
 
     @classmethod
     def from_dates(
@@ -353,7 +352,7 @@ class Outcomes:
 
         check_choice("late_starts", late_starts, ("raise", "drop"))
         follow_up = _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop")
-        made = cls.of_follow_up(follow_up, cause, causes)
+        made: Self = cls.of_follow_up(follow_up, cause, causes)
         if weights is None:
             return made
         given = as_array(weights, "weights")
@@ -408,11 +407,12 @@ class Outcomes:
             raise InputError("parts must all have entry times, or none")
         vectors = {name: [getattr(part, name) for part in several] for name in VECTORS}
         dated = [part.dates for part in several if part.dates is not None]
-        return first._with(
+        joined: Self = first._with(
             **{name: None if some[0] is None else _arrays.concatenate(some) for name, some in vectors.items()},
             dates=dated[0].joined(dated[1:]) if len(dated) == len(several) else None,
             causes=next((part._numbered for part in several if part.cause_codes), first._numbered),
         )
+        return joined
 
     # Numbers and properties
 
