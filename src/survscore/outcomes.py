@@ -69,6 +69,12 @@ class Outcomes:
         `time`, and 0 where observed from the start. Individuals who had the event earlier are not in the data. Scores
         are then of predictions given that the individual was event-free at its entry, with time counted from there; see
         `since_entry`.
+    weights : array_like of shape (n,), optional
+        The sample weight of each individual, finite and not negative, and not all zero: everything that is computed
+        from the outcomes then uses them. They must be known at the start: with weights that depend on what happened
+        later, such as revenue, a score is improper. See `weighted`.
+    weight_kind : {"probability", "importance", "frequency"}, default "probability"
+        What weights are; see `weighted`.
 
     Attributes
     ----------
@@ -78,6 +84,10 @@ class Outcomes:
         Under competing risks the cause of each event, numbered from 1 on; 0 without event.
     causes : tuple of str
         The names of the causes; empty without competing risks.
+    weights : ndarray, or None
+        As given; None where all count alike.
+    weight_kind : str, or None
+        What weights are; None without weights.
     dates : Dates or None
         The dates of which they were made, for `as_of`, if they were made by `from_dates`.
 
@@ -138,6 +148,8 @@ class Outcomes:
         *,
         causes: CauseNames | None = None,
         entry: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        weight_kind: WeightKind = "probability",
     ) -> None:
         on_device = [tensor for tensor in map(_arrays.resident, (time, event, censoring_time)) if tensor is not None]
         device = on_device[0].device if on_device else None
@@ -161,6 +173,7 @@ class Outcomes:
         self._set(
             time=checked_time, event=checked_event, censoring_time=checked_censoring, cause=codes,
             causes=named.names, cause_codes=named.codes, entry=checked_entry,
+            **_weight_fields(weights, weight_kind, len(checked_time), device),
         )  # fmt: skip
 
     # Other ways in
@@ -175,6 +188,8 @@ class Outcomes:
         censoring_time: str | None = None,
         causes: CauseNames | None = None,
         entry: str | None = None,
+        weights: str | None = None,
+        weight_kind: WeightKind = "probability",
     ) -> Self:
         """Take the columns of a data frame.
 
@@ -183,9 +198,11 @@ class Outcomes:
         frame : data frame
             Of any library that narwhals knows: pandas, polars, pyarrow, DuckDB and others; lazy
             frames are collected, only the named columns.
-        time, event, censoring_time, entry : str
+        time, event, censoring_time, entry, weights : str
             The names of the columns.
         causes : sequence of str, or mapping of str to int, optional
+            As for `Outcomes`.
+        weight_kind : {"probability", "importance", "frequency"}, default "probability"
             As for `Outcomes`.
 
         Returns
@@ -206,8 +223,9 @@ class Outcomes:
             table = nw.from_native(frame)
         except TypeError:
             raise InputError(f"frame must be a data frame, not {type(frame).__name__}") from None
-        optional = {"censoring_time": censoring_time, "entry": entry}
-        named = {"time": time, "event": event, **{key: name for key, name in optional.items() if name is not None}}
+        named = {"time": time, "event": event}
+        optional = {"censoring_time": censoring_time, "entry": entry, "weights": weights}
+        named |= {argument: column for argument, column in optional.items() if column is not None}
         available = table.collect_schema().names()
         for argument, column in named.items():
             if column not in available:
@@ -221,7 +239,7 @@ class Outcomes:
             if missing:
                 raise InputError(f"{argument}: column {column!r} has {missing} missing values")
             arrays[argument] = table[column].to_numpy()
-        return cls(**arrays, causes=causes)
+        return cls(**arrays, causes=causes, weight_kind=weight_kind)
 
     @classmethod
     def from_structured(
@@ -231,6 +249,8 @@ class Outcomes:
         censoring_time: ArrayLike | None = None,
         causes: CauseNames | None = None,
         entry: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        weight_kind: WeightKind = "probability",
     ) -> Self:
         """Take scikit-survival's structured array: one boolean field (the event) and one of numbers (the time).
 
@@ -243,7 +263,7 @@ class Outcomes:
             As made by ``sksurv.util.Surv``, or by `to_structured`.
         censoring_time, entry : array_like of shape (n,), optional
             The censoring times and the times of entry, where they are known and the array does not hold them.
-        causes : sequence of str, or mapping of str to int, optional
+        causes, weights, weight_kind
             As for `Outcomes`.
 
         Returns
@@ -279,7 +299,7 @@ class Outcomes:
             if given[name] is not None:
                 raise InputError(f"{name} was given twice: as an argument, and as the field {name!r}")
             given[name] = array[name]
-        return cls(array[times[0]], array[events[0]], causes=causes, **given)
+        return cls(array[times[0]], array[events[0]], causes=causes, weights=weights, weight_kind=weight_kind, **given)
 
     @classmethod
     def from_dates(
@@ -294,6 +314,8 @@ class Outcomes:
         late_starts: LateStarts = "raise",
         cause: ArrayLike | None = None,
         causes: CauseNames | None = None,
+        weights: ArrayLike | None = None,
+        weight_kind: WeightKind = "probability",
     ) -> Self:
         r"""Derive time, event and :math:`C^*` from dates and the data cut-off.
 
@@ -331,6 +353,8 @@ class Outcomes:
         causes : sequence, or mapping of str to labels, optional
             The causes in order, as `cause` has them, or their names and what `cause` has for each; for numbers also the
             names of 1, 2, ... By default all that occur, sorted, also after the cut-off.
+        weights, weight_kind
+            As for `Outcomes`; of all individuals, also of those who are left out.
 
         Returns
         -------
@@ -351,7 +375,12 @@ class Outcomes:
 
         check_choice("late_starts", late_starts, ("raise", "drop"))
         follow_up = _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop", entry_date)
-        return cls.of_follow_up(follow_up, cause, causes)
+        made: Self = cls.of_follow_up(follow_up, cause, causes)
+        if weights is None:
+            return made
+        given = as_array(weights, "weights")
+        check_length("weights", len(given), "start", len(follow_up.kept))
+        return made.weighted(given[follow_up.kept], weight_kind)
 
     @classmethod
     def of_follow_up(
@@ -470,7 +499,7 @@ class Outcomes:
         """How many were lost before their own censoring time; None where that is unknown."""
         return None if self.censoring_time is None else _arrays.count_true(self.dropped_out)
 
-    def weighted(self, weights: ArrayLike | None, kind: WeightKind = "probability") -> Self:
+    def weighted(self, weights: ArrayLike | None, weight_kind: WeightKind = "probability") -> Self:
         r"""Return the same with a sample weight for each individual, which everything computed from it then uses.
 
         Parameters
@@ -478,7 +507,7 @@ class Outcomes:
         weights : array_like of shape (n,), or None
             Finite and not negative, and not all zero; None removes weights. They must be known at the start: weights
             that depend on what happened later, such as revenue, make a score improper.
-        kind : {"probability", "importance", "frequency"}, default "probability"
+        weight_kind : {"probability", "importance", "frequency"}, default "probability"
             ``"probability"``: the inverse probability of being in the sample; ``"importance"``: how much an individual
             matters. Scores and standard errors of both are computed alike, and their scale has no effect.
             ``"frequency"``: whole numbers, of how many equal individuals a row stands for; results are those of the
@@ -495,21 +524,7 @@ class Outcomes:
         >>> y[y.event].weights
         array([2. , 0.5])
         """
-        check_choice("kind", kind, WEIGHT_KINDS)
-        if weights is None:
-            return self._with(weights=None, weight_kind=None)
-        given = as_vector(weights, "weights", device=self.device)
-        check_length("weights", len(given), "the outcomes", len(self))
-        if not bool((given > 0).any()):
-            raise InputError("weights must not all be zero")
-        if kind == "frequency" and bool((given != given.round()).any()):
-            first = _arrays.first_true(given != given.round())
-            raise InputError(
-                f"weights of kind 'frequency' must be whole numbers: {_arrays.count_true(given != given.round())} of "
-                f"{len(given)} are not, the first at position {first} ({float(given[first]):g}); other weights are of "
-                "kind 'probability' or 'importance'"
-            )
-        return self._with(weights=given, weight_kind=kind)
+        return self._with(**_weight_fields(weights, weight_kind, len(self), self.device))
 
     def at_landmark(self, s: ArrayLike) -> AtLandmark:
         r"""Return who is at risk at a landmark, and what happened to them afterwards, with time counted from there.
@@ -665,6 +680,7 @@ class Outcomes:
             known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts,
             entry_date=known.entry_date, cause=self.cause,
             causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
+            weights=self.weights, weight_kind=self.weight_kind or "probability",
         )  # fmt: skip
         return then._with(causes=self._numbered, interest=self.interest)
 
@@ -693,7 +709,7 @@ class Outcomes:
     def to_structured(self, *, censoring_time: bool = False, entry: bool = False) -> NDArray[Any]:
         """Return a structured array, as scikit-survival takes it: fields ``event`` and ``time``.
 
-        Under competing risks ``event`` is the number of the cause, 0 without event.
+        Under competing risks ``event`` is the number of the cause, 0 without event. Sample weights have no field in it.
 
         Parameters
         ----------
@@ -761,6 +777,11 @@ class Outcomes:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("outcomes become an array only by a copy")
+        if self.weights is not None:
+            raise InputError(
+                "sample weights have no place in an array of outcomes: pass y.weighted(None), and the weights as "
+                "sample_weight"
+            )
         # with all that is known: scikit-learn makes arrays of targets on its way to an estimator
         array = self.to_structured(censoring_time=self.censoring_time is not None, entry=self.entry is not None)
         return array if dtype is None else array.astype(dtype)
@@ -783,6 +804,8 @@ class Outcomes:
             rows.append(("dropped out", f"{int(self.dropped_out.sum()):,}"))
         if self.entry is not None and n:
             rows.append(("entry", f"{self.entry.min():g} to {self.entry.max():g}"))
+        if self.weights is not None:
+            rows.append((f"{self.weight_kind} weights", f"{self.weights.min():g} to {self.weights.max():g}"))
         if self.dates is not None:
             rows.append(("in", f"{word(self.dates.unit)}s"))
         return as_html(Tables("", [Part("Outcomes", ("", ""), rows, (), "lr")]))
@@ -807,6 +830,8 @@ class Outcomes:
             parts.append(f"{lost or 'no'} drop-out{'' if lost == 1 else 's'}")
         if self.entry is not None and n:
             parts.append(f"entry {self.entry.min():g} to {self.entry.max():g}")
+        if self.weights is not None:
+            parts.append(f"{self.weight_kind} weights {self.weights.min():g} to {self.weights.max():g}")
         return f"Outcomes({', '.join(parts)})"
 
     @property
@@ -875,6 +900,26 @@ def _read_only(vector: Any) -> Any:
     if not _arrays.is_tensor(vector):
         vector.flags.writeable = False
     return vector
+
+
+def _weight_fields(weights: ArrayLike | None, weight_kind: WeightKind, n: int, device: Any) -> dict[str, Any]:
+    """Return sample weights and their kind as fields of outcomes, checked."""
+    check_choice("weight_kind", weight_kind, WEIGHT_KINDS)
+    if weights is None:
+        return {"weights": None, "weight_kind": None}
+    given = as_vector(weights, "weights", device=device)
+    check_length("weights", len(given), "time", n)
+    if not bool((given > 0).any()):
+        raise InputError("weights must not all be zero")
+    broken = given != given.round()
+    if weight_kind == "frequency" and bool(broken.any()):
+        first = _arrays.first_true(broken)
+        raise InputError(
+            f"weights of kind 'frequency' must be whole numbers: {_arrays.count_true(broken)} of {n} are not, the "
+            f"first at position {first} ({float(given[first]):g}); other weights are of kind 'probability' or "
+            "'importance'"
+        )
+    return {"weights": given, "weight_kind": weight_kind}
 
 
 def _warn_if_cut_at_event(
