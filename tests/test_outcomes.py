@@ -463,3 +463,47 @@ def test_dates_go_with_individuals_and_not_with_other_ends():
     for bad, told in ((["2018-01-01"] * 3, "date has length 3"), (None, "date"), ("soon", "date")):
         with pytest.raises(ss.InputError, match=told):
             y.as_of(bad)
+
+
+def test_weights_may_be_given_with_the_outcomes():
+    y = ss.Outcomes([1, 2, 4], [1, 0, 1], [5, 2, 4], weights=[2, 1, 0.5])
+    np.testing.assert_array_equal(y[[2, 0]].weights, [0.5, 2])
+    assert y.weight_kind == "probability"
+    assert repr(y).endswith("probability weights 0.5 to 2)")
+    assert y.weighted(None).weights is None
+    frame = pd.DataFrame({"t": [1, 2, 4], "d": [1, 0, 1], "w": [2, 1, 3]})
+    counted = ss.Outcomes.from_frame(frame, time="t", event="d", weights="w", weight_kind="frequency")
+    assert counted.weight_kind == "frequency"
+    np.testing.assert_array_equal(counted.weights, [2, 1, 3])
+    structured = ss.Outcomes.from_structured(y.weighted(None).to_structured(), weights=[3, 2, 1])
+    np.testing.assert_array_equal(structured.weights, [3, 2, 1])
+    with pytest.raises(ss.InputError, match="sample weights have no place in an array of outcomes"):
+        np.asarray(y)
+
+
+def test_weights_of_dated_outcomes_are_of_all_individuals_and_stay_with_them():
+    starts, events = ["2017-01-01", "2017-03-01", "2017-01-05"], ["2017-01-10", None, None]
+    with pytest.warns(UserWarning, match="1 individual"):
+        y = ss.Outcomes.from_dates(starts, events, "2017-02-01", late_starts="drop", weights=[1, 2, 3])
+    np.testing.assert_array_equal(y.weights, [1, 3])
+    with pytest.warns(UserWarning, match="1 individual"):
+        then = y.as_of("2017-01-03", late_starts="drop")
+    np.testing.assert_array_equal(then.weights, [1])
+    np.testing.assert_array_equal(y.until(3).weights, [1, 3])
+    np.testing.assert_array_equal(y.at_landmark(10).outcomes.weights, [3])
+
+
+@pytest.mark.parametrize(
+    ("weights", "kind", "message"),
+    [
+        ([1, 2], "probability", "weights has length 2, but time has length 3"),
+        ([1, -2, 1], "importance", "weights must be zero or larger"),
+        ([1, np.nan, 1], "probability", "weights must be finite"),
+        ([0, 0, 0], "probability", "weights must not all be zero"),
+        ([1, 0.5, 2], "frequency", "must be whole numbers: 1 of 3 are not, the first at position 1 \\(0.5\\)"),
+        ([1, 1, 1], "survey", "weight_kind must be one of 'probability', 'importance', 'frequency', not 'survey'"),
+    ],
+)
+def test_bad_weights_are_refused(weights, kind, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.Outcomes([1, 2, 3], [1, 0, 1], weights=weights, weight_kind=kind)

@@ -61,6 +61,12 @@ class Outcomes:
         The names of the causes 1, 2, ..., or of the codes that `event` has for them; causes are numbered in the order
         of their codes. By default causes are called by their numbers, and there is more than one if `event` has numbers
         larger than 1.
+    weights : array_like of shape (n,), optional
+        The sample weight of each individual, finite and not negative, and not all zero: everything that is computed
+        from the outcomes then uses them. They must be known at the start: with weights that depend on what happened
+        later, such as revenue, a score is improper. See `weighted`.
+    weight_kind : {"probability", "importance", "frequency"}, default "probability"
+        What weights are; see `weighted`.
 
     Attributes
     ----------
@@ -70,6 +76,10 @@ class Outcomes:
         Under competing risks the cause of each event, numbered from 1 on; 0 without event.
     causes : tuple of str
         The names of the causes; empty without competing risks.
+    weights : ndarray, or None
+        As given; None where all count alike.
+    weight_kind : str, or None
+        What weights are; None without weights.
     dates : Dates or None
         The dates of which they were made, for `as_of`, if they were made by `from_dates`.
 
@@ -129,6 +139,8 @@ class Outcomes:
         censoring_time: ArrayLike | None = None,
         *,
         causes: CauseNames | None = None,
+        weights: ArrayLike | None = None,
+        weight_kind: WeightKind = "probability",
     ) -> None:
         on_device = [tensor for tensor in map(_arrays.resident, (time, event, censoring_time)) if tensor is not None]
         device = on_device[0].device if on_device else None
@@ -147,6 +159,7 @@ class Outcomes:
         self._set(
             time=checked_time, event=checked_event, censoring_time=checked_censoring, cause=codes,
             causes=named.names, cause_codes=named.codes,
+            **_weight_fields(weights, weight_kind, len(checked_time), device),
         )  # fmt: skip
 
     # Other ways in
@@ -160,6 +173,8 @@ class Outcomes:
         event: str,
         censoring_time: str | None = None,
         causes: CauseNames | None = None,
+        weights: str | None = None,
+        weight_kind: WeightKind = "probability",
     ) -> Self:
         """Take the columns of a data frame.
 
@@ -168,9 +183,11 @@ class Outcomes:
         frame : data frame
             Of any library that narwhals knows: pandas, polars, pyarrow, DuckDB and others; lazy
             frames are collected, only the named columns.
-        time, event, censoring_time : str
+        time, event, censoring_time, weights : str
             The names of the columns.
         causes : sequence of str, or mapping of str to int, optional
+            As for `Outcomes`.
+        weight_kind : {"probability", "importance", "frequency"}, default "probability"
             As for `Outcomes`.
 
         Returns
@@ -192,8 +209,8 @@ class Outcomes:
         except TypeError:
             raise InputError(f"frame must be a data frame, not {type(frame).__name__}") from None
         named = {"time": time, "event": event}
-        if censoring_time is not None:
-            named["censoring_time"] = censoring_time
+        optional = {"censoring_time": censoring_time, "weights": weights}
+        named |= {argument: column for argument, column in optional.items() if column is not None}
         available = table.collect_schema().names()
         for argument, column in named.items():
             if column not in available:
@@ -207,11 +224,17 @@ class Outcomes:
             if missing:
                 raise InputError(f"{argument}: column {column!r} has {missing} missing values")
             arrays[argument] = table[column].to_numpy()
-        return cls(**arrays, causes=causes)
+        return cls(**arrays, causes=causes, weight_kind=weight_kind)
 
     @classmethod
     def from_structured(
-        cls, array: NDArray[Any], *, censoring_time: ArrayLike | None = None, causes: CauseNames | None = None
+        cls,
+        array: NDArray[Any],
+        *,
+        censoring_time: ArrayLike | None = None,
+        causes: CauseNames | None = None,
+        weights: ArrayLike | None = None,
+        weight_kind: WeightKind = "probability",
     ) -> Self:
         """Take scikit-survival's structured array: one boolean field (the event) and one of numbers (the time).
 
@@ -224,7 +247,7 @@ class Outcomes:
             As made by ``sksurv.util.Surv``, or by `to_structured`.
         censoring_time : array_like of shape (n,), optional
             The censoring times, where they are known and the array does not hold them.
-        causes : sequence of str, or mapping of str to int, optional
+        causes, weights, weight_kind
             As for `Outcomes`.
 
         Returns
@@ -258,7 +281,7 @@ class Outcomes:
         if carried and censoring_time is not None:
             raise InputError(f"censoring_time was given twice: as an argument, and as the field {CENSORING_FIELD!r}")
         end = array[CENSORING_FIELD] if carried else censoring_time
-        return cls(array[times[0]], array[events[0]], end, causes=causes)
+        return cls(array[times[0]], array[events[0]], end, causes=causes, weights=weights, weight_kind=weight_kind)
 
     @classmethod
     def from_dates(
@@ -272,6 +295,8 @@ class Outcomes:
         late_starts: LateStarts = "raise",
         cause: ArrayLike | None = None,
         causes: CauseNames | None = None,
+        weights: ArrayLike | None = None,
+        weight_kind: WeightKind = "probability",
     ) -> Self:
         r"""Derive time, event and :math:`C^*` from dates and the data cut-off.
 
@@ -305,6 +330,8 @@ class Outcomes:
         causes : sequence, or mapping of str to labels, optional
             The causes in order, as `cause` has them, or their names and what `cause` has for each; for numbers also the
             names of 1, 2, ... By default all that occur, sorted, also after the cut-off.
+        weights, weight_kind
+            As for `Outcomes`; of all individuals, also of those who are left out.
 
         Returns
         -------
@@ -325,7 +352,12 @@ class Outcomes:
 
         check_choice("late_starts", late_starts, ("raise", "drop"))
         follow_up = _dates.follow_up(start, event_date, cutoff, unit, last_seen, late_starts == "drop")
-        return cls.of_follow_up(follow_up, cause, causes)
+        made: Self = cls.of_follow_up(follow_up, cause, causes)
+        if weights is None:
+            return made
+        given = as_array(weights, "weights")
+        check_length("weights", len(given), "start", len(follow_up.kept))
+        return made.weighted(given[follow_up.kept], weight_kind)
 
     @classmethod
     def of_follow_up(
@@ -375,11 +407,12 @@ class Outcomes:
             raise InputError("parts must all have entry times, or none")
         vectors = {name: [getattr(part, name) for part in several] for name in VECTORS}
         dated = [part.dates for part in several if part.dates is not None]
-        return first._with(
+        joined: Self = first._with(
             **{name: None if some[0] is None else _arrays.concatenate(some) for name, some in vectors.items()},
             dates=dated[0].joined(dated[1:]) if len(dated) == len(several) else None,
             causes=next((part._numbered for part in several if part.cause_codes), first._numbered),
         )
+        return joined
 
     # Numbers and properties
 
@@ -443,7 +476,7 @@ class Outcomes:
         """How many were lost before their own censoring time; None where that is unknown."""
         return None if self.censoring_time is None else _arrays.count_true(self.dropped_out)
 
-    def weighted(self, weights: ArrayLike | None, kind: WeightKind = "probability") -> Self:
+    def weighted(self, weights: ArrayLike | None, weight_kind: WeightKind = "probability") -> Self:
         r"""Return the same with a sample weight for each individual, which everything computed from it then uses.
 
         Parameters
@@ -451,7 +484,7 @@ class Outcomes:
         weights : array_like of shape (n,), or None
             Finite and not negative, and not all zero; None removes weights. They must be known at the start: weights
             that depend on what happened later, such as revenue, make a score improper.
-        kind : {"probability", "importance", "frequency"}, default "probability"
+        weight_kind : {"probability", "importance", "frequency"}, default "probability"
             ``"probability"``: the inverse probability of being in the sample; ``"importance"``: how much an individual
             matters. Scores and standard errors of both are computed alike, and their scale has no effect.
             ``"frequency"``: whole numbers, of how many equal individuals a row stands for; results are those of the
@@ -468,21 +501,7 @@ class Outcomes:
         >>> y[y.event].weights
         array([2. , 0.5])
         """
-        check_choice("kind", kind, WEIGHT_KINDS)
-        if weights is None:
-            return self._with(weights=None, weight_kind=None)
-        given = as_vector(weights, "weights", device=self.device)
-        check_length("weights", len(given), "the outcomes", len(self))
-        if not bool((given > 0).any()):
-            raise InputError("weights must not all be zero")
-        if kind == "frequency" and bool((given != given.round()).any()):
-            first = _arrays.first_true(given != given.round())
-            raise InputError(
-                f"weights of kind 'frequency' must be whole numbers: {_arrays.count_true(given != given.round())} of "
-                f"{len(given)} are not, the first at position {first} ({float(given[first]):g}); other weights are of "
-                "kind 'probability' or 'importance'"
-            )
-        return self._with(weights=given, weight_kind=kind)
+        return self._with(**_weight_fields(weights, weight_kind, len(self), self.device))
 
     def at_landmark(self, s: ArrayLike) -> AtLandmark:
         r"""Return who is at risk at a landmark, and what happened to them afterwards, with time counted from there.
@@ -602,6 +621,7 @@ class Outcomes:
         then = self.from_dates(
             known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts,
             cause=self.cause, causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
+            weights=self.weights, weight_kind=self.weight_kind or "probability",
         )  # fmt: skip
         return then._with(causes=self._numbered, interest=self.interest)
 
@@ -630,7 +650,7 @@ class Outcomes:
     def to_structured(self, *, censoring_time: bool = False) -> NDArray[Any]:
         """Return a structured array, as scikit-survival takes it: fields ``event`` and ``time``.
 
-        Under competing risks ``event`` is the number of the cause, 0 without event.
+        Under competing risks ``event`` is the number of the cause, 0 without event. Sample weights have no field in it.
 
         Parameters
         ----------
@@ -686,6 +706,11 @@ class Outcomes:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         if copy is False:
             raise ValueError("outcomes become an array only by a copy")
+        if self.weights is not None:
+            raise InputError(
+                "sample weights have no place in an array of outcomes: pass y.weighted(None), and the weights as "
+                "sample_weight"
+            )
         # with all that is known: scikit-learn makes arrays of targets on its way to an estimator
         array = self.to_structured(censoring_time=self.censoring_time is not None)
         return array if dtype is None else array.astype(dtype)
@@ -706,6 +731,8 @@ class Outcomes:
         elif n:
             rows.append(("censoring_time", f"{self.censoring_time.min():g} to {self.censoring_time.max():g}"))
             rows.append(("dropped out", f"{int(self.dropped_out.sum()):,}"))
+        if self.weights is not None:
+            rows.append((f"{self.weight_kind} weights", f"{self.weights.min():g} to {self.weights.max():g}"))
         if self.dates is not None:
             rows.append(("in", f"{word(self.dates.unit)}s"))
         return as_html(Tables("", [Part("Outcomes", ("", ""), rows, (), "lr")]))
@@ -728,6 +755,8 @@ class Outcomes:
             lost = int(self.dropped_out.sum())
             parts.append(f"censoring_time known ({self.censoring_time.min():g} to {self.censoring_time.max():g})")
             parts.append(f"{lost or 'no'} drop-out{'' if lost == 1 else 's'}")
+        if self.weights is not None:
+            parts.append(f"{self.weight_kind} weights {self.weights.min():g} to {self.weights.max():g}")
         return f"Outcomes({', '.join(parts)})"
 
     @property
@@ -796,6 +825,26 @@ def _read_only(vector: Any) -> Any:
     if not _arrays.is_tensor(vector):
         vector.flags.writeable = False
     return vector
+
+
+def _weight_fields(weights: ArrayLike | None, weight_kind: WeightKind, n: int, device: Any) -> dict[str, Any]:
+    """Return sample weights and their kind as fields of outcomes, checked."""
+    check_choice("weight_kind", weight_kind, WEIGHT_KINDS)
+    if weights is None:
+        return {"weights": None, "weight_kind": None}
+    given = as_vector(weights, "weights", device=device)
+    check_length("weights", len(given), "time", n)
+    if not bool((given > 0).any()):
+        raise InputError("weights must not all be zero")
+    broken = given != given.round()
+    if weight_kind == "frequency" and bool(broken.any()):
+        first = _arrays.first_true(broken)
+        raise InputError(
+            f"weights of kind 'frequency' must be whole numbers: {_arrays.count_true(broken)} of {n} are not, the "
+            f"first at position {first} ({float(given[first]):g}); other weights are of kind 'probability' or "
+            "'importance'"
+        )
+    return {"weights": given, "weight_kind": weight_kind}
 
 
 def _warn_if_cut_at_event(
