@@ -8,15 +8,23 @@ TESTS ?= tests src docs
 # environment says: or every process would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 INSTALL := -m pip install --quiet --no-compile
+PIP_WITH_GROUPS := "pip>=25.1"  # the first to know dependency groups
 
-.PHONY: demo test lint types bench bench-engine conformance docs links dist wheel-check lowest clean
+# What is tested beside the core.
+EXTRAS := reproduce,atlas,dask,spark
+
+.PHONY: demo test test-all lint types bench bench-engine conformance docs links dist wheel-check lowest clean
 
 demo: $(VENV)/.demo
 	$(BIN)/survscore demo
 
-# A file is run by one process: what it sets up (a cluster, trained nets, machine code) is set up once.
+# The quick suite, and all tests. A file is run by one process: what it sets up (a cluster, trained nets, machine code) is
+# set up once.
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto --dist loadfile $(TESTS)
+
+test-all: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "" --hypothesis-profile=thorough $(TESTS)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -68,14 +76,17 @@ dist: $(VENV)/.dev
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
-# The wheel in an environment that has nothing else. EXTRA=reproduce, which needs torch, runs the demo as well.
+# The wheel in an environment that has nothing else: first a plain install, then with an extra. EXTRA=reproduce, which
+# needs torch, runs the demo as well.
 EXTRA ?= report
 WHEEL_VENV := build/wheel-check
 wheel-check: dist
-	rm -rf build/wheel-check build/played
+	rm -rf build/wheel-check build/played build/played-with-extra
 	$(PYTHON) -m venv $(WHEEL_VENV)
-	$(WHEEL_VENV)/bin/python $(INSTALL) -c constraints.txt "$$(echo dist/*.whl)[$(EXTRA)]"
+	$(WHEEL_VENV)/bin/python $(INSTALL) -c constraints.txt dist/*.whl
 	cd build && wheel-check/bin/python ../tools/try_installed.py played
+	$(WHEEL_VENV)/bin/python $(INSTALL) -c constraints.txt "$$(echo dist/*.whl)[$(EXTRA)]"
+	cd build && wheel-check/bin/python ../tools/try_installed.py played-with-extra
 
 # The lowest versions that users may have, with as much of the tests as tells whether they work.
 LOWEST_VENV := build/lowest
@@ -86,7 +97,8 @@ lowest:
 	rm -rf $(LOWEST_VENV)
 	$(PYTHON) -m venv $(LOWEST_VENV)
 	$(PYTHON) tools/lowest.py reproduce > build/lowest.txt
-	$(LOWEST_VENV)/bin/python $(INSTALL) -c build/lowest.txt -e ".[test]"
+	$(LOWEST_VENV)/bin/python $(INSTALL) $(PIP_WITH_GROUPS)
+	$(LOWEST_VENV)/bin/python $(INSTALL) -c build/lowest.txt --group test -e ".[$(EXTRAS)]"
 	$(LOWEST_VENV)/bin/python -m pytest -n auto --dist loadfile -W default::DeprecationWarning -W default::PendingDeprecationWarning $(LOWEST_TESTS)
 
 clean:
@@ -101,9 +113,10 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python $(INSTALL) -c constraints.txt -e ".[dev]"
+	$(BIN)/python $(INSTALL) $(PIP_WITH_GROUPS)
+	$(BIN)/python $(INSTALL) -c constraints.txt --group dev -e ".[$(EXTRAS)]"
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.docs: $(VENV)/.dev
-	$(BIN)/python $(INSTALL) -c constraints.txt -e ".[dev,docs]"
+	$(BIN)/python $(INSTALL) -c constraints.txt --group dev --group docs -e ".[$(EXTRAS)]"
 	touch $@

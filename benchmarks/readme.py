@@ -25,7 +25,7 @@ One run of `benchmarks/scores.py`, preparation included. Small data are scored w
 [[scale | settings | {rows} x {times}]] predictions in Parquet files are compared in
 [[scale | files | administrative Brier, two models with paired errors | {wall:.1f} seconds and {peak:GB.1f} GB]]. More
 peers, memory, [[cores | machine | {cores} cores]], GPUs and training in
-[performance](https://survscore.readthedocs.io/en/latest/performance.html)."""
+[performance](docs/performance.rst)."""
 
 
 def written() -> str:

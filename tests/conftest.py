@@ -5,10 +5,11 @@ import shutil
 import pytest
 from hypothesis import HealthCheck, settings
 
-# What is drawn is the same in every run, so that a change is judged by what it changes;
-# pytest --hypothesis-profile=explore draws anew, as the weekly run does.
+# What is drawn is the same in every run, so that a change is judged by what it changes. make test-all draws more of it
+# (--hypothesis-profile=thorough), and the weekly run draws anew (--hypothesis-profile=explore).
 settings.register_profile(
     "fixed",
+    max_examples=30,
     derandomize=True,
     deadline=None,
     suppress_health_check=[
@@ -18,7 +19,8 @@ settings.register_profile(
         HealthCheck.function_scoped_fixture,
     ],
 )
-settings.register_profile("explore", settings.get_profile("fixed"), derandomize=False)
+settings.register_profile("thorough", settings.get_profile("fixed"), max_examples=100)
+settings.register_profile("explore", settings.get_profile("thorough"), derandomize=False)
 settings.load_profile("fixed")
 
 

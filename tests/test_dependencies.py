@@ -7,13 +7,13 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 import survscore
 
 PACKAGE = Path(survscore.__file__).parent
 PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
-PROJECT = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))["project"]
+CONFIGURATION = tomllib.loads(PYPROJECT.read_text(encoding="utf-8"))
+PROJECT = CONFIGURATION["project"]
+GROUPS = CONFIGURATION["dependency-groups"]
 # Where what is imported is called otherwise than what is installed.
 DISTRIBUTIONS = {"sklearn": "scikit-learn", "distributed": "dask", "sksurv": "scikit-survival"}
 # Modules with an extra of their own may import it at once; the core must not import them at once.
@@ -24,7 +24,7 @@ AT_ONCE = {
     "plots": r"plots/.*",
     "reproduce": r"paper/\w+\.py",
 }
-EXTRAS = ("files", "plots", "report", "models", "data", "dask", "spark", "datasets", "atlas", "reproduce")
+EXTRAS = ("plots", "report", "models", "data", "dask", "spark", "datasets", "atlas", "reproduce")
 # Imported only when somebody hands over an object, a loop or an address of that package, and so has it already.
 HANDED_OVER = {
     "fsspec": "scale/filesystems.py",
@@ -117,7 +117,7 @@ def test_what_is_imported_later_is_asked_for_by_an_extra():
 
 
 def test_what_is_handed_over_is_tested():
-    installed = asked_for(PROJECT["optional-dependencies"]["test"])
+    installed = asked_for(GROUPS["test"])
     assert set(HANDED_OVER) <= installed
 
 
@@ -139,11 +139,18 @@ def test_the_core_does_not_import_modules_with_extras_at_once():
             assert not wrong, f"{path.relative_to(PACKAGE)} imports {wrong} at once"
 
 
-@pytest.mark.parametrize("extra", list(PROJECT["optional-dependencies"]))
-def test_an_extra_that_is_advised_exists(extra):
-    """What error messages and pages tell to install can be installed, and everything has a lowest version."""
-    for requirement in PROJECT["optional-dependencies"][extra]:
+def test_every_requirement_has_a_lowest_version():
+    asked = [
+        one for some in (PROJECT["optional-dependencies"] | GROUPS).values() for one in some if isinstance(one, str)
+    ]
+    for requirement in [*PROJECT["dependencies"], *asked]:
         assert requirement.startswith("survscore[") or ">=" in requirement, requirement
+
+
+def test_tools_of_developers_are_in_groups_and_not_in_what_users_install():
+    assert not {"pytest", "ruff", "mypy", "sphinx", "build"} & set().union(
+        *map(asked_for, PROJECT["optional-dependencies"].values())
+    )
 
 
 def test_messages_advise_extras_that_exist():
@@ -151,5 +158,5 @@ def test_messages_advise_extras_that_exist():
     texts = [path.read_text(encoding="utf-8") for path in pages if "generated" not in path.parts]
     advice = [extras for text in texts for extras in re.findall(r"install ['\"](?:survscore|\.)\[([\w,]+)\]", text)]
     advised = {extra for extras in advice for extra in extras.split(",")}
-    assert {"plots", "report", "models", "files"} <= advised
+    assert {"plots", "report", "models"} <= advised
     assert advised <= set(PROJECT["optional-dependencies"])

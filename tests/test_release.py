@@ -14,7 +14,8 @@ import yaml
 import survscore as ss
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
 REPOSITORY, PAGES = PROJECT["urls"]["Source"], PROJECT["urls"]["Documentation"]
@@ -33,8 +34,18 @@ def workflow(name):
 # The version
 
 
-def test_version_changelog_and_citation_agree():
-    assert tool("release")["problems"](f"v{ss.__version__}") == []
+def prepared(folder, changed=None, old="", new=""):
+    """Copy what a release is checked by, as it will be when the changelog has no unreleased lines; change one file."""
+    for name in ("CITATION.cff", "CHANGELOG.md", "src/survscore/_version.py"):
+        text = (ROOT / name).read_text(encoding="utf-8")
+        text = re.sub(r"^## Unreleased\n.*?(?=^## )", "", text, flags=re.MULTILINE | re.DOTALL)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text.replace(old, new, 1) if name == changed else text, encoding="utf-8")
+    return folder
+
+
+def test_version_changelog_and_citation_agree(tmp_path):
+    assert tool("release")["problems"](f"v{ss.__version__}", prepared(tmp_path)) == []
 
 
 @pytest.mark.parametrize(
@@ -47,11 +58,7 @@ def test_version_changelog_and_citation_agree():
     ],
 )
 def test_a_release_that_is_not_prepared_is_refused(tmp_path, path, old, new, told):
-    for name in ("CITATION.cff", "CHANGELOG.md", "src/survscore/_version.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        text = (ROOT / name).read_text(encoding="utf-8")
-        (tmp_path / name).write_text(text.replace(old, new, 1) if name == path else text, encoding="utf-8")
-    assert told in "\n".join(tool("release")["problems"](f"v{ss.__version__}", tmp_path))
+    assert told in "\n".join(tool("release")["problems"](f"v{ss.__version__}", prepared(tmp_path, path, old, new)))
 
 
 def test_a_release_has_a_date():
@@ -66,25 +73,28 @@ def test_a_release_has_a_date():
 # What PyPI shows
 
 
-def test_links_of_the_readme_hold_where_there_is_no_repository():
-    """Those into the project are those of pages and files that exist."""
-    links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+def test_links_of_the_readme_are_files_here_and_addresses_on_the_package_index():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    links = r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\""
+    relative = [link or source for link, source in re.findall(links, text) if not link.startswith("https://")]
+    assert len(relative) > 5
+    for link in relative:
+        assert (ROOT / link.split("#")[0]).is_file(), link
+    for rule in PYPROJECT["tool"]["hatch"]["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        text = re.sub(rule["pattern"], rule["replacement"], text)
+    addresses = [link or source for link, source in re.findall(links, text)]
+    assert all(address.startswith("https://") for address in addresses)
     raw = REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main/"
-    assert len(links) > 5
-    for link in links:
-        assert link.startswith("https://"), link
-        if link.startswith(raw):
-            assert (ROOT / link.removeprefix(raw)).is_file(), link
-        elif link.startswith(PAGES):
-            page = link.split("#")[0].removeprefix(f"{PAGES}/en/latest/").removesuffix(".html")
-            assert (ROOT / "docs" / f"{page}.rst").is_file(), link
-        elif link.startswith(REPOSITORY):
-            assert (ROOT / link.removeprefix(f"{REPOSITORY}/blob/main/")).is_file(), link
+    for link in relative:
+        page = re.sub(r"^docs/(.*)\.rst", rf"{PAGES}/en/latest/\1.html", link)
+        here = raw if link.startswith("docs/_static/") else f"{REPOSITORY}/blob/main/"
+        assert (page if page != link else here + link) in addresses
 
 
 def test_classifiers_name_the_pythons_that_are_tested():
     named = [one.rsplit(" ", 1)[1] for one in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", one)]
-    assert named == PYTHONS == workflow("ci")["jobs"]["tests"]["strategy"]["matrix"]["python"]
+    tested = {job["python"] for job in workflow("ci")["jobs"]["tests"]["strategy"]["matrix"]["include"]}
+    assert named == PYTHONS == sorted(tested)
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
 
 
@@ -105,7 +115,7 @@ def test_workflows_have_no_more_rights_than_they_use(name):
         for step in job["steps"]:
             assert "${{" not in step.get("run", ""), "what others may write comes by env, never into a shell's text"
             if "uses" in step:
-                assert re.fullmatch(r"(actions/[\w-]+@v\d+|pypa/gh-action-pypi-publish@release/v1)", step["uses"])
+                assert re.fullmatch(r"(actions/[\w-]+|pypa/gh-action-pypi-publish)@[0-9a-f]{40}", step["uses"])
             if step.get("uses", "").startswith("actions/checkout@"):
                 assert step["with"] == {"persist-credentials": False}
 
@@ -123,9 +133,10 @@ def test_what_is_published_is_what_was_checked():
     assert not any("run" in step for step in publish["steps"])  # nothing that could change the files
 
 
-def test_all_platforms_are_tested():
+def test_every_platform_has_one_full_job():
     jobs = workflow("ci")["jobs"]
-    assert {one.split("-")[0] for one in jobs["tests"]["strategy"]["matrix"]["os"]} == {"ubuntu", "macos", "windows"}
+    full = [job["os"] for job in jobs["tests"]["strategy"]["matrix"]["include"] if job["tests"] == "full"]
+    assert sorted(full) == ["macos-latest", "ubuntu-latest", "windows-latest"]
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
     made = [
         step["run"].split() for job in jobs.values() for step in job["steps"] if step.get("run", "").startswith("make")
@@ -143,7 +154,7 @@ def test_lowest_versions_are_those_of_the_project():
         [sys.executable, ROOT / "tools" / "lowest.py", "reproduce"], capture_output=True, text=True, check=True
     )
     told = dict(line.split("==") for line in done.stdout.splitlines())
-    extras = [PROJECT["optional-dependencies"][name] for name in ("files", "plots", "report", "models", "data")]
+    extras = [PROJECT["optional-dependencies"][name] for name in ("plots", "report", "models", "data")]
     asked = {one for some in (PROJECT["dependencies"], *extras) for one in some if not one.startswith("survscore[")}
     assert {f"{name}>={version}" for name, version in told.items()} == asked
 

@@ -1,7 +1,7 @@
-"""Try what is installed beside this interpreter, as a user would: both ways to start the command, scores, a report.
+"""Try what is installed beside this interpreter, as a user would: both ways to start the command, and scores of files.
 
 ``python tools/try_installed.py FOLDER`` writes into a folder, and ends with the first thing that does not work. Where
-torch is installed, the demo is run as well.
+jinja2 is installed it writes a report, and where torch is, it runs the demo.
 """
 
 import subprocess
@@ -33,12 +33,21 @@ def main(folder):
             raise SystemExit("try_installed.py: the command tells another version than the package")
     outcomes, *models = (str(folder / name) for name in ("outcomes.csv", "truth.csv", "leaking.csv"))
     run(command, "simulate", str(folder))
-    if "Brier" not in run(command, "score", outcomes, models[0], "-w", "administrative"):
+    from_csv = run(command, "compare", outcomes, *models)
+    if "Brier" not in from_csv:
         raise SystemExit("try_installed.py: no scores were printed")
-    page = folder / "report.html"
-    run(command, "report", outcomes, *models, "-o", str(page))
-    if "</html>" not in page.read_text(encoding="utf-8"):
-        raise SystemExit(f"try_installed.py: {page} is no whole page")
+    from pyarrow import csv, parquet
+
+    as_parquet = [str(Path(name).with_suffix(".parquet")) for name in (outcomes, *models)]
+    for name, copy in zip((outcomes, *models), as_parquet, strict=True):
+        parquet.write_table(csv.read_csv(name), copy)
+    if run(command, "compare", *as_parquet) != from_csv:
+        raise SystemExit("try_installed.py: Parquet files give other scores than CSV files")
+    if find_spec("jinja2") is not None:
+        page = folder / "report.html"
+        run(command, "report", outcomes, *models, "-o", str(page))
+        if "</html>" not in page.read_text(encoding="utf-8"):
+            raise SystemExit(f"try_installed.py: {page} is no whole page")
     if find_spec("torch") is not None:
         print(run(command, "demo", "--size", "quick", "--out", str(folder / "demo")))
 

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from survscore.outcomes import Outcomes
     from survscore.weighting.base import Normalize, Weighting
 
+    ParamType = click.ParamType[Any]
+else:
+    ParamType = click.ParamType  # generic only from click 8.4 on
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
 Dropout = Literal["kaplan-meier", "refuse"]
@@ -53,7 +57,7 @@ class SourceFile(click.Path):
         return super().convert(value, param, ctx) if isinstance(value, (str, Path)) else value
 
 
-class MetricName(click.ParamType[str]):
+class MetricName(ParamType):
     """The name of a metric, with its setting where it has one: ``brier``, ``net_benefit@0.2``."""
 
     name = "name"
@@ -67,7 +71,7 @@ class MetricName(click.ParamType[str]):
         return [CompletionItem(name) for name in METRICS if name.startswith(incomplete)]
 
 
-class Times(click.ParamType[Any]):
+class Times(ParamType):
     """Times as ``30,90,365``, as ``START:STOP:STEP`` (the end is included), or in a text file."""
 
     name = "times"
@@ -116,7 +120,7 @@ def _is_file(text: str) -> bool:
         return False
 
 
-class Range(click.ParamType[Any]):
+class Range(ParamType):
     """A range of time as ``START:STOP``; either may be left out."""
 
     name = "start:stop"
@@ -132,7 +136,7 @@ class Range(click.ParamType[Any]):
             self.fail(f"{value!r} must be like 0:365, :365 or 30:")
 
 
-class UnitName(click.ParamType[Any]):
+class UnitName(ParamType):
     """A unit of time, by its sign or its word."""
 
     name = "unit"
@@ -145,7 +149,7 @@ class UnitName(click.ParamType[Any]):
             self.fail(str(error))
 
 
-class Cap(click.ParamType[Any]):
+class Cap(ParamType):
     """A number, or ``none``."""
 
     name = "number|none"
@@ -163,7 +167,7 @@ class Cap(click.ParamType[Any]):
         return cap
 
 
-class ModelOrFile(click.ParamType[Any]):
+class ModelOrFile(ParamType):
     """The name of a model, or a file of predictions."""
 
     name = "name|predictions"
@@ -173,7 +177,7 @@ class ModelOrFile(click.ParamType[Any]):
         return str(value)
 
 
-class Population(click.ParamType[Any]):
+class Population(ParamType):
     """``fixed``, or a time."""
 
     name = "fixed|time"

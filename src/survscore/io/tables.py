@@ -39,11 +39,9 @@ THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 
 
 def arrow() -> Any:
-    """Return pyarrow, or say what to install."""
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise ImportError("files need pyarrow: pip install 'survscore[files]'") from None
+    """Return pyarrow, which takes long to import: only what reads or writes files does so."""
+    import pyarrow as pa
+
     return pa
 
 
