@@ -140,7 +140,7 @@ class Weighting(ABC):
                     "curves.conditional_on(y.entry, times=...), and probabilities of being followed from there"
                 )
             if isinstance(given, Outcomes) and given.entry is not None:
-                if not outcomes.clock:
+                if not outcomes.clock and bool((given.entry > 0).any()):
                     raise InputError(
                         f"{argument}: these outcomes have delayed entry, and those that are scored have none; "
                         "outcomes.since_entry() counts time from entry"
