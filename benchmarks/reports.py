@@ -1,8 +1,8 @@
 """How long a report and a table of scores take, for two sizes: ``python benchmarks/reports.py [--json FILE]``.
 
-Three models, of individuals with staggered entry, some of whom drop out; administrative and projected scores, calibration
-and the search for leaks, as ``ss.report`` shows them. Each line is a fresh process with compiled code on disk, imports
-included, the median of three.
+Three models, of individuals with staggered entry, some of whom drop out; administrative and projected scores,
+calibration and the search for leaks, as ``ss.report`` shows them. Each line is a fresh process with compiled code on
+disk, imports included, the median of three.
 """
 
 from __future__ import annotations

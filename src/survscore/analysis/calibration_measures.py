@@ -360,8 +360,8 @@ def _drawn(
     cells, counts = np.unique(place * weights.size + kind, return_counts=True)
     place_of, weight_of = np.divmod(cells, weights.size)
     weight_of, risk_of = weights[weight_of], predicted[place_of]
-    # of many predictions, most are of one individual: a uniform number is drawn ten times as fast as a binomial one, and
-    # compared as NumPy's binomial generator does
+    # of many predictions, most are of one individual: a uniform number is drawn ten times as fast as a binomial one,
+    # and compared as NumPy's binomial generator does
     alone = (counts == 1) & (counts.size > MANY_PREDICTIONS)
     risk_alone, tied, risk_tied = risk_of[alone], counts[~alone], risk_of[~alone]
     likely, drawn = risk_alone > 0.5, np.empty(cells.size)
