@@ -96,7 +96,7 @@ def _landmarks(given: Any, made: Mapping[str, LandmarkCurves]) -> list[Landmark]
 
 
 def ages_at(y: Outcomes, landmark: Landmark) -> Times:
-    """Return how old everybody is at a landmark; NaN for those who have not started by then."""
+    """Return how old each individual is at a landmark; NaN for those who have not started by then."""
     if isinstance(landmark, float):
         return np.array([landmark])
     if y.dates is None:

@@ -79,7 +79,7 @@ def landmark_table(
     horizons : array_like
         How far ahead, counted from the landmark.
     landmarks : sequence of float or of dates, optional
-        Ages, or days on which everybody is scored at its own age (`y` then has dates, by `Outcomes.from_dates`). By
+        Ages, or days on which each one is scored at its own age (`y` then has dates, by `Outcomes.from_dates`). By
         default those of the `LandmarkCurves`. With `id` one for each row.
     id : array_like, optional
         Which individual each row is of, where rows are stacked. They are never taken as independent.
