@@ -22,6 +22,7 @@ from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import about_interpolation
 from survscore.metrics import cause_label, controls_note, metric_label
 from survscore.results.estimates import Columns, Estimates
+from survscore.results.latex import Entry
 from survscore.results.parts import part_notes
 from survscore.results.rounding import Number, p_text
 from survscore.results.tables import Line, Part, Tables, spread_over
@@ -124,6 +125,25 @@ def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
         title = f"{scored.label}, {when}; {scored.weighting}"
         parts.append(_part(title, [("", estimates, place)], compared, notes))
     return Tables(f"{100 * compared.level:g} % intervals", parts)
+
+
+def entries(
+    compared: Comparison, over: Mapping[str, MeanOver] | None, unit: str | None
+) -> tuple[list[Entry], Sequence[str]]:
+    """Return the mean scores by model and metric, or those at the last time with scores, where there is no mean."""
+    found = []
+    for scored in compared.scored:
+        if over is None:
+            j = compared.usable_place(scored.metric)
+            when, estimates = f"at {compared.times[j]:g}", Estimates(scored, compared.level)
+        else:
+            when, estimates, j = _mean(compared, scored, over[scored.metric])
+        block = "; ".join((f"{when} {unit}" if unit else when, scored.weighting))
+        for a, model in enumerate(compared.models):
+            if not np.isnan(estimates.scores[a, j]):
+                number = _number(_at(estimates.score(a), j))
+                found.append(Entry(block, shown(model), scored.label, scored.direction, number))
+    return found, compared.leak_warnings
 
 
 def of_segments(segments: LongTable) -> Tables:
