@@ -62,9 +62,7 @@ def score_tables(
         of_mean = means[means["metric"] == metric] if len(means) else means
         better = f"{100 * settings['level']:g} % intervals, {as_metric(metric).direction} is better"
         over = _over(of_mean, unit) or f"at {_with_unit(times[0], unit)}, " * (len(times) == 1)
-        printed.append(
-            heading(metric, settings["individuals"], settings["dropped_out"], over + better, settings.get("cause", ""))
-        )
+        printed.append(heading(metric, settings["individuals"], settings["dropped_out"], over + better, settings))
         blocks = blocks_of(of_metric if every else None, None, of_mean, None)
         if not every:
             blocks = blocks_of(of_metric[of_metric["time"].isin(some_of(times))], None, of_mean, None)
@@ -176,7 +174,7 @@ def difference_tables(
         over = f"at {_with_unit(float(compared.times[0]), unit)}, "
     relative = scored.has_ratios and scored.direction in ("lower", "higher")  # nothing of what is to be close to one
     how = f"{over}{100 * compared.level:g} % intervals, {scored.direction} is better"
-    printed = [heading(metric, compared.n, compared.n_dropped_out, how, scored.cause)]
+    printed = [heading(metric, compared.n, compared.n_dropped_out, how, scored.settings)]
     for weighting in compared.weightings:
         rows = [row for block in blocks for (name, _), row in block.scores.items() if name == weighting]
         bounded = any(not missing(row.get("bound_lower")) for row in rows)

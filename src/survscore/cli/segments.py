@@ -88,7 +88,7 @@ def _heading(findings: SegmentFindings, metric: str, better: str) -> Any:
         over = f"mean over {first:g} to {last:g}"
     names = ", ".join(printable(name) for name in findings.by)
     how = f"by {names}, {over}, {100 * total.level:g} % intervals, {better}"
-    return heading(metric, total.n, total.n_dropped_out, how, total.scored[0].cause)
+    return heading(metric, total.n, total.n_dropped_out, how, total.scored[0].settings)
 
 
 def _table(findings: SegmentFindings, title: str) -> Any:

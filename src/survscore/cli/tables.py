@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown as printable
@@ -75,17 +75,17 @@ def findings_table(findings: Sequence[Finding]) -> Any:
     return table
 
 
-def heading(metric: str, n: int, n_dropped_out: int | None, how: str, cause: str = "") -> Any:
-    """Return the line above tables of a metric."""
+def heading(metric: str, n: int, n_dropped_out: int | None, how: str, settings: Mapping[str, Any]) -> Any:
+    """Return the line above tables of a metric; settings of the result have its cause and its clock."""
     from rich.text import Text
 
     from survscore.metrics import cause_label, metric_label
     from survscore.reports.verdicts import people, share
 
     dropped_out = f", {share(n_dropped_out, n)} dropped out" if n_dropped_out else ""
-    return Text.assemble(
-        (_capital(cause_label(metric_label(metric), cause)), "bold"), f" of {people(n)}{dropped_out}, {how}"
-    )
+    label = cause_label(metric_label(metric), settings.get("cause", ""))
+    clock = f"{settings['clock']}, " if "clock" in settings else ""
+    return Text.assemble((_capital(label), "bold"), f" of {people(n)}{dropped_out}, {clock}{how}")
 
 
 def console() -> Any:
