@@ -76,7 +76,8 @@ def main() -> None:
         print("| folder | lines | code | files |\n| --- | ---: | ---: | ---: |")
         for name, size in table:
             mark = "**" if name in ("computing half", "total") else ""
-            print(f"| {mark}{name}{mark} | {mark}{size.lines}{mark} | {mark}{size.code}{mark} | {mark}{size.files}{mark} |")
+            cells = (name, size.lines, size.code, size.files)
+            print("|", " | ".join(f"{mark}{cell}{mark}" for cell in cells), "|")
         return
     wide = max(len(name) for name, _ in table)
     print(f"{'':{wide}}  {'lines':>6}  {'code':>6}  files")
