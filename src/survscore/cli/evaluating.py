@@ -107,7 +107,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     SOURCE is a folder, a file, a pattern such as 'day=2024-*/*.parquet', or an address: s3://bucket/folder; options in
     brackets, such as 'predictions/[predicts=event,unit=month]', are for all. Names of folders such as country=DE are
     columns too. Columns are as for one file that holds everything, see "survscore
-    formats". The result does not depend, to the last bit, on how rows are cut into files, nor on the number of threads.
+    formats". The result does not depend, within rounding (1e-12), on how rows are cut into files.
 
     \b
     Examples:
