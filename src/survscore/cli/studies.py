@@ -50,7 +50,8 @@ def demo(out: Path, size: str, seed: int) -> None:
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
               help="Replicates to compute at once; by default as many as there are cores.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="reproduction",
-              show_default=True, help="Folder for figures, numbers and claims. Replicates that are there are kept.")  # fmt: skip
+              show_default=True,
+              help="Folder for figures, numbers and claims. Replicates that are there are kept.")  # fmt: skip
 @click.option("--data", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Prepared KKBox data, for figures 1 and 6; without it they show synthetic data.")  # fmt: skip
 def reproduce(
