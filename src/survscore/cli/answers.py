@@ -122,7 +122,8 @@ def compared_text(findings: Findings, view: View, *, advice: Sequence[str] = (),
     if not view.full:
         lead, notes = with_short_names(lead, names), with_short_names(notes, names)
     reference = f"; reference {printable(compared.reference)}" if len(compared.models) > 1 else ""
-    about_all = caption(compared.n, compared.n_dropped_out, compared.level, reference)
+    settings = compared.scored[0].settings
+    about_all = caption(compared.n, compared.n_dropped_out, compared.level, reference, settings=settings)
     text = as_text(Tables(about_all, parts, [printable(one, most=4000) for one in dict.fromkeys(lead)]), width())
     return f"{text}\n\n{paragraphs(list(dict.fromkeys(notes)))}"
 
@@ -309,7 +310,7 @@ def score_text(means: pd.DataFrame, by_time: pd.DataFrame, settings: dict[str, A
         notes.append(PARTS_LEGEND)
     notes += legend(names)
     notes += [] if every else [_about_times(len(times), "scores")]
-    about_all = caption(settings["individuals"], settings["dropped_out"], settings["level"])
+    about_all = caption(settings["individuals"], settings["dropped_out"], settings["level"], settings=settings)
     text = as_text(Tables(about_all, parts), width())
     return f"{text}\n\n{paragraphs(notes)}" if notes else text
 
