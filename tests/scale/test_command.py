@@ -82,7 +82,7 @@ def test_the_numbers_of_compare(data, tmp_path, capsys):
     assert told["settings"]["individuals"] == 300
     assert told["settings"]["files_read"] == 6
     assert told["settings"]["survscore"] == ss.__version__
-    for text in ("Brier score of 300 individuals", "administrative (drop-out by Kaplan-Meier)", "reference"):
+    for text in ("Brier score (lower is better)", "administrative", "IPCW", "reference", "significantly worse"):
         assert text in printed
 
 
