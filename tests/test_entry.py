@@ -443,7 +443,7 @@ class TestCommandLine:
         asked += ["--interpolation", "constant-hazard", "-w", "administrative", "-m", "brier", "-t", "2,5"]
         code, out, _ = run(capsys, "score", *asked)
         assert code == 0
-        assert "time since entry, mean over 2 to 5" in out
+        assert "305 individuals; time since entry; 95 % intervals" in out
         code, out, _ = run(capsys, "score", *asked, "--csv", "-")
         expected = ss.brier_score(y, curves, weighting="administrative", times=[2, 5])
         written = pd.read_csv(io.StringIO(out))
