@@ -357,6 +357,7 @@ def test_it_is_drawn():
     assert "worse than the best" in display.ax_.get_xlabel()
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_the_verdict_is_right():
     """Of 100 studies: among honest models no score is accused, and where one leaks IPCW is; intervals cover."""

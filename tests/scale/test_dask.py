@@ -68,6 +68,7 @@ def frame_of(table, partitions=7):
     return dd.from_pandas(table.to_pandas(), npartitions=partitions, sort=False)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("count", [1, 20, 200])
 def test_files_give_the_same_bits(client, folders, wanted, count):
     seen = []
@@ -84,6 +85,7 @@ def test_files_give_the_scores_of_memory(client, folders, table):
     check_close(ss.evaluate(folders[20], weighting=weighting, metric=metric, engine=client), in_memory(table))
 
 
+@pytest.mark.nightly
 def test_rows_are_gathered_for_metrics_that_are_no_sums(client, folders, table):
     asked = {"weighting": "administrative", "metric": "auc"}
     wanted = ss.evaluate(table, **asked).scores["score"]
@@ -91,6 +93,7 @@ def test_rows_are_gathered_for_metrics_that_are_no_sums(client, folders, table):
         np.testing.assert_allclose(ss.evaluate(source, engine=client, **asked).scores["score"], wanted, rtol=1e-12)
 
 
+@pytest.mark.nightly
 def test_times_that_are_no_whole_numbers_are_looked_at_there(client, tmp_path):
     table = rows(1000, fractional=True)
     folder = in_files(tmp_path / "data", table, 40)
@@ -98,23 +101,27 @@ def test_times_that_are_no_whole_numbers_are_looked_at_there(client, tmp_path):
     assert contents(sums(frame_of(table), client)) == contents(sums(table))
 
 
+@pytest.mark.nightly
 def test_frames_give_the_same_bits(client, folders, table, wanted):
     assert contents(sums(dd.read_parquet(folders[20]))) == wanted  # the active client is found
     assert contents(sums(frame_of(table), client)) == wanted
 
 
+@pytest.mark.nightly
 def test_a_frame_needs_no_cluster(table, wanted, monkeypatch):
     monkeypatch.setattr("survscore.scale.dask_frames._active_client", lambda: None)
     with dask.config.set(scheduler="threads"):
         assert contents(sums(frame_of(table, 20))) == wanted
 
 
+@pytest.mark.nightly
 def test_sums_are_kept_by_file(client, folders, wanted, tmp_path):
     assert contents(sums(folders[20], client, state=tmp_path)) == wanted
     assert len(list(tmp_path.rglob("*.state"))) == 20
     assert contents(sums(folders[20], state=tmp_path)) == wanted
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("way", ["reduce", "run"])
 def test_a_worker_that_dies_changes_nothing(client, folders, wanted, way, tmp_path):
     killed = []
@@ -131,6 +138,7 @@ def test_a_worker_that_dies_changes_nothing(client, folders, wanted, way, tmp_pa
     assert killed[0] not in client.run(os.getpid).values()
 
 
+@pytest.mark.nightly
 def test_an_interrupt_cancels_what_waits(client, folders):
     def interrupt(done, total, what):
         if done == 5:
@@ -144,6 +152,7 @@ def test_an_interrupt_cancels_what_waits(client, folders):
     assert not [key for key in client.cluster.scheduler.tasks if "survscore" in str(key)]
 
 
+@pytest.mark.nightly
 def test_a_file_that_cannot_be_read_is_named(client, table, tmp_path):
     folder = in_files(tmp_path / "data", table, 20)
     name = spoiled(folder)
@@ -158,6 +167,7 @@ def test_a_file_that_cannot_be_read_is_named(client, table, tmp_path):
     pd.testing.assert_frame_equal(found.scores, here.scores)
 
 
+@pytest.mark.nightly
 def test_what_is_wrong_with_a_file_among_many_stops_the_work(client, table, tmp_path):
     folder = in_files(tmp_path / "data", table, 100)
     name = spoiled(folder)
@@ -166,6 +176,7 @@ def test_what_is_wrong_with_a_file_among_many_stops_the_work(client, table, tmp_
     assert raised.value.file == name
 
 
+@pytest.mark.nightly
 def test_partitions_are_checked(client, table):
     frame = frame_of(table, 4)
     holes = frame.assign(**{"net:20": frame["net:20"].where(frame["time"] != 7)})
@@ -184,6 +195,7 @@ def test_partitions_are_checked(client, table):
         ss.evaluate(frame, weighting="ipcw", engine=type("object", (), {"run": None})())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("text", [True, False])
 def test_outcomes_are_joined_on_the_cluster(client, table, wanted, text):
     predictions, outcomes = with_ids(table, text=text)
@@ -193,6 +205,7 @@ def test_outcomes_are_joined_on_the_cluster(client, table, wanted, text):
     assert contents(sums(joined(open_source(frame_of(predictions)), frame_of(outcomes, 3), id="id"))) == wanted
 
 
+@pytest.mark.nightly
 def test_ids_are_checked_on_the_cluster(client, table):
     predictions, outcomes = with_ids(table, text=True)
     few, frame = frame_of(outcomes.slice(5), 3), frame_of(predictions)
@@ -215,6 +228,7 @@ def test_ids_are_checked_on_the_cluster(client, table):
         joined_frames(frame, outcomes, id="id")
 
 
+@pytest.mark.nightly
 def test_dates_come_through_frames(client):
     rng = np.random.default_rng(3)
     start = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 200, 500), unit="D")

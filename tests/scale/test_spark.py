@@ -97,6 +97,7 @@ def frame_of(session, table):
     return session.createDataFrame(table)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("count", [1, 20, 200])
 def test_files_give_the_same_bits(session, folders, wanted, count):
     seen = []
@@ -106,6 +107,7 @@ def test_files_give_the_same_bits(session, folders, wanted, count):
     assert seen[-1][:2] == (count, count)
 
 
+@pytest.mark.nightly
 def test_large_files_are_tasks_of_their_own_and_small_ones_share(session):
     large, small = (FilePart("a", {"type": "local"}, "parquet", size, "") for size in (100 << 20, 1000))
     assert tasks([large] * 500, 4) == 500
@@ -121,6 +123,7 @@ def test_files_give_the_scores_of_memory(session, folders, table):
     check_close(ss.evaluate(folders[20], weighting=weighting, metric=metric, engine=session), in_memory(table))
 
 
+@pytest.mark.nightly
 def test_rows_are_gathered_for_metrics_that_are_no_sums(session, folders, table):
     asked = {"weighting": "administrative", "metric": "auc"}
     wanted = ss.evaluate(table, **asked).scores["score"]
@@ -128,11 +131,13 @@ def test_rows_are_gathered_for_metrics_that_are_no_sums(session, folders, table)
         np.testing.assert_allclose(ss.evaluate(source, engine=session, **asked).scores["score"], wanted, rtol=1e-12)
 
 
+@pytest.mark.nightly
 def test_frames_give_the_same_bits(session, folders, wanted):
     assert contents(sums(session.read.parquet(str(folders[20])))) == wanted
     assert contents(sums(session.read.parquet(str(folders[1])).repartition(5), session)) == wanted
 
 
+@pytest.mark.nightly
 def test_times_that_are_no_whole_numbers_are_looked_at_there(session, tmp_path):
     table = rows(1000, fractional=True)
     folder = in_files(tmp_path / "data", table, 3)
@@ -140,6 +145,7 @@ def test_times_that_are_no_whole_numbers_are_looked_at_there(session, tmp_path):
     assert contents(sums(frame_of(session, table))) == contents(sums(table))
 
 
+@pytest.mark.nightly
 def test_sums_are_kept_by_file(session, folders, wanted, tmp_path):
     assert contents(sums(folders[20], session, state=tmp_path)) == wanted
     assert len(list(tmp_path.rglob("*.state"))) == 20
@@ -154,6 +160,7 @@ def executors(session):
     ]
 
 
+@pytest.mark.nightly
 def test_an_executor_that_dies_changes_nothing(session, folders, wanted):
     before = executors(session)
     assert len(before) == 2
@@ -174,6 +181,7 @@ def test_an_executor_that_dies_changes_nothing(session, folders, wanted):
     assert contents(found[0]) == wanted
 
 
+@pytest.mark.nightly
 def test_a_file_that_cannot_be_read_is_named(session, table, tmp_path):
     folder = in_files(tmp_path / "data", table, 20)
     name = spoiled(folder)
@@ -188,6 +196,7 @@ def test_a_file_that_cannot_be_read_is_named(session, table, tmp_path):
     pd.testing.assert_frame_equal(found.scores, here.scores)
 
 
+@pytest.mark.nightly
 def test_partitions_are_checked(session, table):
     frame = frame_of(session, table)
     holes = frame.withColumn("net:20", sql.when(sql.col("time") != 7, sql.col("`net:20`")))
@@ -199,12 +208,14 @@ def test_partitions_are_checked(session, table):
         ss.evaluate(frame, weighting="ipcw", engine=type("object", (), {"run": None})())
 
 
+@pytest.mark.nightly
 def test_outcomes_are_joined_on_the_cluster(session, table, wanted):
     predictions, outcomes = (frame_of(session, one) for one in with_ids(table, text=False))
     assert isinstance(joined_frames(predictions, outcomes, id="id"), pyspark.sql.DataFrame)
     assert contents(sums(joined(open_source(predictions), outcomes, id="id"))) == wanted
 
 
+@pytest.mark.nightly
 def test_ids_are_checked_on_the_cluster(session, table):
     predictions, outcomes = with_ids(table, text=True)
     frame = frame_of(session, predictions)
@@ -224,6 +235,7 @@ def test_ids_are_checked_on_the_cluster(session, table):
         joined_frames(frame, holes, id="id")
 
 
+@pytest.mark.nightly
 def test_dates_come_through_frames(session):
     rng = np.random.default_rng(3)
     start = np.datetime64("2024-01-01") + rng.integers(0, 200, 500)
