@@ -195,7 +195,7 @@ def summarise(
     disagreements = findings.disagreements()
     caution = _caution(y, chosen, choices.sentence)
     progress(1, 3, "checking calibration")
-    horizons_shown = horizons_of(any_kind, of_any_event, comparison.times, horizons)
+    horizons_shown = horizons_of(any_kind, of_any_event, comparison.times, horizons, given=times is not None)
     for_these = for_the_same(chosen, comparison.times)
     calibration = calibrated(y, named, for_these, horizons_shown, groups, level, asked=horizons is not None)
     table = at_horizons(
@@ -233,6 +233,7 @@ def summarise(
                 if metric in findings.recommendations
                 else answers.sentence(metric),
                 "cards": answers.cards(metric),
+                "parts": answers.parts(metric),
                 "recommendation": recommendation(
                     recommended.sentence,
                     caution,
@@ -247,6 +248,7 @@ def summarise(
         },
         "leaks": leaks,
         "pairs": as_table(answers.pairs()),
+        "interpolation": {name: str(curves.interpolation) for name, curves in named.items()},
         "steps": [name for name, curves in named.items() if curves.interpolation == "step"],
         "explanations": [one.explanation for one in weightings],
         "level": float(level),
