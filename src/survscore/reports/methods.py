@@ -100,6 +100,11 @@ def _data(summary: dict[str, Any]) -> str:
         f"Predictions of {plural(len(models), 'model')} ({several(models)}) were evaluated on {data['n']:,} "
         f"individuals, {had}."
     ]
+    if "clock" in data:
+        told.append(
+            "Individuals came under observation after the start of the clock (delayed entry). Time is counted from "
+            "entry, and predictions are those for individuals who are event-free then."
+        )
     if summary["cause"] is not None:
         told.append(
             f"Scores are of {summary['cause']}, with the other events as competing risks: these do not censor, since "

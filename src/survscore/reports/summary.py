@@ -18,6 +18,7 @@ from survscore._validation import (
     FewGroupsWarning,
     InputError,
     UndefinedScoreWarning,
+    as_times,
     check_length,
     check_whole,
     plural,
@@ -28,7 +29,15 @@ from survscore.analysis.compare import compare
 from survscore.causes import ALL_CAUSES, ALL_STATUSES, Cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Range
-from survscore.engine.inputs import Null, any_event, as_models, check_predictions, of_cause, one_or_more
+from survscore.engine.inputs import (
+    Null,
+    any_event,
+    as_models,
+    check_predictions,
+    counted_from_entry,
+    of_cause,
+    one_or_more,
+)
 from survscore.engine.placing import check_on_processor
 from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
@@ -143,6 +152,8 @@ def summarise(
     differs by 0.0000 (95 % interval −0.0014 to 0.0014, p = 0.999).'
     """
     given = as_models({"model": models} if isinstance(models, (SurvivalCurves, IncidenceCurves)) else models)
+    scored_at = None if times is None else np.union1d(as_times(times), [] if horizons is None else as_times(horizons))
+    y, given = counted_from_entry(y, given, scored_at, caller="a report")
     several = causes_shown(y, given, cause)
     if several:
         asked: dict[str, Any] = {

@@ -39,11 +39,14 @@ SHORT_KINDS = {"ipcw": "IPCW"}
 SHORT_NAME = 32  # letters of a weighting's short name, at most
 
 
-def caption(n: int, n_dropped_out: int | None, level: float | None, reference: str = "") -> str:
+def caption(
+    n: int, n_dropped_out: int | None, level: float | None, reference: str = "", *, settings: Mapping[str, Any]
+) -> str:
     """Return what holds for all tables of a result; without level, there are no intervals."""
     lost = f", {n_dropped_out} dropped out" if n_dropped_out else ""
+    clock = f"; {settings['clock']}" if "clock" in settings else ""
     known = "" if level is None else f"; {100 * level:g} % intervals"
-    return f"{plural(n, 'individual')}{lost}{reference}{known}"
+    return f"{plural(n, 'individual')}{lost}{clock}{reference}{known}"
 
 
 def verdict_text(verdict: str) -> str:
@@ -101,7 +104,9 @@ def of_comparison(compared: Comparison) -> Tables:
         parts.append(_part(scored.title, blocks, compared, notes))
     reference = f"; reference {shown(compared.reference)}" if len(compared.models) > 1 else ""
     lead = compared.recommendation().sentences if compared.has_recommendation else compared.leak_warnings
-    return Tables(caption(compared.n, compared.n_dropped_out, compared.level, reference), parts, lead)
+    settings = compared.scored[0].settings
+    about = caption(compared.n, compared.n_dropped_out, compared.level, reference, settings=settings)
+    return Tables(about, parts, lead)
 
 
 def _part_notes(compared: Comparison, scored: ScoreArrays, block: Block, over: Mapping[str, MeanOver]) -> list[str]:
@@ -161,7 +166,8 @@ def of_segments(segments: LongTable) -> Tables:
         label = cause_label(metric_label(metric), total.scored[0].cause)
         title = f"{label}, {who}; {_over(rows['from'].iloc[0], rows['to'].iloc[0])}; {weighting}"
         parts.append(Part.of(title, header, lines, notes, "lrrl" if compares else "lr", 1))
-    return Tables(caption(total.n, total.n_dropped_out, total.level), parts, total.leak_warnings)
+    about = caption(total.n, total.n_dropped_out, total.level, settings=total.scored[0].settings)
+    return Tables(about, parts, total.leak_warnings)
 
 
 def _over(first: float, last: float) -> str:

@@ -127,7 +127,8 @@ class ScoreTable(PrintedAsTables):
         if "cause" in self.settings:
             every = self.settings["cause"] == ALL_CAUSES
             cause = "; multi-class: event-free and all causes" if every else f"; cause {shown(self.settings['cause'])}"
-        return Tables(caption(self.n, self.n_dropped_out, self.level, cause), tables, self.leak_warnings)
+        about = caption(self.n, self.n_dropped_out, self.level, cause, settings=self.settings)
+        return Tables(about, tables, self.leak_warnings)
 
     def _part(self, rows: list[TableRow]) -> Part:
         """Return the table of one segment, weighting and horizon."""
