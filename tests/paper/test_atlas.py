@@ -30,7 +30,7 @@ from survscore.paper.atlas.results import Atlas
 mpl.use("agg")
 ENTRIES = [one for one in models.listed() if one.name in MODELS]
 WEIGHTINGS = ["administrative", ss.Projected(min_followed=10), "ipcw"]
-TABLES = ("scores", "closing", "truths", "backtests", "sets")
+TABLES = ("scores", "closing", "truths", "backtests", "recommendations", "sets")
 
 
 @pytest.fixture(scope="module")
@@ -380,7 +380,8 @@ def test_what_is_written_can_be_read(finished):
     folder, found = finished
     written = {path.name for path in folder.iterdir()}
     assert written == {
-        "sets", "about.csv", "models.csv", "scores.csv", "closing.csv", "truths.csv", "backtests.csv", "sets.csv",
+        "sets", "about.csv", "models.csv", "scores.csv", "closing.csv", "truths.csv", "backtests.csv", "recommendations.csv",
+            "sets.csv",
         "summary.csv", "settings.json", "forest.svg",
     }  # fmt: skip
     read = Atlas.read(folder)

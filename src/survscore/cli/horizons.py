@@ -176,7 +176,7 @@ def difference_tables(
         over = f"at {_with_unit(float(compared.times[0]), unit)}, "
     relative = scored.has_ratios and scored.direction in ("lower", "higher")  # nothing of what is to be close to one
     how = f"{over}{100 * compared.level:g} % intervals, {scored.direction} is better"
-    printed = [heading(metric, compared.n, compared.n_dropped_out, how, scored.cause)]
+    printed, encodes = [heading(metric, compared.n, compared.n_dropped_out, how, scored.cause)], compared.encodes
     for weighting in compared.weightings:
         rows = [row for block in blocks for (name, _), row in block.scores.items() if name == weighting]
         bounded = any(not missing(row.get("bound_lower")) for row in rows)
@@ -191,7 +191,7 @@ def difference_tables(
         if bounded:
             table.add_column("bounds", justify="right", no_wrap=True)
         table.add_column("p", justify="right", no_wrap=True)
-        table.add_column("verdict", no_wrap=True)
+        table.add_column("verdict", overflow="fold", min_width=10)
         for block in blocks:
             reference = block.scores[weighting, compared.reference]["score"]
             for k, model in enumerate(compared.models):
@@ -199,7 +199,7 @@ def difference_tables(
                 if contrast is None:
                     cells: list[Any] = [""] * (2 + relative + bounded) + ["reference"]
                 else:
-                    with_interval, *rest = contrast_cells(contrast, bounded=bounded)
+                    with_interval, *rest = contrast_cells(contrast, bounded=bounded, encodes=encodes)
                     ratio = [relative_cell(contrast["difference"], reference)] if relative else []
                     cells = [with_interval, *ratio, *rest]
                 named = [plain_text(cell) for cell in (*_label(block, k, blocks), model, score_cell(row["score"]))]

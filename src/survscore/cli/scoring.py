@@ -414,7 +414,7 @@ def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> 
     from survscore.reports.recommendation import recommended_weighting
 
     y, models = any_event(study.outcomes, study.models)
-    sentences = leak_warnings(y, models, weightings, groups=study.groups, level=arguments["level"])
+    sentences = leak_warnings(y, models, weightings, groups=study.groups, level=arguments["level"]).values()
     if len(weightings) > 1:
         recommended = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
         return [*sentences, recommended.sentence]

@@ -48,7 +48,7 @@ def segment_tables(findings: SegmentFindings) -> list[Any]:
                     table.add_column(name, justify="right", no_wrap=True)
                 table.add_column("verdict", no_wrap=True)
                 for row in records(_some(part)):
-                    table.add_row(*_named(findings, row), *contrast_cells(row, adjusted=True))
+                    table.add_row(*_named(findings, row), *contrast_cells(row, adjusted=True, encodes=total.encodes))
                 printed += [table, *_left_out(part)]
             told = [printable(sentence, most=1000) for sentence in findings.sentences(metric, weighting)]
             printed.append(Text("\n".join(told) + "\n"))

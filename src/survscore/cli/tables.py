@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown as printable
@@ -95,9 +95,20 @@ def console() -> Any:
     return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDTH_ELSEWHERE)
 
 
-def contrast_cells(row: dict[str, Any], *, bounded: bool = False, adjusted: bool = False) -> list[Any]:
-    """Return the cells of a difference: its interval, where asked for its bounds, p-values, and the verdict."""
+def contrast_cells(
+    row: dict[str, Any], *, bounded: bool = False, adjusted: bool = False, encodes: Collection[str] = ()
+) -> list[Any]:
+    """Return the cells of a difference: its interval, where asked for its bounds, p-values, and the verdict.
+
+    `encodes` names the models that encode C*.
+    """
     from rich.text import Text
+
+    from survscore.results.printing import verdict_text
+
+    encoded = not {row["model"], row["reference"]}.isdisjoint(encodes)
+    verdict = verdict_text(row["verdict"], row["weighting"], encoded=encoded)
+    colour = {"better": "green", "worse": "red"}.get(verdict, "dim")  # of those that hold for each individual
 
     difference = _with_half("{:+.4f}", row["difference"], row["lower"], row["upper"])
     return [
@@ -105,7 +116,7 @@ def contrast_cells(row: dict[str, Any], *, bounded: bool = False, adjusted: bool
         *([bounds_cell("{:+.4f}", row)] if bounded else []),
         _p(row["p_value"]),
         *([_p(row["p_adjusted"])] if adjusted else []),
-        Text(row["verdict"], {"better": "green", "worse": "red"}.get(row["verdict"], "dim")),
+        Text(verdict, colour),
     ]
 
 
