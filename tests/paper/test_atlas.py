@@ -380,9 +380,8 @@ def test_what_is_written_can_be_read(finished):
     folder, found = finished
     written = {path.name for path in folder.iterdir()}
     assert written == {
-        "sets", "about.csv", "models.csv", "scores.csv", "closing.csv", "truths.csv", "backtests.csv", "recommendations.csv",
-            "sets.csv",
-        "summary.csv", "settings.json", "forest.svg",
+        "sets", "about.csv", "models.csv", "scores.csv", "closing.csv", "truths.csv", "backtests.csv", "sets.csv",
+        "recommendations.csv", "summary.csv", "settings.json", "forest.svg",
     }  # fmt: skip
     read = Atlas.read(folder)
     pd.testing.assert_frame_equal(read.sets, found.sets, check_exact=True)
