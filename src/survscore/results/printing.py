@@ -50,6 +50,12 @@ def caption(
     return f"{plural(n, 'individual')}{lost}{clock}{reference}{known}"
 
 
+def verdict_of(row: Mapping[Any, Any], encodes: Collection[str]) -> str:
+    """Return the verdict on a row of a table of differences; `encodes` names the models that encode C*."""
+    encoded = not {row["model"], row["reference"]}.isdisjoint(encodes)
+    return verdict_text(row["verdict"], row["weighting"], encoded=encoded)
+
+
 def verdict_text(verdict: str, weighting: str = "", *, encoded: bool = False) -> str:
     """Return a verdict; nothing where there is none.
 
