@@ -26,7 +26,7 @@ from survscore.results.latex import Entry
 from survscore.results.parts import part_notes
 from survscore.results.recommendation import is_administrative
 from survscore.results.rounding import Number, p_text
-from survscore.results.tables import Line, Part, Tables, spread_over
+from survscore.results.tables import SCOPED, Line, Part, Tables, spread_over
 
 if TYPE_CHECKING:
     from survscore.results.comparison import Comparison
@@ -59,19 +59,19 @@ def verdict_of(row: Mapping[Any, Any], encodes: Collection[str]) -> str:
 def verdict_text(verdict: str, weighting: str = "", *, encoded: bool = False) -> str:
     """Return a verdict; nothing where there is none.
 
-    Administrative ones on models that encode C* say that they refer to individuals with C* >= t: of all others such
-    models may be wrong.
+    Administrative ones on models that encode C* are marked, since they refer to individuals with C* >= t only: about
+    the others such models may be wrong.
 
     Examples
     --------
     >>> from survscore.results.printing import verdict_text
     >>> verdict_text("better", "administrative"), verdict_text("better", "administrative", encoded=True)
-    ('better', 'better for C* >= t')
+    ('better', 'better (1)')
     """
     if verdict == "unknown":
         return ""
-    scope = " for C* >= t" if encoded and is_administrative(weighting) and verdict != TOO_FEW else ""
-    return f"{verdict}{scope}"
+    scoped = encoded and is_administrative(weighting) and verdict != TOO_FEW
+    return f"{verdict}{SCOPED if scoped else ''}"
 
 
 def no_score_at(missing: int, undefined: Iterable[str]) -> list[str]:
