@@ -18,7 +18,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 import survscore as ss
-from figure_cases import DRAWINGS, PICTURES, compared, figure_of, scores, small_image, training
+from figure_cases import DRAWINGS, PICTURES, TIMES, compared, figure_of, problem, scores, small_image, training
 from looks import WRITE, read_picture
 from survscore import plots
 from survscore.paper import demo, demo_figure
@@ -447,3 +447,17 @@ def test_what_cannot_be_saved_is_said_and_leaves_nothing(tmp_path, monkeypatch):
         display.save(tmp_path / "figure.png")
     assert [one.name for one in tmp_path.iterdir()] == ["figure.png"]
     assert (tmp_path / "figure.png").read_bytes() == before
+
+
+@pytest.mark.parametrize(("weighting", "weighted"), [("ipcw", True), ("administrative", False)])
+def test_under_weights_the_effective_number_stands_below_the_axis(weighting, weighted):
+    y, models = problem()
+    score = ss.brier_score(y, models["truth"], weighting=weighting, times=TIMES)
+    several = ss.compare(y, models, weighting=weighting, times=TIMES, metric="brier")
+    for ax in (score.plot().ax_, several.plot().ax_):
+        told = [text.get_text() for text in ax.texts]
+        assert ("effective n" in told) == weighted
+        assert "with event" in told
+    if weighted:
+        numbers = {f"{one:,.0f}" for one in score.n_effective}
+        assert len(numbers & set(told)) > 2

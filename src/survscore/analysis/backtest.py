@@ -17,6 +17,7 @@ from survscore._utils.jobs import Progress, results_of, silent
 from survscore._validation import (
     InputError,
     UndefinedScoreWarning,
+    UnfitError,
     as_times,
     check_length,
     check_level,
@@ -164,9 +165,7 @@ def backtest(
     1      1.0              0.0           4   4
     2      1.0              0.0           4   4
     """
-    check_outcomes(y)
-    if y.dates is None:
-        raise InputError("y must know its dates: make it by Outcomes.from_dates")
+    _check_dated(y)
     check_level(level)
     check_whole("n_draws", n_draws, 0)
     check_whole("n_splits", n_splits, 0)
@@ -237,6 +236,18 @@ def backtest(
     }
     names = (tuple(named), days[-1].weightings, chosen.name, cause_label(metric_label(chosen.name), y.chosen_cause))
     return Backtest(*names, chosen.direction, times, tuple(days), level, settings)
+
+
+def _check_dated(y: Any) -> None:
+    """Raise unless these are outcomes with dates, of individuals who were observed from their start."""
+    if isinstance(y, Outcomes) and (y.clock or y.entry is not None):
+        raise UnfitError(
+            "backtest does not allow for delayed entry: on an earlier day, others would have been under observation. "
+            "Compare models with compare or score_table"
+        )
+    check_outcomes(y)
+    if y.dates is None:
+        raise InputError("y must know its dates: make it by Outcomes.from_dates")
 
 
 def weightings_tried(metric: Metric) -> tuple[str, ...]:

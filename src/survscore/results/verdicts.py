@@ -258,6 +258,11 @@ class Verdict:
         start = f"The sign would change with {ends}" if ends else f"The sign is the same for {looked_at}"
         return f" {start} times the assumed hazard of those with hidden status."
 
+    @property
+    def tipping(self) -> str:
+        """With how many times the assumed hazards the sign of the difference changes; "none" of those looked at."""
+        return "" if self.same or np.isnan(self.sensitivity.difference) else self._ends() or "none"
+
     def _ends(self) -> str:
         low, high = (
             self.sensitivity.tipping_lower / self.sensitivity.theta,
