@@ -30,7 +30,7 @@ from survscore.paper.atlas.results import Atlas
 mpl.use("agg")
 ENTRIES = [one for one in models.listed() if one.name in MODELS]
 WEIGHTINGS = ["administrative", ss.Projected(min_followed=10), "ipcw"]
-TABLES = ("scores", "closing", "truths", "backtests", "sets")
+TABLES = ("scores", "closing", "truths", "backtests", "recommendations", "sets")
 
 
 @pytest.fixture(scope="module")
@@ -385,7 +385,7 @@ def test_what_is_written_can_be_read(finished):
     written = {path.name for path in folder.iterdir()}
     assert written == {
         "sets", "about.csv", "models.csv", "scores.csv", "closing.csv", "truths.csv", "backtests.csv", "sets.csv",
-        "summary.csv", "settings.json", "forest.svg",
+        "recommendations.csv", "summary.csv", "settings.json", "forest.svg",
     }  # fmt: skip
     read = Atlas.read(folder)
     pd.testing.assert_frame_equal(read.sets, found.sets, check_exact=True)

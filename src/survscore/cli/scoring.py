@@ -437,10 +437,11 @@ def _advice(study: Study, weightings: list[Weighting], arguments: Arguments, kno
 
     y, models = any_event(study.outcomes, study.models)
     others = {name: curves for name, curves in models.items() if name not in known}
-    sentences = leak_warnings(y, others, weightings, groups=study.groups, level=arguments["level"]) if others else ()
+    found = leak_warnings(y, others, weightings, groups=study.groups, level=arguments["level"]) if others else {}
+    sentences = list(found.values())
     if len(weightings) > 1 and arguments["names"]:
         return [*sentences, _recommended(weightings, y).sentence]
-    return list(sentences)
+    return sentences
 
 
 def _recommended(weightings: list[Weighting], y: Outcomes) -> WeightingChoice:
