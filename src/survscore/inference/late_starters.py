@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,7 +67,26 @@ class LateStarters:
             late_risk += _counts(place[newly_late], n_jumps + 1)
             late_events += _counts(of_event[newly_late], n_jumps + 1)
             numbers.append(_numbers(risk - late_risk, (events - late_events)[:-1], late_risk, late_events[:-1].sum()))
-        observed, expected, variance = np.array(numbers).reshape(-1, 3).T
+        return cls._of_numbers(times, np.array(numbers).reshape(-1, 3), ends)
+
+    @classmethod
+    def of_counts(cls, times: Vector, counts: Vector, events: Vector) -> LateStarters:
+        """Compare them from counts of all individuals, and of those with event, (units of time, times + 1).
+
+        By the time at which they left, and by how many of `times` come up to C*.
+        """
+        numbers, ends = [], []
+        for j in range(times.size):
+            late = slice(0, j + 1)  # C* < t
+            of_late, events_of_late = (np.append(0.0, of[:, late].sum(axis=1)) for of in (counts, events))
+            of_early, events_of_early = (np.append(0.0, of[:, j + 1 :].sum(axis=1)) for of in (counts, events))
+            numbers.append(_numbers(of_early, events_of_early[1:], of_late, events_of_late.sum()))
+            ends.append(int(of_late.sum()))
+        return cls._of_numbers(times, np.array(numbers).reshape(-1, 3), ends)
+
+    @classmethod
+    def _of_numbers(cls, times: Vector, numbers: Vector, ends: Sequence[int]) -> LateStarters:
+        observed, expected, variance = numbers.T
         reasons = tuple(_reason(*row) for row in zip(ends, observed, expected, strict=True))
         defined = np.array([not reason for reason in reasons], dtype=np.bool_)
         with np.errstate(invalid="ignore", divide="ignore"):
