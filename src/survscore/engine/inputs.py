@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
 from survscore.causes import ALL_STATUSES, check_named_alike
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import GivenPredictions, InBatches, Predictions
+from survscore.engine.entry import from_entry
 from survscore.engine.null import KaplanMeierNull
+from survscore.engine.times import FEW_TIMES
 from survscore.incidence import IncidenceCurves
 from survscore.metrics import FollowUpMetric
 from survscore.outcomes import Outcomes
 
-DEFAULT_STEPS = 100
-DEFAULT_QUANTILE = 0.95
-DEFAULT_NUMBER = 20
-#: Models that predict at no more times than these are evaluated where they predict. Between m equidistant times, a
-#: straight line misses a curve of constant hazard by up to (H / m)^2 / 8, with H the cumulative hazard at the last: for
-#: H = 1 that is 0.008 with 4 times, which changes verdicts, and 0.0003 with 20, which does not.
-FEW_TIMES = 20
 WHOLE_CURVE = "whole curve"
 NULL_MODEL = "Kaplan-Meier"
 NULL_INCIDENCE = "Aalen-Johansen"
@@ -35,24 +28,31 @@ COUNTED_MODEL = "share of those counted"
 Null = bool | Outcomes | Literal["counted"]
 
 
-def check_outcomes(y: Any) -> None:
-    """Raise unless these are outcomes of at least one individual."""
+def check_outcomes(y: Any, *, entry: bool = False) -> None:
+    """Raise unless these are outcomes of at least one individual; with delayed entry only where that is allowed."""
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if len(y) == 0:
         raise InputError("y is empty: there are no individuals to score")
     if y.weights is not None:
         raise UnfitError("sample weights are not part of scores yet: y.weighted(None) removes them")
-    if y.entry is not None:
+    if y.entry is not None and not entry:
         raise UnfitError(
             "this analysis does not allow for delayed entry: y.since_entry() counts time from entry, and "
             "curves.conditional_on(y.entry, times=...) are the predictions that belong to it"
         )
 
 
+def without_models(y: Any) -> Outcomes:
+    """Return outcomes that are looked at alone, with time counted from delayed entry."""
+    check_outcomes(y, entry=True)
+    counted: Outcomes = from_entry(y, {}, None, whole=False, caller="")[0]
+    return counted
+
+
 def check_one_kind(y: Any, subject: str) -> None:
     """Raise unless these are outcomes whose events are all of one kind."""
-    check_outcomes(y)
+    check_outcomes(y, entry=True)
     if y.causes:
         raise UnfitError(f"{subject} is of events of one kind: it has no form for competing causes")
 
@@ -81,14 +81,25 @@ def as_models(models: Any) -> dict[str, Any]:
 
 
 def of_cause(
-    y: Outcomes, models: Any, cause: Any = None, *, multiclass: bool = False, caller: str = "this analysis"
+    y: Outcomes,
+    models: Any,
+    cause: Any = None,
+    *,
+    times: ArrayLike | None = None,
+    whole: bool = True,
+    multiclass: bool = False,
+    caller: str = "this analysis",
 ) -> tuple[Outcomes, dict[str, Any]]:
     """Return outcomes and models of one cause of events, the one that was chosen before by default.
 
     Incidence curves become the probabilities of not having had an event of that cause. Where `multiclass` scores are
-    possible, and asked for by ``cause="all"``, they stay as they are; otherwise `caller` is named as having none.
+    possible, and asked for by ``cause="all"``, they stay as they are; otherwise `caller` is named as having none. With
+    delayed entry time is counted from there; predictions are then made for `times`, and between these if the `whole`
+    curves are read.
     """
-    check_outcomes(y)
+    check_outcomes(y, entry=True)
+    if y.entry is not None:
+        y, models = from_entry(y, as_models(models), times, whole=whole, caller=caller)
     if cause is not None:
         y = y.for_cause(cause)
     _ = y.event_of_interest  # raises, if there are several and none was chosen
@@ -185,79 +196,6 @@ def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
     return several
 
 
-def default_horizon(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[np.float64]:
-    """Return the one time up to which histories are looked at: the median of follow-up, within the curves' reach.
-
-    Half of the individuals could be followed so far; a later one would leave out more of them, an earlier one events.
-    Of models that predict at few times, it is the last that they share up to then.
-    """
-    y = y.numpy()
-    follow_up = y.time if y.censoring_time is None else y.censoring_time
-    median = float(np.quantile(follow_up, 0.5, method="lower"))
-    median = median if np.isfinite(median) else float(y.time.max())
-    end = min(median, _reach(models))
-    shared = shared_times(models, end)
-    return np.array([end]) if shared is None else shared[-1:]
-
-
-def default_times(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[np.float64]:
-    """Return the predicted times that models share where these are few, else equidistant times from 0.
-
-    Up to where enough individuals are still followed, within the curves' reach: 5 %, and 20 or, of few, a quarter.
-    Further out there are too few for an interval; name the times to get a score there.
-    """
-    follow_up: Any = y.time if y.censoring_time is None else y.censoring_time
-    place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
-    place = min(place, int(DEFAULT_QUANTILE * (len(y) - 1)))
-    if arrays.is_tensor(follow_up):
-        last = float(follow_up.kthvalue(place + 1).values)
-    else:
-        last = float(np.partition(follow_up, place)[place])
-    last = last if np.isfinite(last) else float(y.time.max())
-    last = min(last, _reach(models))
-    if last <= 0:
-        return np.zeros(1)
-    shared = shared_times(models, last)
-    return np.linspace(0.0, last, DEFAULT_STEPS + 1) if shared is None else shared
-
-
-def _reach(models: Mapping[str, Predictions]) -> float:
-    """Return the last time at which all models say something."""
-    return min([np.inf, *(float(curves.times[-1]) for curves in models.values() if curves.extrapolation == "nan")])
-
-
-def shared_times(models: Mapping[str, Predictions], end: float) -> NDArray[np.float64] | None:
-    """Return the times up to `end` that all models with few predicted times share; None where all have many.
-
-    Curves with many are read at these as well, which changes next to nothing. If the models share none up to `end`, it
-    is the first after it; if they share none at all, None where all say how they are read between their times.
-    """
-    grids = {name: curves.times[curves.times > 0] for name, curves in models.items()}
-    few = {name: own for name, own in grids.items() if 0 < own.size <= FEW_TIMES}
-    if not few:  # of many times there may be few up to `end`
-        within = [own[own <= end] for own in grids.values()]
-        same = all(np.array_equal(own, within[0]) for own in within)
-        return within[0] if within and same and 0 < within[0].size <= FEW_TIMES else None
-    reach = _reach(models)
-    shared = reduce(np.intersect1d, few.values())
-    shared = shared[shared <= reach]
-    if shared.size:
-        return shared[shared <= end] if shared[0] <= end else shared[:1]
-    if not any(models[name].default_interpolation for name in few):
-        return None
-    listed = "; ".join(f"{name!r} at {_listed(own)}" for name, own in few.items())
-    raise InputError(
-        f"models that predict at few times are compared at the times they share, and these share none"
-        f"{f' up to {reach:g}' if np.isfinite(reach) else ''}: {listed}. Name the times (times= or horizons=), and say "
-        "how to read between predicted times (interpolation=)"
-    )
-
-
-def _listed(times: NDArray[np.float64], most: int = 6) -> str:
-    listed = ", ".join(f"{time:g}" for time in times[:most])
-    return listed if times.size <= most else f"{listed} and {times.size - most} more"
-
-
 def reads_whole_curves(metrics: Iterable[Any]) -> bool:
     """Whether any of the metrics is made of what is predicted at all times, not only at the evaluation times."""
     return any(isinstance(metric, FollowUpMetric) and not metric.of_order for metric in metrics)
@@ -346,6 +284,8 @@ def null_model(null: Any, y: Outcomes) -> KaplanMeierNull | Literal["counted"] |
     outcomes = y if null is True else null
     if not isinstance(outcomes, Outcomes):
         raise InputError(f"null must be True, False, 'counted' or Outcomes, not {type(outcomes).__name__}")
+    if y.clock and outcomes is not y:
+        outcomes = outcomes.since_entry()
     return KaplanMeierNull.of(outcomes, scored=outcomes is y)
 
 
@@ -357,9 +297,10 @@ def distinct(labels: list[str]) -> list[str]:
     ]
 
 
-def where_they_end(models: Mapping[str, Predictions]) -> str:
+def where_they_end(models: Mapping[str, Predictions], y: Outcomes) -> str:
     """Return why there is no score after some time."""
+    late = ", after the last entry" if y.clock else ""
     if len(models) == 1:
         (curves,) = models.values()
-        return f"the predictions end at {curves.times[-1]:g}"
-    return "not all models predict"
+        return f"the predictions end at {curves.times[-1]:g}{late}"
+    return f"not all models predict{late}"

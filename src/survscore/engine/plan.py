@@ -21,8 +21,6 @@ from survscore.engine.inputs import (
     as_models,
     check_outcomes,
     check_predictions,
-    default_horizon,
-    default_times,
     distinct,
     null_model,
     null_name,
@@ -33,6 +31,7 @@ from survscore.engine.inputs import (
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor, placed
 from survscore.engine.sums import ModelWeights
+from survscore.engine.times import default_horizon, default_times
 from survscore.incidence import IncidenceCurves
 from survscore.inference.units import Groups
 from survscore.metrics import FollowUpMetric, Loss, Metric, SampleMetric, as_metric
@@ -106,7 +105,8 @@ class Plan:
         A caller that goes on in NumPy with what was prepared says who it is by `needs_numpy`.
         """
         # validate
-        y, models = of_cause(y, models, multiclass=True)
+        null = True if null is y else null
+        y, models = of_cause(y, models, times=times, multiclass=True)
         if y.interest == ALL_STATUSES:
             return cls._of_statuses(
                 y, models, metric, groups=groups, times=times, null=null, weighting=weighting, level=level,
@@ -123,7 +123,6 @@ class Plan:
         if pushed or all(isinstance(chosen, FollowUpMetric) for chosen in metrics):
             weightings = [chosen.without_predictions() for chosen in weightings]
         # bring to one place
-        null = True if null is y else null
         if not needs_numpy:
             y, named, weightings = placed(y, named, weightings)
         labels = distinct([chosen.label(y) for chosen in weightings])
@@ -136,7 +135,7 @@ class Plan:
         wanted = _evaluation_times(y, named, metrics, times)
         reached = np.logical_and.reduce([curves.reaches(wanted) for curves in named.values()])
         missing = int((~reached).sum())
-        far = {where_they_end(named): missing} if missing else {}
+        far = {where_they_end(named, y): missing} if missing else {}
         index = TimeIndex(y, wanted[reached])
         return cls(
             Models(named, len(y)), wanted, index, metrics, weightings, labels, null_model(null, y), grouping, level,
