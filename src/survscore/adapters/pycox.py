@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ from survscore.outcomes import Outcomes
 
 #: How curves of the models with a grid are read between its points.
 INTERPOLATIONS: dict[str, InterpolationKind] = {"PCHazard": "constant-hazard"}
-#: Models whose loss draws controls for each event, and how often those held out are drawn.
+#: Models whose loss draws controls for each event, and how many rows their validation loss is at least made of.
 SAMPLED_CONTROLS = ("CoxCC", "CoxTime")
-N_DRAWS = 10
+LEAST_DRAWN = 5000
 
 
 class Pycox(Adapter):
@@ -105,7 +105,6 @@ class Pycox(Adapter):
         self.random_state = random_state
 
     def _fitted(self, X: Any, y: Outcomes) -> Any:
-        import torch
         import torchtuples
 
         for name, least in (("n_times", 2), ("epochs", 1), ("batch_size", 1), ("patience", 1)):
@@ -123,10 +122,7 @@ class Pycox(Adapter):
                 labels.fit(y.time, events)
             target, n_outputs = labels.transform(y.time, events), labels.out_features
         trained, held_out = self._parts(y.event)
-        seeded = self.random_state is not None
-        with torch.random.fork_rng(devices=[]) if seeded else nullcontext():
-            if seeded:
-                torch.manual_seed(self.random_state)
+        with _seeded(self.random_state):
             optimizer = torchtuples.optim.Adam() if self.optimizer is None else deepcopy(self.optimizer)
             cuts = {} if not hasattr(labels, "cuts") else {"duration_index": labels.cuts}
             scaled = {"labtrans": labels} if self.estimator.__name__ == "CoxTime" else {}
@@ -167,7 +163,7 @@ class Pycox(Adapter):
             path = str(Path(folder) / "weights.pt")
             validation = torchtuples.tuplefy(*part(held_out))
             if type(model).__name__ in SAMPLED_CONTROLS:  # a loss of one draw of controls is mostly noise
-                validation = validation.repeat(N_DRAWS).cat()
+                validation = validation.repeat(-(-LEAST_DRAWN // held_out.size)).cat()
             stopping = torchtuples.callbacks.EarlyStopping(patience=self.patience, file_path=path)
             log = model.fit(
                 *part(trained), self.batch_size, self.epochs, [stopping], verbose=False, val_data=validation
@@ -214,6 +210,24 @@ class Pycox(Adapter):
         frame = self.estimator_.predict_surv_df(_as_rows(X))
         grid = frame.index.to_numpy(dtype=np.float64)
         return frame.to_numpy().T, grid
+
+
+@contextmanager
+def _seeded(seed: int | None) -> Iterator[None]:
+    """Seed torch's random numbers, and NumPy's, from which pycox draws controls; give the user's back afterwards."""
+    if seed is None:
+        yield
+        return
+    import torch
+
+    before = np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(before)  # noqa: NPY002
 
 
 def _as_rows(X: Any) -> NDArray[np.float32]:
