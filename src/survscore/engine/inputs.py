@@ -46,8 +46,15 @@ def check_outcomes(y: Any, *, entry: bool = False) -> None:
 def without_models(y: Any) -> Outcomes:
     """Return outcomes that are looked at alone, with time counted from delayed entry."""
     check_outcomes(y, entry=True)
-    counted: Outcomes = from_entry(y, {}, None, whole=False, caller="")[0]
-    return counted
+    return y if y.entry is None else from_entry(y, {}, None, whole=False, caller="")[0]
+
+
+def counted_from_entry(
+    y: Outcomes, models: Any, times: ArrayLike | None = None, *, whole: bool = True, caller: str
+) -> tuple[Outcomes, Any]:
+    """Return outcomes and models with time counted from delayed entry; as they are without it. See `of_cause`."""
+    check_outcomes(y, entry=True)
+    return (y, models) if y.entry is None else from_entry(y, as_models(models), times, whole=whole, caller=caller)
 
 
 def check_one_kind(y: Any, subject: str) -> None:
@@ -97,9 +104,7 @@ def of_cause(
     delayed entry time is counted from there; predictions are then made for `times`, and between these if the `whole`
     curves are read.
     """
-    check_outcomes(y, entry=True)
-    if y.entry is not None:
-        y, models = from_entry(y, as_models(models), times, whole=whole, caller=caller)
+    y, models = counted_from_entry(y, models, times, whole=whole, caller=caller)
     if cause is not None:
         y = y.for_cause(cause)
     _ = y.event_of_interest  # raises, if there are several and none was chosen
