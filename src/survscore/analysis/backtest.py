@@ -162,7 +162,7 @@ def backtest(
     1      1.0              0.0           4   4
     2      1.0              0.0           4   4
     """
-    check_outcomes(y)
+    check_outcomes(y, weights_of="backtest")
     if y.dates is None:
         raise InputError("y must know its dates: make it by Outcomes.from_dates")
     check_level(level)

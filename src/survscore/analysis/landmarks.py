@@ -146,7 +146,7 @@ def landmark_table(
       truth      0.1971 (0.1857, 0.2092)
       biased     0.2062 (0.1954, 0.2175) +0.0091 ( 0.0030, 0.0151) 0.003 worse
     """
-    check_outcomes(y)
+    check_outcomes(y, weights_of="landmark_table")
     check_level(level)
     check_choice("summary", summary, SUMMARIES)
     if not isinstance(null, bool):

@@ -77,7 +77,7 @@ def counted_population(
     1   3.0          3   0.75           0.400  60.0
     2   5.0          1   0.25           0.300  70.0
     """
-    check_outcomes(y)
+    check_outcomes(y, weights_of="counted_population")
     end = check_censoring_time(y, "counted_population", "without it each individual is counted")
     named = {} if models is None else of_cause(y, models)[1]
     for name, curves in named.items():
@@ -207,7 +207,7 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     >>> ss.at_horizon(y, 3)
     Horizon(rows=array([0, 1, 2]), event=array([ True, False, False]), weight=array([1., 1., 1.]))
     """
-    check_outcomes(y)
+    check_outcomes(y, weights_of="at_horizon")
     y = y.numpy()
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
     times = as_times([time], "time")

@@ -13,7 +13,8 @@ and X is a running sum in order of time, of "gradients" x:
     projected      x = weight x status x slope of the loss, of the hidden, X(s) = sum over those censored before s
 
 Both running sums, of x and of greenwood X, are carried from block to block, by stratum. In terms of
-`survscore.censoring.fitted`, X is -M.
+`survscore.censoring.fitted`, X is -M. With sample weights, q and r are sums of these, x has the individual's as a
+factor, and so has what i adds.
 """
 
 from __future__ import annotations
@@ -123,7 +124,9 @@ class OrderedExits:
         exits = _picked(self.exits[block], order)
         at = arrays.positions(exits)
         row = at if order is None else order[at]
-        return BlockExits(block, codes, order, sorted_codes, edges, exits, at, row, self.jump[block][row])
+        sample = self.index.sample
+        weights = None if sample is None else sample.values[self.order[block]][:, None]
+        return BlockExits(block, codes, order, sorted_codes, edges, exits, at, row, self.jump[block][row], weights)
 
     def inverse_risk(self) -> Array:
         """Return 1/r of those who exit, 0 of others."""
@@ -186,6 +189,8 @@ class BlockExits:
     at: Array
     row: Array
     jump: Array
+    #: The sample weights, in order of time; None where all count alike. Shape (rows, 1).
+    weights: Array | None = None
 
 
 class CurveInfluence:
@@ -216,8 +221,10 @@ class CurveInfluence:
         first = self.rows.first_column[some.block][some.row]
         self._until_jump(X, first, lo, until=self.rows.column_of(some.block.stop - 1))
         added = self.spread(X, some, lo)
-        early = self.drift[:, :lo]
-        influence[:, :lo] += early if some.codes is None else early[some.codes]
+        early = self.drift[:, :lo] if some.codes is None else self.drift[:, :lo][some.codes]
+        if some.weights is not None:
+            early, added = early * some.weights, added * some.weights
+        influence[:, :lo] += early
         influence[:, lo:] += added
 
     def spread(self, X: Array, some: BlockExits, lo: int) -> Array:
@@ -350,7 +357,7 @@ class Estimation:
     def training_steps(self) -> NDArray[np.float64]:
         """The Greenwood weights of a curve that was fitted to others; empty where there is none."""
         model = self.weights.censoring_model
-        return model.curve.greenwood if model is not None and not model.fitted_on_sample else np.zeros(0)
+        return model.curve.variance_steps if model is not None and not model.fitted_on_sample else np.zeros(0)
 
     def statuses(self, place: int) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64] | None]:
         """Return everybody's status and weight at one of the times; where some are projected, also their probabilities.
@@ -444,6 +451,8 @@ class Estimation:
             return np.zeros(len(self.index.outcomes))
         operator = CurveInfluence(exits, slice(0, 1), np.zeros((exits.n_strata, 1)))
         added = operator.spread(-M[self.everybody.jump][:, None], self.everybody, 0)
+        if self.everybody.weights is not None:
+            added = added * self.everybody.weights
         found = np.empty(len(added))
         found[exits.order] = added[:, 0]
         return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Any, Literal
 
@@ -35,14 +35,17 @@ COUNTED_MODEL = "share of those counted"
 Null = bool | Outcomes | Literal["counted"]
 
 
-def check_outcomes(y: Any) -> None:
-    """Raise unless these are outcomes of at least one individual."""
+def check_outcomes(y: Any, *, weights_of: str = "this analysis") -> None:
+    """Raise unless these are outcomes of at least one individual, without sample weights.
+
+    `weights_of` says who has no form for these; empty where there is one.
+    """
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if len(y) == 0:
         raise InputError("y is empty: there are no individuals to score")
-    if y.weights is not None:
-        raise UnfitError("sample weights are not part of scores yet: y.weighted(None) removes them")
+    if y.weights is not None and weights_of:
+        raise UnfitError(f"{weights_of} has no form for sample weights: y.weighted(None) removes them")
     if y.entry is not None:
         raise UnfitError(
             "this analysis does not allow for delayed entry: y.since_entry() counts time from entry, and "
@@ -50,9 +53,18 @@ def check_outcomes(y: Any) -> None:
         )
 
 
+def without_equal_weights(y: Outcomes) -> Outcomes:
+    """Return outcomes without sample weights that change nothing: equal ones, unless they stand for several each."""
+    if y.weights is None:
+        return y
+    first = float(y.weights[0])
+    alone = y.weight_kind != "frequency" or first == 1
+    return y.weighted(None) if alone and first > 0 and bool((y.weights == first).all()) else y
+
+
 def check_one_kind(y: Any, subject: str) -> None:
     """Raise unless these are outcomes whose events are all of one kind."""
-    check_outcomes(y)
+    check_outcomes(y, weights_of=subject)
     if y.causes:
         raise UnfitError(f"{subject} is of events of one kind: it has no form for competing causes")
 
@@ -81,14 +93,21 @@ def as_models(models: Any) -> dict[str, Any]:
 
 
 def of_cause(
-    y: Outcomes, models: Any, cause: Any = None, *, multiclass: bool = False, caller: str = "this analysis"
+    y: Outcomes,
+    models: Any,
+    cause: Any = None,
+    *,
+    multiclass: bool = False,
+    weights: bool = False,
+    caller: str = "this analysis",
 ) -> tuple[Outcomes, dict[str, Any]]:
     """Return outcomes and models of one cause of events, the one that was chosen before by default.
 
     Incidence curves become the probabilities of not having had an event of that cause. Where `multiclass` scores are
-    possible, and asked for by ``cause="all"``, they stay as they are; otherwise `caller` is named as having none.
+    possible, and asked for by ``cause="all"``, they stay as they are; otherwise `caller` is named as having none. So it
+    is where outcomes have sample weights, unless these are possible (`weights`).
     """
-    check_outcomes(y)
+    check_outcomes(y, weights_of="" if weights else caller)
     if cause is not None:
         y = y.for_cause(cause)
     _ = y.event_of_interest  # raises, if there are several and none was chosen
@@ -193,7 +212,7 @@ def default_horizon(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[n
     """
     y = y.numpy()
     follow_up = y.time if y.censoring_time is None else y.censoring_time
-    median = float(np.quantile(follow_up, 0.5, method="lower"))
+    median = _in_order(follow_up, lambda n: int(0.5 * (n - 1)), y)
     median = median if np.isfinite(median) else float(y.time.max())
     end = min(median, _reach(models))
     shared = shared_times(models, end)
@@ -207,18 +226,27 @@ def default_times(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[np.
     Further out there are too few for an interval; name the times to get a score there.
     """
     follow_up: Any = y.time if y.censoring_time is None else y.censoring_time
-    place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
-    place = min(place, int(DEFAULT_QUANTILE * (len(y) - 1)))
-    if arrays.is_tensor(follow_up):
-        last = float(follow_up.kthvalue(place + 1).values)
-    else:
-        last = float(np.partition(follow_up, place)[place])
+
+    def place_of(n: int) -> int:
+        return min(n - max(min(DEFAULT_NUMBER, n // 4), 1), int(DEFAULT_QUANTILE * (n - 1)))
+
+    last = _in_order(follow_up, place_of, y)
     last = last if np.isfinite(last) else float(y.time.max())
     last = min(last, _reach(models))
     if last <= 0:
         return np.zeros(1)
     shared = shared_times(models, last)
     return np.linspace(0.0, last, DEFAULT_STEPS + 1) if shared is None else shared
+
+
+def _in_order(values: Any, place_of: Callable[[int], int], y: Outcomes) -> float:
+    """Return the value at a place in order, which depends on how many there are; frequency weights are counted."""
+    if y.weight_kind == "frequency":
+        order, weights = arrays.to_host(values.argsort()), arrays.to_host(y.weights)
+        until = np.cumsum(weights[order])
+        return float(values[order[int(np.searchsorted(until, place_of(int(until[-1])), side="right"))]])
+    place = place_of(len(values))
+    return float(values.kthvalue(place + 1).values if arrays.is_tensor(values) else np.partition(values, place)[place])
 
 
 def _reach(models: Mapping[str, Predictions]) -> float:
