@@ -31,7 +31,7 @@ intervals[intervals["id"] == 3]
 # %%
 # Outcomes are of patients, not of intervals: when the last one stopped, and how. The study
 # closed on 1 April 1974. Together with the date of acceptance, which is known as years since
-# October 1967, that is everybody's censoring time, also of those who died:
+# October 1967, that is each patient's censoring time, also of those who died:
 
 patients = intervals.groupby("id").last()
 to_closing = np.floor((6.5 - patients["year"]) * 365.25 + 1.5)

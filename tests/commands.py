@@ -1,5 +1,7 @@
 """Running the command line within a test."""
 
+import re
+
 from survscore import cli
 
 
@@ -11,6 +13,12 @@ def run(capsys, *arguments):
     except SystemExit as stop:
         code = stop.code
     return code, *capsys.readouterr()
+
+
+def printed(out, *values, sign=""):
+    """Whether numbers stand in a line of a table, each rounded to as many digits as its column has."""
+    forms = ["|".join({re.escape(f"{value:{sign}z.{digits}f}") for digits in range(2, 7)}) for value in values]
+    return re.search(r"[ (]" + r"[ (,]+".join(f"(?:{form})" for form in forms) + r"(?!\d)", out) is not None
 
 
 def refused(capsys, *arguments):

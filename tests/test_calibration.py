@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import survscore as ss
 from registry import CASES, Problem, one_curve, with_causes
+from survscore.analysis import calibration_measures
 from survscore.inference.logistic import expit, logistic_fit, restricted_cubic_spline
 
 mpl.use("agg")
@@ -314,6 +315,18 @@ def test_groups_widen_what_depends():
     width = [np.mean(one.isotonic.upper - one.isotonic.lower) for one in (once, many, alone)]
     assert width[1] == pytest.approx(width[0], rel=0.2)
     assert width[2] < 0.7 * width[0]
+
+
+def test_many_predictions_are_drawn_as_few_are(monkeypatch):
+    """Uniform numbers in place of binomial ones, where each prediction is of one individual, make the same band."""
+    y, curves = problem(5, n=300)
+    slow = ss.calibration(y, curves, T)
+    monkeypatch.setattr(calibration_measures, "MANY_PREDICTIONS", 0)
+    fast = ss.calibration(y, curves, T)
+    np.testing.assert_array_equal(fast.isotonic.upper, slow.isotonic.upper)
+    assert fast.isotonic_miscalibration_if_right == slow.isotonic_miscalibration_if_right
+    tied = ss.SurvivalCurves(np.round(curves.at([T]), 2), [T])
+    assert not np.array_equal(ss.calibration(y, tied, T).isotonic.upper, fast.isotonic.upper)
 
 
 # Data with little in them

@@ -71,10 +71,10 @@ def test_scores_are_of_the_cause_that_is_named(capsys, folder, command, cause):
 def test_printed_tables_name_the_cause(capsys, folder):
     asked = [*files(folder), *NAMED, "-w", "administrative", "-m", "brier", "-t", "4"]
     _, out, _ = run(capsys, "compare", *asked, "--cause", "repayment")
-    assert "Brier score of cause repayment of 400 individuals" in out
+    assert "Brier score of cause repayment (lower is better), at 4; administrative" in out
     assert "Aalen-Johansen" in out
     _, out, _ = run(capsys, "score", *asked, "--cause", "all")
-    assert "Multi-class Brier score of 400 individuals" in out
+    assert "Multi-class Brier score (lower is better), at 4" in out
     _, out, _ = run(capsys, "compare", *asked, "--cause", "default", "--by", "plan")
     assert out.count("of cause default") >= 2
 
@@ -163,7 +163,7 @@ def test_a_study_file_has_causes(capsys, folder, tmp_path):
     (tmp_path / "study.toml").write_text(
         f'[outcomes]\nfile = "{folder / "y.csv"}"\ncauses = ["default", "repayment"]\n'
         f'[models.good]\nfile = "{folder / "good.csv"}"\ncolumns = "{{cause}}_{{time}}"\n'
-        '[score]\nweighting = "administrative"\ncause = "repayment"\ntimes = [4]\nmetric = "brier"\n'
+        '[score]\nweighting = "administrative"\ncause = "repayment"\nhorizons = [4]\nmetric = "brier"\n'
     )
     by_study = told(capsys, "compare", "--study", tmp_path / "study.toml")
     asked = [*files(folder, "good"), *NAMED, "-w", "administrative", "-t", "4", "-m", "brier", "--cause", "repayment"]
@@ -172,13 +172,15 @@ def test_a_study_file_has_causes(capsys, folder, tmp_path):
 
 @pytest.mark.parametrize("more", [[], ["--cutoff", "2020-01-01"], ["--format", "parquet"]])
 def test_files_of_competing_causes_to_play_with(capsys, tmp_path, more):
-    code, out, err = run(capsys, "simulate", tmp_path / "play", "--study", "competing", "-n", "500", *more)
+    code, out, err = run(capsys, "simulate", tmp_path / "play", "--kind", "competing", "-n", "500", *more)
     assert code == 0
     proposed = shlex.split((out + err).split("Try: survscore ")[1])
     found = told(capsys, *proposed, "-m", "brier", "-t", "25,50,75")
     assert found["settings"]["causes"].keys() == {"churn", "non-payment"}
     verdicts = {row["weighting"].split()[0]: row["verdict"] for row in found["verdicts"] if row["model"] == "leaking"}
-    assert verdicts == {"administrative": "undecided", "ipcw": "better"}  # IPCW prefers what encodes C*
+    assert verdicts == {"administrative": "undecided", "projected": "worse"}
+    found = told(capsys, *proposed, "-m", "brier", "-t", "25,50,75", "-w", "ipcw")
+    assert {row["verdict"] for row in found["verdicts"] if row["model"] == "leaking"} == {"better"}  # it encodes C*
 
 
 def test_check_is_of_the_cause_that_is_named(capsys, folder, tmp_path):
@@ -293,7 +295,7 @@ def test_the_report_says_of_which_cause_each_sentence_is(capsys, folder, tmp_pat
     data.loc[data.index[:20], "time"] *= 0.5
     data.loc[data.index[:20], "event"] = 0
     data.to_csv(tmp_path / "y.csv", index=False)
-    asked = [tmp_path / "y.csv", *files(folder)[1:], *NAMED, "-w", "administrative", "-t", "2,4", "--horizons", "4"]
+    asked = [tmp_path / "y.csv", *files(folder)[1:], *NAMED, "-w", "administrative", "-t", "2,4"]
     code, out, err = run(capsys, "report", *asked, "-o", tmp_path / "r.html")
     assert code == 0, err
     told = out + err

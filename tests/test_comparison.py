@@ -184,7 +184,7 @@ def test_a_model_equal_to_the_reference(data):
     assert (result.contrasts["se"] == 0).all()
     assert (result.contrasts["verdict"] == "undecided").all()
     assert (result.contrasts["p_value"] == 1).all()
-    np.testing.assert_allclose(result.band()[["lower", "upper"]], 0, atol=1e-5)  # rounding can't be told from nothing
+    np.testing.assert_allclose(result.band()[["lower", "upper"]], 0, atol=1e-5)  # rounding is nothing
     with pytest.raises(ss.InputError, match="null model, which was left out"):
         _ = result.skill
     assert result.integrated().skill is None

@@ -18,7 +18,7 @@ import survscore as ss
 from commands import run
 from survscore import cli
 from survscore.analysis.diagnose import leaking_models
-from survscore.cli import horizons
+from survscore.cli import answers
 from survscore.cli.demonstrating import print_demo, print_opening, print_written
 from survscore.reports.recommendation import recommended_weighting
 from survscore.simulate import ConstantHazardStudy
@@ -34,15 +34,13 @@ def play(tmp_path_factory):
     return [str(folder / "play" / f"{name}.csv") for name in ("outcomes", "truth", "leaking")]
 
 
-@pytest.fixture
-def narrow(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "100")
-
-
 def rows(out):
-    """Return the cells of the lines of all tables, as far as they name a model."""
-    found = [re.split(r"  +", line.strip()) for line in out.splitlines()]
-    return [cells for cells in found if {"truth", "leaking", "Kaplan-Meier"} & set(cells[:2]) and len(cells) > 1]
+    """Return the lines of all tables that hold a score."""
+    return [
+        line
+        for line in out.splitlines()
+        if re.search(r"(?:^| )(projected|administrative|IPCW|truth|leaking|Kaplan-Meier) +-?[.\d]+", line)
+    ]
 
 
 # The demo
@@ -80,55 +78,103 @@ def test_the_demo_reads_as_it_did(capsys, monkeypatch, width):
 # Comparisons
 
 
-def test_every_horizon_has_its_differences(capsys, play, narrow):
-    asked = ["-w", "administrative", "-m", "brier", "-t", "20,40,100"]
-    code, out, _ = run(capsys, "compare", *play, *asked)
-    assert code == 0
-    assert max(map(len, out.splitlines())) <= 100
-    told = json.loads(run(capsys, "compare", *play, *asked, "--json", "-")[1])
-    expected = told["contrasts"] + told["verdicts"]
-    reference = [row for row in told["scores"] if row["model"] == "truth"]
-    reference += [row for row in told["means"] if row["model"] == "truth"]
+def answer(capsys, monkeypatch, *arguments, columns=80):
+    """Return what a terminal shows, and the same without line breaks."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    code, out, err = run(capsys, "compare", *arguments)
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= columns
+    return out, " ".join(out.split())
+
+
+def test_the_answer_fits_one_screen(capsys, play, monkeypatch):
+    """One paragraph with the recommendation, one table with both weightings, each note once."""
+    told = json.loads(run(capsys, "compare", *play, "--json", "-")[1])
+    out, text = answer(capsys, monkeypatch, *play)
+    assert len(out.splitlines()) <= 30
+    assert out.startswith("Recommendation: leaking and Kaplan-Meier are significantly worse than truth")
+    assert "leaking probably encodes the entry date: do not use it for new individuals." in text
+    assert "What would change this: for leaking, more than 3.2 times the assumed hazard" in text
+    assert out.count("\n---") == 1
+    assert [text.count(one) for one in ("Verdicts refer to all individuals", "probably encodes", "95 %")] == [1, 1, 1]
+    assert "By the logarithmic loss, all verdicts are the same." in text
+    assert "--full shows all times, metrics and weightings" in text
     lines = rows(out)
-    assert len(lines) == 3 * 4
-    assert [line[0] for line in lines[::3]] == ["20", "40", "100", "mean"]
-    for block in range(4):
-        for model, line in (("leaking", lines[3 * block + 1]), ("Kaplan-Meier", lines[3 * block + 2])):
-            row = [row for row in expected if row["model"] == model][block]
-            half, score = (row["upper"] - row["lower"]) / 2, reference[block]["score"]
-            p = "<0.001" if row["p_value"] < 0.001 else f"{row['p_value']:.3f}"
-            relative = f"{100 * row['difference'] / score:+.1f} %"
-            assert line[0] == model
-            assert line[2:] == [f"{row['difference']:+.4f} ±{half:.4f}", relative, p, row["verdict"]]
+    assert len(lines) == 3 * 2
+    wanted = [row for row in told["verdicts"] if row["metric"] == "brier"]
+    scores = [row for row in told["means"] if row["metric"] == "brier"]
+    for k, model in enumerate(("truth", "leaking", "Kaplan-Meier")):
+        for line, weighting in zip(lines[2 * k : 2 * k + 2], ("administrative", "projected"), strict=True):
+            (score,) = [
+                row["score"] for row in scores if (row["model"], row["weighting"].split()[0]) == (model, weighting)
+            ]
+            assert f" {score:.4f}" in line
+            assert weighting in line
+            for row in wanted:
+                if (row["model"], row["weighting"].split()[0]) == (model, weighting):
+                    numbers = line.split(f"{score:.4f}")[1].replace(" ", "")
+                    assert numbers.startswith(f"{row['difference']:+.4f}({row['lower']:.4f},{row['upper']:.4f})"), line
+                    assert line.endswith(f" {row['verdict']}")
+        assert lines[2 * k].startswith(model)
+    assert lines[0].endswith(" reference")
 
 
-def test_many_times_are_a_mean_that_says_so(capsys, play, narrow):
-    out = run(capsys, "compare", *play, "-w", "administrative", "-m", "brier")[1]
-    assert len(rows(out)) == 3
-    assert "There are differences at 101 times: --csv FILE writes all" in out
-    out = run(capsys, "compare", *play, "-w", "administrative", "-m", "brier", "-t", "10:80:10")[1]
+def test_all_metrics_that_were_asked_for_have_their_table(capsys, play, monkeypatch):
+    out, text = answer(capsys, monkeypatch, *play, "-w", "administrative", "-t", "20,40", "-m", "brier", "-m", "slope")
+    assert out.count("\n---") == 2  # both were asked for
+    assert "Calibration slope (closer to 1 is better)" in text
+    assert "By the" not in text
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_everything_is_shown_where_asked_for(capsys, play, monkeypatch, columns):
+    """All metrics under all weightings at some of the times, each with percentages and with parts."""
+    out, text = answer(capsys, monkeypatch, *play, "--full", columns=columns)
+    assert text.count("Recommendation: ") == 2
+    assert "its projected logarithmic loss is lower by" in text
+    for metric in ("Brier score", "Logarithmic loss"):
+        for weighting in ("administrative", "projected (own ranks)"):
+            assert f"{metric} (lower is better), mean over 0 to 100; {weighting}" in text
+    assert "+75.3 %" in text
+    assert "mean, observed (C* >= t, 51 %): truth 0.1003" in text
+    assert "There are differences at 101 times: --csv FILE writes all" in text
+    out, text = answer(capsys, monkeypatch, *play, "--full", "-m", "brier", "-w", "administrative", "-t", "10:80:10")
     assert len(rows(out)) == 3 * 9
-    assert "--csv" not in out
+    assert "--csv" not in text
 
 
-def test_scores_at_every_horizon_and_their_mean(capsys, play, narrow):
-    out = run(capsys, "score", *play, "-w", "administrative", "-m", "brier", "-t", "20,40,100")[1]
-    assert [line[0] for line in rows(out)[::2]] == ["20", "40", "100", "mean"]
-    out = run(capsys, "score", *play, "-w", "administrative", "-m", "brier")[1]
-    assert len(rows(out)) == 2 * (horizons.SHOWN + 1)
+def test_times_that_were_asked_for_stand_beside_the_mean(capsys, play, monkeypatch):
+    asked = ["-w", "administrative", "-m", "brier", "-t", "20,40,100"]
+    out, _ = answer(capsys, monkeypatch, *play, *asked, columns=100)
+    lines = rows(out)
+    assert [line.split()[0] for line in lines[::3]] == ["20", "40", "100", "mean"]
+    assert [line.split()[-1] for line in lines[::3]] == ["reference"] * 4
+    out, _ = answer(capsys, monkeypatch, *play, "-w", "administrative", "-m", "brier", "-t", "10:80:10")
+    assert len(rows(out)) == 3
+    assert "mean over 10 to 80" in out
+
+
+def test_scores_at_every_horizon_and_their_mean(capsys, play, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    asked = ["score", *play, "-w", "administrative", "-m", "brier"]
+    out = run(capsys, *asked, "-t", "20,40,100")[1]
+    assert [line.split()[0] for line in rows(out)[::2]] == ["20", "40", "100", "mean"]
+    out = run(capsys, *asked)[1]
+    assert len(rows(out)) == 2 * (answers.SHOWN + 1)
     assert "There are scores at 101 times: --csv FILE writes all" in out
-    out = run(capsys, "score", *play, "-w", "administrative", "-m", "brier", "-t", "20")[1]
-    assert "at 20, 95 % intervals" in out
+    out = run(capsys, *asked, "-t", "20")[1]
+    assert "Brier score (lower is better), at 20; administrative" in out
     assert len(rows(out)) == 2
 
 
 def test_no_percentages_of_what_has_no_zero(capsys, play):
-    out = run(capsys, "compare", *play, "-w", "administrative", "-m", "brier", "-m", "slope", "-t", "20,40")[1]
+    asked = ["compare", *play, "-w", "administrative", "--full", "-t", "40"]
+    out = run(capsys, *asked, "-m", "brier", "-m", "slope")[1]
     brier, slope = out.split("Calibration slope")
     assert "relative" in brier
     assert "relative" not in slope
     for metric in ("auc", "concordance", "net_benefit@0.2", "miscalibration", "log_score"):
-        out = run(capsys, "compare", *play, "-w", "administrative", "-m", metric, "-t", "40")[1]
+        out = run(capsys, *asked, "-m", metric)[1]
         assert "difference to" in out
         assert "relative" not in out, metric
 
@@ -140,9 +186,8 @@ def test_times_have_their_unit(capsys, play, tmp_path, command):
         tables = [pd.read_csv(path) for path in files]
         tables[0].merge(tables[1], on="id").to_parquet(tmp_path / "all.parquet")
         files = [tmp_path / "all.parquet"]
-    times = "--horizons" if command == "table" else "-t"
     units = ["--unit", "day", "--predictions-unit", "day"]
-    asked = ["-w", "administrative", "-m", "brier", times, "20,40"]
+    asked = ["-w", "administrative", "-m", "brier", "-t", "20,40"]
     with_unit, without = (run(capsys, command, *files, *asked, *options) for options in (units, []))
     assert with_unit[0] == without[0] == 0, with_unit[2]
     assert ("at 20 days" if command == "table" else "time (days)") in with_unit[1]

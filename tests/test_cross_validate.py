@@ -176,6 +176,19 @@ def test_the_table_of_folds_is_that_of_scikit_learn():
     assert (table["to"] == 6).all()
 
 
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+def test_a_metric_without_a_mean_in_a_fold_leaves_the_others():
+    early = [0.0, *TIMES]  # nobody has the event at 0, so that there is no AUC
+    found = validated(metric=["brier", "auc"], times=early)
+    counts = found.integrated_folds().groupby("metric")["score"].count()
+    assert counts.to_dict() == {"auc": 0, "brier": 8}
+    assert r"\toprule" in found.to_latex(layout="models x metrics")
+    with pytest.raises(ss.InputError, match="the score is NaN at"):
+        validated(metric="auc", times=early).integrated_folds()
+    with pytest.raises(ss.InputError, match="lower and upper must satisfy"):
+        found.integrated_folds(2, 500)
+
+
 def test_default_folds_share_out_events_and_keep_groups_together():
     found = validated(cv=5, groups=GROUPS)
     for group in range(100):

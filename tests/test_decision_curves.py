@@ -174,7 +174,7 @@ def test_names_of_strategies_are_taken():
         ss.decision_curve(problem.y, {"treat all": models["a"]}, 30)
 
 
-# A model that has learnt when data end
+# A model that encodes the censoring time
 
 
 def test_a_leak_pays_under_ipcw_alone():

@@ -379,7 +379,7 @@ def test_the_command_line(command, files, tmp_path, capsys):
     assert (code, "straight lines" in notes) == (0, False)
     if command in ("compare", "score"):
         assert {row["time"] for row in json.loads(found.read_text())["scores"]} == set(HORIZONS)
-    named = ["--horizons" if command == "table" else "-t", "4,8"]
+    named = ["-t", "4,8"]
     code, _, notes = run(capsys, *asked, *named)
     assert code == 0
     assert notes.count("of 'net' are at 4 times (3 to 12)") == 1

@@ -1,12 +1,17 @@
 """Delayed entry: outcomes that hold it, product limits, and scores with time counted from it."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
+import oracle
 import survscore as ss
+from registry import CASES, problems
 
 
 @pytest.fixture
@@ -147,3 +152,82 @@ class TestProductLimits:
         y = ss.Outcomes(time, cause > 0, entry=entry)
         with pytest.raises(ss.UnfitError, match="y has delayed entry, which this model can't use"):
             ss.models.LogisticHazard().fit(entry[:, None], y)
+
+
+def later(y, entry):
+    """Return outcomes whose clock started before they came under observation."""
+    end = None if y.censoring_time is None else y.censoring_time + entry
+    return ss.Outcomes(y.time + entry, y.event, end, entry=entry)
+
+
+def entered(problem, entry):
+    """Return outcomes whose clock starts before their entry, and the problem as it is from there, literally."""
+    y, c = problem.y, problem.curves
+    training = replace(problem, training=later(problem.training, entry.max() * (problem.training.time > 0)))
+
+    def read(i, t):
+        return oracle.survival_at(c.times, c.probabilities[i], t, c.interpolation, c.extrapolation)
+
+    times = problem.times[c.reaches(problem.times + entry.max())]
+    rows = [[read(i, a + t) / (read(i, a) if a else 1.0) for t in times] for i, a in enumerate(entry)]
+    literal = None
+    if times.size:
+        literal = ss.SurvivalCurves(np.array(rows).clip(0, 1), times, "step")
+    return later(y, entry), training, replace(problem, curves=literal)
+
+
+def own_curves(weighting):
+    """Whether a weighting was given curves or functions of time, which have no entry to count from."""
+    own = weighting.on_own_clock.values() if isinstance(weighting, ss.Weighting) else ()
+    return any(not isinstance(given, ss.Outcomes) for given in own)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning", "ignore::survscore.FewFollowedWarning")
+class TestScores:
+    """Those of u = T - a, C* - a and pi(a + h) / pi(a), for all weightings and metrics."""
+
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+    @settings(max_examples=15)
+    @given(data=st.data())
+    def test_agree_with_the_literal_loop(self, case, data):
+        problem = data.draw(problems(case.data))
+        n = len(problem.y)
+        entry = data.draw(st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=n, max_size=n).map(np.array))
+        entry = np.where(problem.y.time > 0, entry, 0.0)
+        assume(problem.curves.reaches(np.array([entry.max() + 0.1]))[0])
+        assume((problem.curves.at_own(entry)[entry > 0] > 0).all())
+        y, given_problem, literal = entered(problem, entry)
+        weighting = case.weighting(given_problem)
+        assume(literal.curves is not None)
+        metrics = ("brier", "log", "auc")
+
+        def scores():
+            return ss.score_all(y, problem.curves, metric=metrics, weighting=weighting, times=problem.times)
+
+        if own_curves(weighting) and entry.any():
+            with pytest.raises(
+                ss.UnfitError, match="with delayed entry count time from there, and curves or functions"
+            ):
+                scores()
+            return
+        for name, got in zip(metrics, scores(), strict=True):
+            reached = literal.curves.times.size
+            at = case.expected(name, literal)
+            expected = np.array([at(t) for t in literal.curves.times])
+            np.testing.assert_allclose(got.scores[:reached], expected, rtol=1e-12, atol=1e-12, err_msg=name)
+            assert np.isnan(got.scores[reached:]).all()
+
+    @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+    @settings(max_examples=5)
+    @given(data=st.data())
+    def test_entry_0_is_no_entry_to_the_last_bit(self, case, data):
+        problem = data.draw(problems(case.data))
+        y = problem.y
+        observed = ss.Outcomes(y.time, y.event, y.censoring_time, entry=np.zeros(len(y)))
+        asked = {"metric": ["brier", "auc"], "weighting": case.weighting(problem), "times": problem.times}
+        for with_entry, without in zip(
+            ss.score_all(observed, problem.curves, **asked), ss.score_all(y, problem.curves, **asked), strict=True
+        ):
+            np.testing.assert_array_equal(with_entry.scores, without.scores)
+            np.testing.assert_array_equal(with_entry.se, without.se)
+            assert with_entry.settings == without.settings

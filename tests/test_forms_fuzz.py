@@ -20,7 +20,7 @@ MONTH = 365.25 / 12
 COMMANDS = {
     "score": (["-t", "3,8"], "--csv", "out.csv"),
     "compare": (["-t", "3,8"], "--json", "out.json"),
-    "table": (["--horizons", "8", "-m", "brier"], "-o", "out.md"),
+    "table": (["-t", "8", "-m", "brier"], "-o", "out.md"),
     "report": (["-t", "3,8", "-m", "brier", "--individuals", "1"], "-o", "out.html"),
     "evaluate": (["-t", "3,8"], "--parquet", "out.parquet"),
 }

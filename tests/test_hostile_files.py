@@ -139,7 +139,7 @@ def test_inputs_that_are_no_files_are_refused_at_once(capsys, play, raw, tmp_pat
         ["reproduce", "figure-1", "--data", predictions, "--out", tmp_path / "out"],
     ):
         assert what in refused(capsys, *arguments), arguments
-    assert "no file that can be read" in refused(capsys, "score", *play[:2], "-w", "ipcw", "--times", times)
+    assert "no file that can be read" in refused(capsys, "score", *play[:2], "-w", "ipcw", "--horizons", times)
     main(["check", "--init", str(tmp_path / "good.toml")])
     capsys.readouterr()
     assert what in refused(capsys, "check", tmp_path / "good.toml", "--results", results)

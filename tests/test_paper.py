@@ -80,7 +80,7 @@ def test_administrative_and_ipcw_scores_estimate_the_uncensored_one(sample, shif
 def test_ipcw_prefers_the_leaking_prediction_and_the_administrative_score_does_not(sample):
     S = sample.survival(TIMES).probabilities
     alive = sample.outcomes.censoring_time[:, None] > TIMES
-    # a classifier that can tell C*: the truth before, slightly off; nothing after
+    # a classifier that encodes C*: the truth before, slightly off; nothing after
     leaking = ss.SurvivalCurves(np.clip(S - 0.02, 0, 1) * alive, TIMES)
     honest = ss.SurvivalCurves(S, TIMES)
 

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 import survscore as ss
 from figure_cases import LONG, backtested, calibrated, compared, of, problem, scores, segmented
+from survscore.results.latex import Entry, Matrix, as_latex, escaped
 from survscore.results.printing import legend, short_names, with_short_names
 from survscore.results.rounding import Number, decimals, p_text, rounded, typical_decimals
-from survscore.results.tables import Part, Tables, as_html, as_latex, as_markdown, as_text
+from survscore.results.tables import Part, Tables, as_html, as_markdown, as_text
 
 HOSTILE = "<script>alert(1)</script> & $x_i$ | `a` \\ \x1b[31m\n2"
 
@@ -64,7 +65,7 @@ def test_it_is_html_latex_and_markdown(result):
     for name in ("table", "tabular"):
         assert latex.count(rf"\begin{{{name}}}") == latex.count(rf"\end{{{name}}}") > 0
     body = re.findall(r"\\midrule\n(.*?)\n\\bottomrule", latex, flags=re.DOTALL)[0].splitlines()
-    columns = re.findall(r"begin\{tabular\}\{(\w+)\}", latex)[0]
+    columns = re.findall(r"begin\{tabular\}\{@\{\}(\w+)@\{\}\}", latex)[0]
     assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {len(columns) - 1}
     assert all(not re.search(r"(?<![\\$])-\d", line) for line in body if "<script>" not in line)
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
@@ -179,10 +180,142 @@ def test_names_are_escaped():
     page = as_html(tables)
     assert "<script" not in page
     assert page.count("&lt;script&gt;") == 5
-    source = "\n".join(as_latex(tables).splitlines()[1:]).replace("$-$", "")  # the first line is a comment
-    assert source.count("$") == source.count("\\$") > 0
+    lexed(as_latex(tables))
     assert "$-$0.5" in as_latex(tables)
     assert not re.search(r"(?<!\\)[<`]script", as_markdown(tables).replace("| <script", ""))
+
+
+#: What may stand in LaTeX that has the same signs in OT1 and T1, outside of mathematics and in it.
+TEXT = re.compile(
+    r"""(?: [A-Za-z0-9 \n.,:;!?'`()\[\]/*@+=~&-] | [{}]
+    | \\[a-zA-Z]+ | \\[%#_&${}"'`^~=.\\] | \$(?:[-<>|^2]|\^?\\[A-Za-z]+)\$ )*""",
+    re.VERBOSE,
+)
+COMMANDS = """begin end centering caption label footnotesize scriptsize setlength tabcolsep toprule midrule bottomrule
+    textbf emph multicolumn parbox raggedright linewidth smallskip smash strut addlinespace textbackslash
+    textasciitilde textasciicircum dots S ss ae AE oe OE o O l L i j u r H v d c times geq leq pm circ mu cdot
+    alpha beta gamma delta epsilon zeta eta theta iota kappa lambda nu xi pi rho sigma tau upsilon phi chi psi omega
+    Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"""
+
+
+def lexed(source):
+    """Hold every character of LaTeX against those that both encodings have, and count braces and dollars."""
+    match = TEXT.match(source)
+    assert match.end() == len(source), source[max(match.end() - 20, 0) : match.end() + 20]
+    assert set(re.findall(r"\\([A-Za-z]+)", source)) <= set(COMMANDS.split())
+    bare = re.sub(r"\\[%#_&${}\\]", "", source)
+    depth = 0
+    for sign in re.findall("[{}]", bare):
+        depth += 1 if sign == "{" else -1
+        assert depth >= 0
+    assert depth == 0
+    assert bare.count("$") % 2 == 0
+    assert not re.search(r"---?-|,,|<<|>>|[!?]`", bare.replace("$", "$ "))
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_latex_of_signs_that_both_encodings_have(text):
+    lexed(escaped(text))
+
+
+def test_signs_that_mean_something_in_latex_are_written_as_they_are():
+    assert escaped("p <0.001 | 50 % & $x_i$ {a} #1 ~^\\") == (
+        r"p $<$0.001 $|$ 50 \% \& \$x\_i\$ \{a\} \#1 \textasciitilde{}\textasciicircum{}\textbackslash{}"
+    )
+    assert escaped("Łódź, Søn, naïve, ßα≥×−") == (
+        r"\L{}\'{o}d\'{z}, S\o{}n, na\"{\i}ve, \ss{}$\alpha$$\geq$$\times$$-$"
+    )
+    assert escaped('a--b ,, ?` "中') == "a-{}-b ,{}, ?{}` ''[U+4E2D]"
+    assert escaped("one\ntwo\x1b") == "one two[U+001B]"
+
+
+def test_latex_of_results_is_of_these_signs(result):
+    lexed(result.to_latex(caption=HOSTILE, label="tab:a", notes=[HOSTILE]))
+    assert r"\label{tab:a" in result.to_latex(label="tab:a")
+    assert "parbox{" not in result.to_latex(notes=False).replace("parbox[t]", "")
+    with pytest.raises(ss.InputError, match="label must be letters"):
+        result.to_latex(label="}")
+
+
+def rows_of_latex(latex):
+    """Return the names and the numbers of rows."""
+    lines = [line.removesuffix(r" \\").split(" & ") for line in latex.splitlines() if "addlinespace" in line]
+    return {line[0].removeprefix(r"\addlinespace[2pt] "): line[1:] for line in lines}
+
+
+def test_models_by_metrics_is_a_small_table_with_the_best_in_bold():
+    table = ss.score_table(
+        *problem(), horizons=[48], weighting="administrative", metric=["brier", "auc", "oe", "slope"]
+    )
+    latex = table.to_latex(layout="models x metrics", best=True, unit="M", caption="Scores", label="tab:s")
+    lexed(latex)
+    assert latex.count(r"\begin{tabular}") == 1
+    assert r"\caption{Scores; at 48 months; administrative}" in latex
+    assert "Bold: the best of each column and block." in latex
+    rows = rows_of_latex(latex)
+    assert list(rows) == ["truth", "gloomy", "leaking", "Kaplan-Meier"]
+    frame = table.to_frame().pivot(index="model", columns="metric", values="estimate")
+    best = {"brier": frame.brier.idxmin(), "auc": frame.auc.idxmax(), "oe": (frame.oe - 1).abs().idxmin()}
+    for column, (metric, model) in enumerate(best.items()):
+        assert rows[model][column].startswith(r"\textbf{"), metric
+        value = float(rows[model][column].removeprefix(r"\textbf{").removesuffix("}"))
+        assert value == pytest.approx(frame.loc[model, metric], abs=6e-3)
+        others = [rows[name][column] for name in rows if name != model and rows[name][column] != rows[model][column]]
+        assert others
+        assert not any("textbf" in cell for cell in others)
+    assert "textbf" not in table.to_latex(layout="models x metrics")
+    text = table.to_latex(layout="models x metrics", notes=["mine"])
+    assert "Mine." in text
+
+
+def test_models_by_metrics_of_comparisons_has_blocks_of_weightings():
+    result = compared("administrative", "ipcw", gloomy=LONG)
+    latex = result.to_latex(layout="models x metrics")
+    assert latex.count(r"\emph{mean over 2 to 96; ") == 2
+    assert latex == result.integrated(nan="stop").to_latex(layout="models x metrics", caption=result._printed().caption)
+    named = {LONG: problem()[1]["gloomy"], "truth": problem()[1]["truth"]}
+    several = ss.compare(
+        problem()[0], named, weighting="administrative", times=[48], metric=["brier", "log", "auc", "oe"]
+    )
+    assert r"\smash{" in several.to_latex(layout="models x metrics")  # the long name takes two lines
+    one = ss.compare(*problem(), weighting="administrative", times=[48], metric=["brier", "log"])
+    assert "at 48; administrative" in one.to_latex(layout="models x metrics")
+    for wrong in ({"best": True}, {"unit": "M"}):
+        with pytest.raises(ss.InputError, match="are for layout='models x metrics'"):
+            one.to_latex(**wrong)
+    with pytest.raises(ss.InputError, match="not for ScoreCurve"):
+        scores()["truth"].to_latex(layout="models x metrics")
+
+
+@pytest.mark.parametrize("number", range(1, 9))
+def test_columns_fit_into_the_width_of_a_page(number):
+    entries = [
+        Entry("at 1", model, f"measure {k}", "lower", Number(0.1234, 0.1, 0.2, se=0.01))
+        for k in range(number)
+        for model in ("a", "another model with a name that is longer than most")
+    ]
+    latex = Matrix(entries, "x", "t", best=False, notes=()).to_latex()
+    columns = [len(found) for found in re.findall(r"\{@\{\}l(c+)@", latex)]
+    assert columns == ([number] if number < 6 else [5, number - 5])
+    assert ("{t-2}" in latex) == (number > 5)
+
+
+def test_one_metric_without_a_mean_leaves_the_others():
+    y, models = problem()
+    asked = {"weighting": "administrative", "times": [0, 20, 40]}
+    with pytest.warns(ss.UndefinedScoreWarning):
+        result = ss.compare(y, models, metric=["brier", "auc"], **asked)
+    with pytest.warns(ss.UndefinedScoreWarning):
+        alone = ss.compare(y, models, metric="auc", **asked)
+    for nan in ("raise", "stop"):
+        with pytest.warns(ss.UndefinedScoreWarning, match="auc has no mean"):
+            table = result.integrated(nan=nan).scores
+        assert table.groupby("metric")["score"].count().to_dict() == {"auc": 0, "brier": len(result.models)}
+    assert "mean over 0 to 40" in str(result)
+    with pytest.raises(ss.InputError, match="the score is NaN at 1 time"):
+        alone.integrated()
+    with pytest.raises(ss.InputError, match="lower and upper must satisfy"):
+        result.integrated(5, 500)
 
 
 def test_short_names_tell_weightings_apart():

@@ -223,7 +223,7 @@ def test_ranks_are_exact_and_share_ties():
 
 
 def test_a_leak_does_not_choose_its_referee():
-    """Predictions that tell C* alone have no strata of their own: within neighbours in C* all are alike."""
+    """Predictions that encode C* alone have no strata of their own: within neighbours in C* all are alike."""
     y, _, _ = draw(1000, 9, ties=False)
     end = np.ceil(y.censoring_time)
     y = ss.Outcomes(np.minimum(y.time, end), y.event, end)

@@ -11,7 +11,7 @@ import pytest
 
 import mangling
 import survscore as ss
-from commands import refused, run
+from commands import printed, refused, run
 from report_case import HOSTILE, OPTIONS
 from report_case import make as make_case
 from survscore.reports import render, summarise
@@ -89,7 +89,7 @@ def test_score_by_segment(capsys, tmp_path, study, times):
     )  # fmt: skip
     scores = result.scores if times == "8" else result.integrated().scores
     for row in scores.to_dict("records"):
-        assert f"{row['score']:.4f} ({row['lower']:.4f} to {row['upper']:.4f})" in out
+        assert printed(out, row["score"], row["lower"], row["upper"])
     code, out, _ = run(capsys, "score", *files, *options, "--csv", "-")
     assert code == 0
     (tmp_path / "out.csv").write_text(out)
@@ -150,7 +150,7 @@ def test_one_model_and_one_time(capsys, tmp_path, study):
     usual = [files[0], files[1], "-w", "administrative", "-t", "8", "--by", "country"]
     code, out, _ = run(capsys, "compare", *usual)
     assert code == 0
-    assert "by country, at 8, " in out
+    assert " by country, at 8; " in out
     _, models, ids = mangling.study(3, 400)
     ss.io.write_predictions(tmp_path / "one.csv", {"net": models["net"]}, ids=ids)
     usual[1] = tmp_path / "one.csv"

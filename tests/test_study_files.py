@@ -20,7 +20,7 @@ MODELS = {
     "cox": {"file": "cox.csv", "columns": "month_{time}", "unit": "month", "predicts": "event"},
     "net": {"file": "deep/net.csv", "percent": True},
 }
-SCORE = {"times": [3, 8, 15], "weighting": ["administrative", "ipcw"], "cap": [2, "none"], "metric": ["brier"]}
+SCORE = {"horizons": [3, 8, 15], "weighting": ["administrative", "ipcw"], "cap": [2, "none"], "metric": ["brier"]}
 LONG = [
     "y.csv", "cox=cox.csv[columns=month_{time},unit=month,predicts=event]", "net=deep/net.csv[percent]",
     "--id", "customer", "--time", "days", "--event", "churned", "--unit", "day", "-w", "administrative", "-w", "ipcw",
@@ -62,7 +62,7 @@ def test_the_same_bytes_as_the_long_command(capsys, folder, command, results):
 def test_a_table_is_the_same(capsys, folder):
     wanted = run(capsys, "table", *LONG, "--horizons", "8,15", "--csv", "-")
     assert wanted[0] == 0
-    # [score] says what all commands share: table has no --times, and takes the rest
+    # [score] says what all commands share: all of them have --horizons
     assert run(capsys, "table", "--study", study(table={"horizons": [8, 15]}), "--csv", "-") == wanted
 
 
@@ -78,14 +78,14 @@ def test_a_report_is_the_same(capsys, folder):
 def test_the_command_line_wins(capsys, folder):
     path = study()
     wanted = run(capsys, "score", *LONG[:-2], "-m", "log", "-t", "8", "--json", "-")
-    assert run(capsys, "score", "--study", path, "-m", "log", "--times", "8", "--json", "-") == wanted
+    assert run(capsys, "score", "--study", path, "-m", "log", "-t", "8", "--json", "-") == wanted
     other = run(capsys, "score", "--study", path, "y.csv", f"mine{LONG[1][3:]}", "--json", "-")
     assert set(json.loads(other[1])["settings"]["curves"]) == {"mine"}
     assert run(capsys, "score", "--study", path, "--weighting", "ipcw", "--cap", "none", "--csv", "-")[0] == 0
 
 
 def test_a_command_s_own_table_wins_over_that_of_all(capsys, folder):
-    path = study(compare={"times": "8,15", "reference": "net"})
+    path = study(compare={"horizons": "8,15", "reference": "net"})
     wanted = run(capsys, "compare", *LONG, "-t", "8,15", "-r", "net", "--json", "-")
     assert run(capsys, "compare", "--study", path, "--json", "-") == wanted
     assert (
@@ -96,7 +96,7 @@ def test_a_command_s_own_table_wins_over_that_of_all(capsys, folder):
 
 def test_files_are_beside_the_study_file(capsys, folder, monkeypatch):
     (folder / "times.txt").write_text("3 8 15")
-    study(score={**SCORE, "times": "times.txt"})
+    study(score={**SCORE, "horizons": "times.txt"})
     wanted = run(capsys, "score", "--study", "study.toml", "--csv", "-")
     assert wanted[0] == 0
     (folder / "elsewhere").mkdir()
@@ -156,12 +156,12 @@ def test_the_study_file_is_not_overwritten(capsys, folder):
         ("[outcomes]\nfile = 'y.csv'\ntime = true", "[outcomes] time must be text or a number, not 'True'"),
         ("[outcomes]\nfile = 'y.csv'\n[outcomes.time]\na = 1", "[outcomes] time must be text or a number"),
         ("[outcomes]\nfile = 'y.csv'\ndrop-late-starts = 1", "drop-late-starts must be true or false, not '1'"),
-        ("[score]\ntimes = [[1], [2]]", "[score] times must be text or a number, not"),
-        ("[score]\ntimes = [nan]", "[score] times must be a finite number, not nan"),
+        ("[score]\nhorizons = [[1], [2]]", "[score] horizons must be text or a number, not"),
+        ("[score]\nhorizons = [nan]", "[score] horizons must be a finite number, not nan"),
         ("[score]\nlevel = inf", "[score] level must be a finite number, not inf"),
         ("[outcomes]\nfile = 'y.csv'\n[score]\nweighting = 'ipwc'", "'ipwc' is not one of"),
         ("[score]\nweighting = [{a = 1}]", "[score] weighting must be text or a number"),
-        ("[outcomes]\nfile = 'y.csv'\n[score]\ntimes = 'soon'", "'soon' is neither a number nor a file"),
+        ("[outcomes]\nfile = 'y.csv'\n[score]\nhorizons = 'soon'", "'soon' is neither a number nor a file"),
         ("[outcomes]\nfile = 'y.csv'\nunit = 'parsec'", "parsec"),
         ("[outcomes", "is no TOML"),
         ("a = 1\na = 2", "is no TOML"),
@@ -173,8 +173,6 @@ def test_the_study_file_is_not_overwritten(capsys, folder):
 )
 @pytest.mark.parametrize("command", ["score", "table"])
 def test_what_is_wrong_is_one_line(capsys, folder, content, message, command):
-    if "[score]\ntimes" in content and command == "table":
-        pytest.skip("a table has horizons, and reads no times")
     (folder / "bad.toml").write_text(content, encoding="utf-8")
     found = refused(capsys, command, "--study", "bad.toml")
     assert message in found
@@ -199,7 +197,7 @@ def test_files_that_are_no_study_files(capsys, folder):
 ANY = settings(max_examples=100)
 KEYS = st.one_of(
     st.sampled_from(
-        ["outcomes", "models", "score", "file", "time", "weighting", "times", "columns", "percent", "cutoff"]
+        ["outcomes", "models", "score", "file", "time", "weighting", "horizons", "columns", "percent", "cutoff"]
     ),
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5),
 )

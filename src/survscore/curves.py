@@ -72,6 +72,11 @@ class AroundLandmark(NamedTuple):
     #: Counted from the landmark.
     times: NDArray[np.float64]
 
+    def observed_from_start(self) -> AroundLandmark:
+        """Return the same where landmark 0 stands for no landmark: those who are followed from there may end then."""
+        started = arrays.beside(np.broadcast_to(self.landmark > 0, len(self.at)), self.at)
+        return self._replace(at=arrays.where(started, self.at, 1.0))
+
     def check(self, kept: NDArray[np.bool_], rule: str) -> None:
         """Raise unless a rule is kept for all individuals."""
         broken = ~kept
@@ -402,6 +407,14 @@ class SurvivalCurves(OnGrid):
         (array([1., 3.]), array([[0.5 , 0.25]]))
         """
         return self._conditional(self.around(s, times))
+
+    def since_entry(self, entry: ArrayLike, times: ArrayLike) -> Self:
+        """Return what the curves predict for those event-free at delayed entry, with time counted from there.
+
+        As `conditional_on`, but for those who entered at 0, who were observed from the start: nothing is known of them
+        there, not even that they are event-free.
+        """
+        return self._conditional(self.around(entry, times).observed_from_start())
 
     def around(self, s: ArrayLike, times: ArrayLike | None = None) -> AroundLandmark:
         """Return the predictions at a landmark and after it; see `conditional_on`."""

@@ -14,7 +14,14 @@ from survscore._utils import arrays
 from survscore._utils.probabilities import ROUNDING, as_matrix, check_incidences
 from survscore._validation import FloatArray, InputError, as_times, check_choice, plural, several, shown
 from survscore.causes import ALL_STATUSES, Cause, Causes, check_names
-from survscore.curves import ExtrapolationKind, Monotone, SurvivalCurves, check_columns, check_reading
+from survscore.curves import (
+    AroundLandmark,
+    ExtrapolationKind,
+    Monotone,
+    SurvivalCurves,
+    check_columns,
+    check_reading,
+)
 from survscore.interpolation import OnGrid, of_step_functions
 
 IncidenceInterpolation = Literal["linear", "step"]
@@ -314,11 +321,22 @@ class IncidenceCurves(OnGrid):
         array([[[0.5],
                 [0. ]]])
         """
+        return self._conditional(self._around(s, times))
+
+    def since_entry(self, entry: ArrayLike, times: ArrayLike) -> Self:
+        """Return what the curves predict for those event-free at delayed entry; see `SurvivalCurves.since_entry`."""
+        return self._conditional([one.observed_from_start() for one in self._around(entry, times)])
+
+    def _around(self, s: ArrayLike, times: ArrayLike | None) -> list[AroundLandmark]:
+        """Return the probabilities of no event, and of none of each cause, at a landmark and after it."""
         several = [self._survival(arrays.as_float64(1.0 - self.probabilities[:, k])) for k in range(self.shape[1])]
-        around = [curves.around(s, times) for curves in several]
-        free = self.event_free().around(s, times)
+        return [curves.around(s, times) for curves in (self.event_free(), *several)]
+
+    def _conditional(self, around: Sequence[AroundLandmark]) -> Self:
+        """Return incidences after the landmark, of what `_around` returns."""
+        free, *of_causes = around
         free.check(free.at > 0, "above 0 at the landmark, since these individuals are event-free then")
-        causes = tuple((one.at[:, None] - one.later) / free.at[:, None] for one in around)
+        causes = tuple((one.at[:, None] - one.later) / free.at[:, None] for one in of_causes)
         return self._with(arrays.namespace(free.at).stack(causes, 1).clip(0.0, 1.0), times=free.times)
 
     def _survival(self, probabilities: FloatArray) -> SurvivalCurves:

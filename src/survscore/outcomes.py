@@ -35,6 +35,8 @@ EVENT_FIELD = "event"
 WEIGHT_KINDS = ("probability", "importance", "frequency")
 #: The fields with a value for each individual.
 VECTORS = ("time", "event", "censoring_time", "cause", "entry", "weights")
+#: What time is counted from in scores of outcomes with delayed entry.
+SINCE_ENTRY = "time since entry"
 CENSORING_FIELD = "censoring_time"  # of a structured array, which may hold it beside event and time
 ENTRY_FIELD = "entry"
 MANY_EVENTS = 10  # so many at the very censoring time are no coincidence
@@ -139,6 +141,8 @@ class Outcomes:
     #: The sample weight of each individual; None where all count alike.
     weights: NDArray[np.float64] | None = None
     weight_kind: WeightKind | None = None
+    #: What results say of time, where an analysis counts it from elsewhere than was given: from delayed entry.
+    clock: str = ""
 
     def __init__(
         self,
@@ -578,8 +582,9 @@ class Outcomes:
     def since_entry(self) -> Self:
         r"""Return the same with time counted from each individual's entry: what scores of delayed entry are of.
 
-        With entry :math:`a_i` these are :math:`T_i - a_i`, :math:`D_i` and :math:`C^*_i - a_i`. Scores do this
-        themselves, and compare with predictions given that the individual was event-free at its entry,
+        With entry :math:`a_i` these are :math:`T_i - a_i`, :math:`D_i` and :math:`C^*_i - a_i`. Causes, weights and
+        the order of individuals stay as they are. Scores do this themselves, and compare with predictions given that
+        the individual was event-free at its entry,
 
         .. math:: P(T^*_i > a_i + h \mid T^*_i > a_i) = \frac{\pi_i(a_i + h)}{\pi_i(a_i)} ,
 
@@ -603,6 +608,10 @@ class Outcomes:
             return self._with(entry=None)
         end = None if self.censoring_time is None else self.censoring_time - self.entry
         return self._with(time=self.time - self.entry, censoring_time=end, entry=None, dates=None)
+
+    def on_clock(self, clock: str) -> Self:
+        """Return the same with what results say of time."""
+        return self._with(clock=clock)
 
     def until(self, end: ArrayLike) -> Self:
         r"""Return what would have been observed, had follow-up ended earlier.

@@ -304,7 +304,7 @@ def _scored(
     y: Outcomes, models: Mapping[str, GivenPredictions], *, times: Any, cause: Any = None, **settings: Any
 ) -> list[ScoreCurve]:
     """Score the first of some models."""
-    y, models = of_cause(y, models, cause, multiclass=True, weights=True)
+    y, models = of_cause(y, models, cause, times=times, multiclass=True, weights=True)
     evaluation = Evaluation.of(y, models, times=times, **settings)
     results = evaluation.run()
     warn_about(results)
@@ -347,7 +347,7 @@ def score_terms(
     loss = as_metric(metric)
     if not isinstance(loss, Loss):
         raise InputError(f"metric must be a loss, which is known for each individual, not {loss.name!r}")
-    y, models = of_cause(y, {"curves": curves}, cause, caller="score_terms")
+    y, models = of_cause(y, {"curves": curves}, cause, times=times, whole=times is None, caller="score_terms")
     evaluation = Evaluation.of(
         y, models, metric=loss, weighting=weighting, times=times, errors=False, needs_numpy="score_terms"
     )

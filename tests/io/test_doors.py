@@ -204,7 +204,7 @@ def test_predictions_of_the_event_taken_for_survival_get_a_note(capsys, tmp_path
     chance = 0.03 * np.array([float(time) for time in times]) * rng.uniform(0.2, 0.9, (400, 1)) * 0.4
     pd.DataFrame(chance, columns=times).assign(id=ids).to_csv(tmp_path / "net.csv", index=False)
     asked = [tmp_path / "y.csv", tmp_path / "net.csv", "-w", "administrative", "--monotone", "keep"]
-    asked += ["--horizons" if command == "table" else "-t", ",".join(times)]
+    asked += ["-t", ",".join(times)]
     asked += {"report": ["-o", tmp_path / "r.html"], "table": ["-m", "brier"]}.get(command, [])
     code, _, err = run(capsys, command, *asked)
     assert code == 0

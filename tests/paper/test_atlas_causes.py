@@ -214,7 +214,9 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(datasets, "available", lambda: ["simulated"])
     monkeypatch.setattr(datasets, "load", lambda name, *, causes: with_causes(name) if causes else None)
     monkeypatch.setitem(running.SIZES, "quick", TINY)
-    code, out, err = run_command(capsys, "atlas", "--causes", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1")
+    code, out, err = run_command(
+        capsys, "atlas", "--by-cause", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1"
+    )
     assert code == 0, err
     assert err.startswith("survscore: note: sets that can't be loaded here are left out: elsewhere (")
     assert "1 sets have 2 causes. With 15 models on " in " ".join(out.split())

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import pickle
 import re
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
+from cluster_case import check_alike
 from commands import run
 from registry import without_predictions
 from scale_case import TIMES, rows, write
@@ -80,7 +82,7 @@ def test_the_numbers_of_compare(data, tmp_path, capsys):
     assert told["settings"]["individuals"] == 300
     assert told["settings"]["files_read"] == 6
     assert told["settings"]["survscore"] == ss.__version__
-    for text in ("Brier score of 300 individuals", "administrative (drop-out by Kaplan-Meier)", "reference"):
+    for text in ("Brier score (lower is better)", "administrative", "IPCW", "reference", "significantly worse"):
         assert text in printed
 
 
@@ -150,7 +152,9 @@ def test_days_are_added_to_days(tmp_path, capsys):
         code, out, err = run(capsys, "evaluate", day, *arguments, "--state-out", total, *before)
         assert (code, err) == (0, f"Written: {total}\n")
     together = run(capsys, "evaluate", *days, *arguments)[1]
-    assert json.loads(out)["scores"] == json.loads(together)["scores"]
+    for mine, theirs in zip(json.loads(out)["scores"], json.loads(together)["scores"], strict=True):
+        numbers = {name: value for name, value in theirs.items() if isinstance(value, float)}
+        assert {name: mine[name] for name in numbers} == pytest.approx(numbers, rel=1e-11)
     state = State.from_bytes(total.read_bytes())
     assert (state.n, len(state.files)) == (300, 6)
     # once more, and it would be counted twice
@@ -297,7 +301,7 @@ def test_a_large_file_is_left_before_its_end(tmp_path):
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_pieces_of_a_file_make_the_same_bits(whole, tmp_path, monkeypatch):
+def test_pieces_of_a_file_make_the_same_sums(whole, tmp_path, monkeypatch):
     pq.write_table(rows(3000, whole=whole), tmp_path / "a.parquet", row_group_size=100)
     found = []
     for cores, least in ((1, 1), (2, 1), (7, 1), (7, 1000), (7, 10_000)):
@@ -305,8 +309,9 @@ def test_pieces_of_a_file_make_the_same_bits(whole, tmp_path, monkeypatch):
         monkeypatch.setattr("survscore.scale.threads.PIECE_ROWS", least)
         state = evaluate_state(tmp_path / "a.parquet", weighting=["administrative", "ipcw"], by="country")
         assert len(state.files) == 1
-        found.append(state.to_bytes())
-    assert len(set(found)) == 1
+        found.append(state)
+    for other in found[1:]:
+        check_alike(found[0], other)
 
 
 def test_pieces_are_all_rows_once(tmp_path):
@@ -320,7 +325,7 @@ def test_pieces_are_all_rows_once(tmp_path):
         assert [one for piece in pieces for one in piece.ids] == [part.id]
         read = [batch for piece in pieces for batch in piece.batches(["time"])]
         assert pa.Table.from_batches(read)["time"].to_pylist() == rows(1000)["time"].to_pylist()
-        assert [type(part).from_json(json.loads(json.dumps(piece.to_json()))) for piece in pieces] == pieces
+        assert pickle.loads(pickle.dumps(pieces)) == pieces
 
 
 def test_a_column_of_ids_is_no_segment(tmp_path, capsys):
@@ -359,17 +364,17 @@ def test_memory_limits_lower_what_is_read_at_once():
     # what is foreseen is what is made
     what = evaluate_state(rows(100), weighting=["administrative", "ipcw"], by="country").specification
     state = State(what).update(rows(100))
-    made = sum(array.nbytes for tables in state.tables for array in tables.arrays().values())
-    assert made == table_bytes(what, 3, state.tables[0].n_bins)
+    made = sum(array.nbytes for sums in state.sums for array in sums.values.values())
+    assert made == table_bytes(what, 3, state.n_bins)
 
 
 def test_many_exits_are_sampled_alike_however_they_are_cut(monkeypatch):
-    from survscore.scale.exits import Exits
+    from survscore.scale.looks import Exits
 
-    monkeypatch.setattr("survscore.scale.exits.MOST_KEPT", 100)
+    monkeypatch.setattr("survscore.scale.looks.MOST_KEPT", 100)
     times = np.random.default_rng(1).exponential(1, 5000)
     whole = Exits(np.unique(times))
-    cut = Exits.from_bytes(b"")
+    cut = Exits(np.zeros(0))
     for some in np.array_split(times, 37):
         cut = Exits(np.unique(some)) + cut
     assert np.array_equal(whole.times, cut.times)

@@ -1,5 +1,6 @@
-"""Threads, streams and kept sums: the same bits, however rows are cut; a process that was killed goes on."""
+"""Threads, streams and kept sums: the same sums, however rows are cut; a process that was killed goes on."""
 
+import pickle
 import signal
 import subprocess
 import sys
@@ -13,28 +14,27 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
-from cluster_case import check_close, contents, in_files, in_memory, rows, sums
+from cluster_case import check_alike, check_close, in_files, in_memory, rows, sums
 from survscore._validation import InputError
 from survscore.scale import threads
-from survscore.scale.failures import Failure, check_importable
 from survscore.scale.files import BadFileError
 from survscore.scale.state import BinsNeededError
-from survscore.scale.work import Work
+from survscore.scale.work import Work, attempted, check_importable, checked
 
 pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
 
 
 @pytest.mark.parametrize("fractional", [False, True])
-def test_the_same_bits_however_rows_come(tmp_path, fractional):
+def test_the_same_sums_however_rows_come(tmp_path, fractional):
     table = rows(fractional=fractional)
-    wanted = contents(sums(table))
+    wanted = sums(table)
     for count in (1, 20) if fractional else (1, 20, 200):
         state = sums(in_files(tmp_path / str(count), table, count))
         assert len(state.files) == count
-        assert contents(state) == wanted
+        check_alike(state, wanted)
     pattern = str(tmp_path / "20" / "*.parquet")
-    assert contents(sums(pl.scan_parquet(pattern))) == wanted
-    assert contents(sums(duckdb.connect().read_parquet(pattern))) == wanted
+    check_alike(sums(pl.scan_parquet(pattern)), wanted)
+    check_alike(sums(duckdb.connect().read_parquet(pattern)), wanted)
 
 
 def test_the_same_scores_as_in_memory(tmp_path):
@@ -68,14 +68,17 @@ def test_a_killed_process_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(Work, "run", lambda work, part, *more: (read.append(part.name), run(work, part, *more))[1])
     again = sums(folder, state=tmp_path / "kept")
     assert len(set(read)) == 20 - kept
-    assert contents(again) == contents(sums(table))
+    check_alike(again, sums(table))
 
 
-def test_failures_travel_as_text():
+def test_errors_travel_as_results():
+    def refuse(error):
+        raise error
+
     for error in (InputError("no"), BadFileError("a.parquet", "is empty"), BinsNeededError("bins")):
-        failure = Failure.from_json(Failure.of(error).to_json())
+        found = pickle.loads(pickle.dumps(attempted(refuse, error)))
         with pytest.raises(type(error)) as raised:
-            failure.throw()
+            checked(found)
         assert str(raised.value) == str(error)
         assert type(raised.value) is type(error)
 
@@ -90,8 +93,8 @@ def test_a_worker_without_the_library_is_told():
 
 def test_an_engine_that_loses_a_file_is_found_out(tmp_path):
     class Forgetful:
-        def run(self, work, parts):
-            yield from ((part, work.run(part)) for part in parts[1:])
+        def run(self, work, parts, *, each):
+            yield from ((1, work.run(part)) for part in parts[1:])
 
     folder = in_files(tmp_path / "data", rows(400), 4)
     with pytest.raises(RuntimeError, match="all files once each"):

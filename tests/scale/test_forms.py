@@ -102,7 +102,7 @@ def test_options_in_brackets(capsys, tmp_path, frame):
 
 def test_brackets_of_a_pattern_are_no_options(capsys, tmp_path, frame):
     for k in range(3):
-        frame.to_parquet(tmp_path / f"part-{k}.parquet")
+        frame.assign(id=f"{k}" + frame["id"]).to_parquet(tmp_path / f"part-{k}.parquet")
     asked = ["-w", "administrative", "-t", "3,8"]
     code, out, err = run(capsys, "evaluate", tmp_path / "part-[01].parquet", *asked, "--json", "-")
     assert code == 0, err

@@ -1,6 +1,7 @@
 """Metrics that are no sums over individuals: their rows are gathered, and judged as data in memory are."""
 
 import json
+import pickle
 
 import numpy as np
 import polars as pl
@@ -12,8 +13,7 @@ from registry import without_predictions
 from scale_case import write
 from scale_tables import make, same
 from survscore.scale import evaluate_state, specify
-from survscore.scale.gathering import Gathered
-from survscore.scale.work import Work
+from survscore.scale.work import Work, merged
 
 METRICS = ["brier", "auc", "oe", "slope", "miscalibration", "ici", "net_benefit@0.2", "concordance", "crps"]
 
@@ -53,8 +53,7 @@ def test_pieces_of_a_file_and_their_order_change_nothing(case):
     work = Work("rows", what, None)
     rows = case.table.select(what.columns(case.table.schema.names)).combine_chunks().to_batches()[0]
     pieces = [work.nothing((), "file", start).update(rows.slice(start, 500)) for start in (0, 500, 1000)]
-    stored = [work.merge(*(pieces[k].to_bytes() for k in order)) for order in ([0, 1, 2], [2, 0, 1])]
-    one, other = (Gathered.from_bytes(two, what, None) for two in stored)
+    one, other = (merged(pickle.loads(pickle.dumps(pieces[k])) for k in order) for order in ([0, 1, 2], [2, 0, 1]))
     assert one.n == 1500
     found = [made.compared([ss.AUC()], None, None).scores for made in (one, other)]
     assert found[0].equals(found[1])

@@ -1,4 +1,4 @@
-"""Spark: the same bits from executors as from threads, also when one dies."""
+"""Spark: the same sums from executors as from threads, also when one dies."""
 
 import os
 import shutil
@@ -14,11 +14,9 @@ import pyarrow as pa
 import pytest
 
 import survscore as ss
-from cluster_case import check_close, contents, in_files, in_memory, rows, spoiled, sums, with_ids
+from cluster_case import check_alike, check_close, in_files, in_memory, rows, spoiled, sums, with_ids
 from survscore._validation import InputError
 from survscore.scale.files import BadFileError, FilePart
-from survscore.scale.joining import joined
-from survscore.scale.sources import open_source
 
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed")
 psutil = pytest.importorskip("psutil", reason="psutil finds the executor to kill")
@@ -29,8 +27,7 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
 
 from pyspark.sql import functions as sql  # noqa: E402
 
-from survscore.scale.frame_joins import joined_frames  # noqa: E402
-from survscore.scale.spark_engine import tasks  # noqa: E402
+from survscore.scale.on_spark import tasks  # noqa: E402
 
 # pyspark's own use of pandas, and sockets that it closes late
 pytestmark = [
@@ -84,7 +81,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def wanted(table):
-    return contents(sums(table))
+    return sums(table)
 
 
 @pytest.fixture(scope="module")
@@ -98,14 +95,16 @@ def frame_of(session, table):
 
 
 @pytest.mark.parametrize("count", [1, 20, 200])
-def test_files_give_the_same_bits(session, folders, wanted, count):
+@pytest.mark.nightly
+def test_files_give_the_same_sums(session, folders, wanted, count):
     seen = []
     state = sums(folders[count], session, seen=lambda *step: seen.append(step))
-    assert contents(state) == wanted
+    check_alike(state, wanted)
     assert len(state.files) == count
     assert seen[-1][:2] == (count, count)
 
 
+@pytest.mark.nightly
 def test_large_files_are_tasks_of_their_own_and_small_ones_share(session):
     large, small = (FilePart("a", {"type": "local"}, "parquet", size, "") for size in (100 << 20, 1000))
     assert tasks([large] * 500, 4) == 500
@@ -121,6 +120,7 @@ def test_files_give_the_scores_of_memory(session, folders, table):
     check_close(ss.evaluate(folders[20], weighting=weighting, metric=metric, engine=session), in_memory(table))
 
 
+@pytest.mark.nightly
 def test_rows_are_gathered_for_metrics_that_are_no_sums(session, folders, table):
     asked = {"weighting": "administrative", "metric": "auc"}
     wanted = ss.evaluate(table, **asked).scores["score"]
@@ -128,20 +128,23 @@ def test_rows_are_gathered_for_metrics_that_are_no_sums(session, folders, table)
         np.testing.assert_allclose(ss.evaluate(source, engine=session, **asked).scores["score"], wanted, rtol=1e-12)
 
 
-def test_frames_give_the_same_bits(session, folders, wanted):
-    assert contents(sums(session.read.parquet(str(folders[20])))) == wanted
-    assert contents(sums(session.read.parquet(str(folders[1])).repartition(5), session)) == wanted
+@pytest.mark.nightly
+def test_frames_give_the_same_sums(session, folders, wanted):
+    check_alike(sums(session.read.parquet(str(folders[20]))), wanted)
+    check_alike(sums(session.read.parquet(str(folders[1])).repartition(5), session), wanted)
 
 
+@pytest.mark.nightly
 def test_times_that_are_no_whole_numbers_are_looked_at_there(session, tmp_path):
     table = rows(1000, fractional=True)
     folder = in_files(tmp_path / "data", table, 3)
-    assert contents(sums(folder, session)) == contents(sums(table))
-    assert contents(sums(frame_of(session, table))) == contents(sums(table))
+    check_alike(sums(folder, session), sums(table))
+    check_alike(sums(frame_of(session, table)), sums(table))
 
 
+@pytest.mark.nightly
 def test_sums_are_kept_by_file(session, folders, wanted, tmp_path):
-    assert contents(sums(folders[20], session, state=tmp_path)) == wanted
+    check_alike(sums(folders[20], session, state=tmp_path), wanted)
     assert len(list(tmp_path.rglob("*.state"))) == 20
 
 
@@ -154,6 +157,7 @@ def executors(session):
     ]
 
 
+@pytest.mark.nightly
 def test_an_executor_that_dies_changes_nothing(session, folders, wanted):
     before = executors(session)
     assert len(before) == 2
@@ -171,9 +175,10 @@ def test_an_executor_that_dies_changes_nothing(session, folders, wanted):
     assert killed
     work.join(90)
     assert len(found[0].files) == len(set(found[0].files)) == 200
-    assert contents(found[0]) == wanted
+    check_alike(found[0], wanted)
 
 
+@pytest.mark.nightly
 def test_a_file_that_cannot_be_read_is_named(session, table, tmp_path):
     folder = in_files(tmp_path / "data", table, 20)
     name = spoiled(folder)
@@ -188,6 +193,7 @@ def test_a_file_that_cannot_be_read_is_named(session, table, tmp_path):
     pd.testing.assert_frame_equal(found.scores, here.scores)
 
 
+@pytest.mark.nightly
 def test_partitions_are_checked(session, table):
     frame = frame_of(session, table)
     holes = frame.withColumn("net:20", sql.when(sql.col("time") != 7, sql.col("`net:20`")))
@@ -199,31 +205,15 @@ def test_partitions_are_checked(session, table):
         ss.evaluate(frame, weighting="ipcw", engine=type("object", (), {"run": None})())
 
 
-def test_outcomes_are_joined_on_the_cluster(session, table, wanted):
+@pytest.mark.nightly
+def test_outcomes_are_joined_by_spark_itself(session, table, wanted):
     predictions, outcomes = (frame_of(session, one) for one in with_ids(table, text=False))
-    assert isinstance(joined_frames(predictions, outcomes, id="id"), pyspark.sql.DataFrame)
-    assert contents(sums(joined(open_source(predictions), outcomes, id="id"))) == wanted
+    check_alike(sums(predictions.join(outcomes, "id")), wanted)
+    with pytest.raises(InputError, match="is a frame on a cluster: join it there first"):
+        ss.evaluate(predictions, outcomes_from=outcomes, weighting="ipcw")
 
 
-def test_ids_are_checked_on_the_cluster(session, table):
-    predictions, outcomes = with_ids(table, text=True)
-    frame = frame_of(session, predictions)
-    gone = min(outcomes["id"][:5].to_pylist())
-    with pytest.raises(InputError, match=rf"5 of 4000 rows have an id without outcome, the first '{gone}'"):
-        joined_frames(frame, frame_of(session, outcomes.slice(5)), id="id")
-    few, known = frame_of(session, predictions.slice(10)), frame_of(session, outcomes)
-    with pytest.raises(InputError, match=r"outcomes \(Spark frame\): 10 ids without prediction, the first 'i00000'"):
-        joined_frames(few, known, id="id")
-    joined_frames(few, known, id="id", allow_extra=True)
-    first = min(outcomes["id"][:2].to_pylist())
-    twice = frame_of(session, pa.concat_tables([outcomes, outcomes.slice(0, 2), outcomes.slice(0, 2)]))
-    with pytest.raises(InputError, match=rf"4 of 4004 rows in column 'id' repeat another, the first '{first}' \(3"):
-        joined_frames(frame, twice, id="id")
-    holes = frame_of(session, outcomes.set_column(3, "id", pa.array([None, *outcomes["id"].to_pylist()[1:]])))
-    with pytest.raises(InputError, match=r"outcomes \(Spark frame\): column 'id' has 1 missing value"):
-        joined_frames(frame, holes, id="id")
-
-
+@pytest.mark.nightly
 def test_dates_come_through_frames(session):
     rng = np.random.default_rng(3)
     start = np.datetime64("2024-01-01") + rng.integers(0, 200, 500)

@@ -107,6 +107,12 @@ def inlined(function):
     return njit(function, error_model="numpy", forceinline=True, **options)
 
 
+def inlined_sum(function):
+    """Compile sums whose order is free, so that they vectorise, into the callers."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "fastmath": {"reassoc"}}
+    return njit(function, error_model="numpy", forceinline=True, **options)
+
+
 def called(function):
     """Compile once, for compiled callers only."""
     return njit(function, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)

@@ -15,7 +15,7 @@ Values = NDArray[np.float64]
 HAZARDS = ("probability", "rate", "cumulative")
 FEW = 50  # individuals, of whom all may be at a high risk by chance
 LOOKED_AT = 1000  # individuals: what a matrix holds shows in these
-BELOW_ONE = 0.8  # survival at the first time, for everybody, that makes one look again
+BELOW_ONE = 0.8  # survival at the first time, for all individuals, that makes one look again
 
 
 def survival_of_masses(masses: ArrayLike, n_times: int) -> Values:

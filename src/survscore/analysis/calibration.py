@@ -105,6 +105,8 @@ class Calibration(PrintedAsTables):
         Why something has no value, or no interval.
     cause : str
         Under competing risks the cause of events.
+    clock : str
+        What time is counted from, where that is delayed entry.
     """
 
     time: float
@@ -135,6 +137,11 @@ class Calibration(PrintedAsTables):
     histogram: tuple[NDArray[np.int64], NDArray[np.float64]]
     reasons: dict[str, str] = field(default_factory=dict)
     cause: str = ""
+    clock: str = ""
+
+    @property
+    def _when(self) -> str:
+        return f"at {self.time:g}{f' ({self.clock})' if self.clock else ''}"
 
     @property
     def isotonic_miscalibration_corrected(self) -> float:
@@ -220,7 +227,7 @@ class Calibration(PrintedAsTables):
             right = "" if np.isnan(row["if_right"]) else f"{row['if_right']:.{places if row['if_right'] % 1 else 0}f}"
             rows.append((row["measure"], number, right))
         caption = (
-            f"{cause_label('Calibration', self.cause)} at {self.time:g}; {self.weighting}; "
+            f"{cause_label('Calibration', self.cause)} {self._when}; {self.weighting}; "
             f"{self.n_counted:,} counted, {self.n_events:,} with event; {100 * self.level:g} % intervals"
         )
         notes = [f"{name}: {reason}" for name, reason in self.reasons.items()]
@@ -230,7 +237,7 @@ class Calibration(PrintedAsTables):
     def __repr__(self) -> str:
         parts = [
             *([f"cause {shown(self.cause)}"] if self.cause else []),
-            f"at {self.time:g}",
+            self._when,
             self.weighting,
             f"n={self.n_counted}",
             f"{self.n_events} with event",
@@ -339,7 +346,7 @@ def calibration(
     check_whole("n_bins", n_bins, 1)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    y, named = of_cause(y, {"curves": curves}, cause, caller="calibration")
+    y, named = of_cause(y, {"curves": curves}, cause, times=[time], whole=False, caller="calibration")
     curves = named["curves"]
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
@@ -370,6 +377,7 @@ def calibration(
         histogram=np.histogram(counted.risk[: counted.individuals.size], bins=HISTOGRAM_BINS, range=(0.0, 1.0)),
         reasons=sample.reasons,
         cause=sample.scored.cause,
+        clock=y.clock,
     )
 
 

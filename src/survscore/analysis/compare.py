@@ -153,7 +153,7 @@ def compare(
     1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
     """
     null = True if null is y else null
-    y, models = of_cause(y, models, cause, multiclass=True, weights=True)
+    y, models = of_cause(y, models, cause, times=times, multiclass=True, weights=True)
     if weighting is None:
         weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
     request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)

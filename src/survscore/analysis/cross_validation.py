@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,7 @@ from survscore.incidence import IncidenceCurves
 from survscore.metrics import Metric, as_metric, cause_label
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.results.comparison import Comparison
+from survscore.results.latex import Entry
 from survscore.results.long_tables import stacked
 from survscore.results.printing import undefined_times
 from survscore.results.score_curve import ScoreCurve
@@ -333,10 +335,21 @@ class CrossValidation(PrintedAsTables):
     def integrated_folds(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
     ) -> pd.DataFrame:
-        """Return the same for the scores' mean over a range of time; see `ScoreCurve.integrated`."""
+        """Return the same for the scores' mean over a range of time; see `ScoreCurve.integrated`.
+
+        A fold that has no mean by some metric is NaN there; if none has one, the reason is raised.
+        """
+        scores = [score for result in self.fold_scores for score in result.scores]
+        failed: list[InputError] = []
 
         def mean(score: ScoreCurve) -> dict[str, Any]:
-            integrated = score.integrated(lower, upper, nan=nan)
+            try:
+                integrated = score.integrated(lower, upper, nan=nan)
+            except InputError as error:
+                failed.append(error)
+                if len(failed) == len(scores):
+                    raise
+                return dict.fromkeys(("from", "to", "score"), math.nan)
             return {"from": integrated.range[0], "to": integrated.range[1], "score": integrated.value}
 
         return self._table(mean)
@@ -354,6 +367,9 @@ class CrossValidation(PrintedAsTables):
         tables = self.comparison._printed()
         caption = f"{self.settings['n_splits']} folds, predictions out of fold; {tables.caption}"
         return Tables(caption, tables.parts, tables.lead)
+
+    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+        return self.comparison._entries(unit)
 
     def __repr__(self) -> str:
         directions = dict.fromkeys(

@@ -63,6 +63,8 @@ class DecisionCurve(PrintedAsTables):
         Of intervals and bands.
     cause : str
         Under competing risks the cause of events.
+    clock : str
+        What time is counted from, where that is delayed entry.
     """
 
     time: float
@@ -78,6 +80,11 @@ class DecisionCurve(PrintedAsTables):
     n_draws: int
     seed: int
     cause: str = ""
+    clock: str = ""
+
+    @property
+    def _when(self) -> str:
+        return f"at {self.time:g}{f' ({self.clock})' if self.clock else ''}"
 
     @property
     def reliable(self) -> bool:
@@ -177,7 +184,7 @@ class DecisionCurve(PrintedAsTables):
                 rows.append((threshold, shown(name), Number(self.net_benefit[a, j], decimals=places), difference))
         counted, events = self.support.n_counted[0], self.support.n_events[0]
         caption = (
-            f"{cause_label('Net benefit', self.cause)} at {self.time:g} (higher is better); {self.weighting}; "
+            f"{cause_label('Net benefit', self.cause)} {self._when} (higher is better); {self.weighting}; "
             f"{counted:,.0f} counted, {events:,.0f} with event; "
             f"{100 * self.level:g} % intervals, for each threshold by itself"
         )
@@ -195,7 +202,7 @@ class DecisionCurve(PrintedAsTables):
         few = "" if self.reliable else ", too few for reliable bands"
         return (
             f"DecisionCurve({', '.join(map(repr, self.strategies))}; reference {self.reference!r}, "
-            f"{cause}at {self.time:g}, {self.weighting}, {plural(self.thresholds.size, 'threshold')} {ends}, "
+            f"{cause}{self._when}, {self.weighting}, {plural(self.thresholds.size, 'threshold')} {ends}, "
             f"n={self.support.n_counted[0]:g}, {self.support.n_events[0]:g} with event{few}, higher is better)"
         )
 
@@ -285,7 +292,7 @@ def decision_curve(
     chosen = as_thresholds(thresholds)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    y, named = of_cause(y, models, cause, caller="decision_curve")
+    y, named = of_cause(y, models, cause, times=[time], whole=False, caller="decision_curve")
     for name, curves in named.items():
         if not isinstance(curves, SurvivalCurves):
             raise InputError(f"the curves of {name!r} must be SurvivalCurves, not {type(curves).__name__}")
@@ -310,6 +317,7 @@ def decision_curve(
         n_draws=n_draws,
         seed=seed,
         cause=scored.cause,
+        clock=y.clock,
     )
 
 

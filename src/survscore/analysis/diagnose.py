@@ -29,9 +29,10 @@ from survscore.analysis.ipcw_evidence import (
 )
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import NULL_MODELS, check_predictions, default_times, null_name, of_cause
+from survscore.engine.inputs import NULL_MODELS, check_predictions, null_name, of_cause
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
+from survscore.engine.times import default_times
 from survscore.incidence import NamedCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
@@ -248,7 +249,7 @@ def diagnose(
     """
     import pandas as pd
 
-    y, named = of_cause(y, models, cause, caller="diagnose")
+    y, named = of_cause(y, models, cause, times=times, caller="diagnose")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
         if not isinstance(curves, SurvivalCurves):
@@ -300,7 +301,11 @@ def diagnose(
     )
     return Diagnosis(
         ipcw=verdict,
-        sentences=(*sentences(answers, contrasts, verdict, reasons, r2, weights, caps, level, why_not), *about_dropout),
+        sentences=(
+            *sentences(answers, contrasts, verdict, reasons, r2, weights, caps, level, why_not),
+            *about_dropout,
+            *([f"All times are {y.clock}."] if y.clock else []),
+        ),
         models=pd.DataFrame([_row(answer) for answer in answers]),
         pairs=pd.DataFrame([_pair_row(contrast) for contrast in contrasts]),
         placebo=stacked(falls) if falls else pd.DataFrame(columns=["model", "offset", "fall", "fall_of_others"]),

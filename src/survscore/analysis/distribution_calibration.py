@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._validation import InputError, check_choice, check_level, check_whole, plural
 from survscore.analysis.distribution_sums import Exposure, Followed, Form, Sums
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import FEW_TIMES, check_one_kind, check_predictions, curves_read
+from survscore.engine.inputs import check_one_kind, check_predictions, curves_read, of_cause
+from survscore.engine.times import FEW_TIMES
 from survscore.inference.intervals import student_p, student_quantile
 from survscore.inference.smooth_test import N_SCORES, ChiSquare, pooling, quadratic_test, ratio_limits
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_GROUPS
@@ -313,10 +314,7 @@ def distribution_calibration(
     check_choice("form", form, FORMS)
     check_whole("n_bins", n_bins, 2)
     check_level(level)
-    check_one_kind(y, "distribution_calibration")
-    if not isinstance(curves, SurvivalCurves):
-        raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
-    check_predictions(y, curves)
+    y, curves = _of_one_kind(y, curves)
     if form == "continuous" and curves.interpolation == "step":
         raise InputError(
             "form='continuous' needs curves that fall between grid points, and these have interpolation='step'"
@@ -351,7 +349,7 @@ def distribution_calibration(
     reason = _why_no_test(observed, expected, n_groups, decisive)
     if reason is not None:
         decisive = smooth = ChiSquare(math.nan, 0, math.nan, np.full(N_SCORES, np.nan))
-    n_events, notes = int(np.count_nonzero(y.event)), []
+    n_events, notes = int(np.count_nonzero(y.event)), [y.clock] if y.clock else []
     if exposure == "observed" and test != "martingale":
         notes.append(
             f"{why}: events are expected during follow-up (martingale), since the exposure of all individuals "
@@ -407,6 +405,18 @@ def _why_no_test(observed: float, expected: float, n_groups: float, test: ChiSqu
         return f"{few} {'is' if n_groups == 1 else 'are'} too few: a test needs {LEAST_GROUPS}"
     varies = test.df > 0 or not math.isfinite(test.statistic)
     return None if varies else "nothing about these curves can vary"
+
+
+def _of_one_kind(y: Any, curves: Any) -> tuple[Outcomes, SurvivalCurves]:
+    """Return outcomes of one kind of events and what was predicted, with time counted from delayed entry."""
+    if isinstance(y, Outcomes) and y.entry is not None and not y.causes:
+        y, named = of_cause(y, {"curves": curves}, caller="distribution_calibration")
+        curves = named["curves"]
+    check_one_kind(y, "distribution_calibration")
+    if not isinstance(curves, SurvivalCurves):
+        raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
+    check_predictions(y, curves)
+    return y, curves
 
 
 def _by_group(sums: Sums, groups: Groups) -> tuple[Values, float]:

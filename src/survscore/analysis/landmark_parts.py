@@ -20,12 +20,10 @@ from survscore.analysis.landmark_curves import (
     as_landmark,
     landmark_label,
 )
-from survscore.censoring.distributions import KnownCensoring
 from survscore.curves import SurvivalCurves
-from survscore.incidence import IncidenceCurves
 from survscore.inference.units import coded
 from survscore.outcomes import Outcomes
-from survscore.weighting import IPCW, Administrative, Projected, Weighting
+from survscore.weighting import Administrative, Weighting
 
 Missing = Literal["raise", "drop"]
 Times = NDArray[np.float64]
@@ -96,7 +94,7 @@ def _landmarks(given: Any, made: Mapping[str, LandmarkCurves]) -> list[Landmark]
 
 
 def ages_at(y: Outcomes, landmark: Landmark) -> Times:
-    """Return how old everybody is at a landmark; NaN for those who have not started by then."""
+    """Return how old each individual is at a landmark; NaN for those who have not started by then."""
     if isinstance(landmark, float):
         return np.array([landmark])
     if y.dates is None:
@@ -221,15 +219,8 @@ def refuse_stacked(y: Outcomes, landmarks: Any) -> None:
 
 def check_weighting(weighting: Weighting) -> None:
     """Raise unless weights can be made of those at risk at a landmark, whose clock starts there."""
-    outside = ""
-    if isinstance(weighting, IPCW) and not isinstance(weighting.censoring, (str, KnownCensoring)):
-        outside = "censoring"
-    elif isinstance(weighting, Administrative):
-        outside = "" if isinstance(weighting.dropout, str) else "dropout"
-        outside = outside or ("population" if weighting.population is not None else "")
-    elif isinstance(weighting, Projected) and isinstance(weighting.reference, (SurvivalCurves, IncidenceCurves)):
-        outside = "reference"
-    if outside:
+    fixed = isinstance(weighting, Administrative) and weighting.population is not None
+    for outside in (*weighting.on_own_clock, *(["population"] if fixed else [])):
         raise InputError(f"weighting {weighting}: {outside} can't be given for landmarks: {ANEW}")
 
 

@@ -79,7 +79,7 @@ def landmark_table(
     horizons : array_like
         How far ahead, counted from the landmark.
     landmarks : sequence of float or of dates, optional
-        Ages, or days on which everybody is scored at its own age (`y` then has dates, by `Outcomes.from_dates`). By
+        Ages, or days on which each one is scored at its own age (`y` then has dates, by `Outcomes.from_dates`). By
         default those of the `LandmarkCurves`. With `id` one for each row.
     id : array_like, optional
         Which individual each row is of, where rows are stacked. They are never taken as independent.
@@ -146,7 +146,7 @@ def landmark_table(
       truth      0.1971 (0.1857, 0.2092)
       biased     0.2062 (0.1954, 0.2175) +0.0091 ( 0.0030, 0.0151) 0.003 worse
     """
-    check_outcomes(y, weights_of="landmark_table")
+    check_outcomes(y, entry=True, weights_of="landmark_table")  # at a landmark those are at risk who had entered
     check_level(level)
     check_choice("summary", summary, SUMMARIES)
     if not isinstance(null, bool):

@@ -14,13 +14,14 @@ from survscore._validation import InputError, as_times, check_length
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.engine.influence import Estimation
-from survscore.engine.inputs import check_outcomes, check_predictions, curves_read, default_times, of_cause
+from survscore.engine.inputs import check_predictions, curves_read, of_cause, without_models
 from survscore.engine.placing import check_on_processor, on_processor
+from survscore.engine.times import default_times
 from survscore.incidence import IncidenceCurves
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
 from survscore.results.printing import warn_about_interpolation
-from survscore.weighting import Administrative
+from survscore.weighting import Administrative, as_weighting
 from survscore.weighting.base import check_censoring_time
 from survscore.weighting.interval_weights import TimeIndex
 
@@ -77,9 +78,13 @@ def counted_population(
     1   3.0          3   0.75           0.400  60.0
     2   5.0          1   0.25           0.300  70.0
     """
-    check_outcomes(y, weights_of="counted_population")
+    read_at = [moment for given in (times, horizon) if given is not None for moment in np.atleast_1d(given)]
+    if models is None:
+        y, named = without_models(y, "counted_population"), {}
+    else:
+        read_times = np.unique(read_at) if read_at else None
+        y, named = of_cause(y, models, times=read_times, caller="counted_population")
     end = check_censoring_time(y, "counted_population", "without it each individual is counted")
-    named = {} if models is None else of_cause(y, models)[1]
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
     check_on_processor("counted_population", y, named)
@@ -207,11 +212,10 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     >>> ss.at_horizon(y, 3)
     Horizon(rows=array([0, 1, 2]), event=array([ True, False, False]), weight=array([1., 1., 1.]))
     """
-    check_outcomes(y, weights_of="at_horizon")
-    y = y.numpy()
+    y = without_models(y, "at_horizon").numpy()
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
     times = as_times([time], "time")
-    weights = (Administrative() if weighting is None else weighting).prepare(TimeIndex(y, times))
+    weights = as_weighting(Administrative() if weighting is None else weighting, y).prepare(TimeIndex(y, times))
     weight = sum(weights.cells(times), np.zeros(()))[:, 0]
     rows = np.flatnonzero(weight)
     if rows.size == 0 or not np.isfinite(weight).all():

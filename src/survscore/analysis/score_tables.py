@@ -23,21 +23,19 @@ from survscore.causes import ALL_STATUSES, Cause, takes_cause
 from survscore.engine.blocks import GivenPredictions
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import (
-    FEW_TIMES,
     Null,
     any_event,
     check_predictions,
     curves_read,
-    default_horizon,
     is_coarse,
     of_cause,
     one_or_more,
     reads_whole_curves,
-    shared_times,
 )
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
 from survscore.engine.pooled import SampleView
+from survscore.engine.times import FEW_TIMES, default_horizon, shared_times
 from survscore.inference.units import Groups
 from survscore.metrics import CRPS, E50, E90, ICI, METRICS, Brier, FollowUpMetric, Metric, as_metric, metric_label
 from survscore.metrics.calibration import fit_spline
@@ -152,7 +150,7 @@ def score_table(
       biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     null = True if null is y else null
-    y, named = of_cause(y, models, cause, multiclass=True, caller="score_table")
+    y, named = of_cause(y, models, cause, times=horizons, multiclass=True, caller="score_table")
     any_kind, of_any_event = any_event(y, named)
     for name, curves in of_any_event.items():
         check_predictions(any_kind, curves, f"the curves of {name!r}")
@@ -192,6 +190,7 @@ def score_table(
         "survscore": __version__,
         **({} if unit is None else {"unit": plural_word(unit)}),
         **({"cause": y.chosen_cause} if y.interest else {}),
+        **({"clock": y.clock} if y.clock else {}),
     }
     leaking = leak_warnings(any_kind, of_any_event, weightings, groups=codes, level=level)
     return ScoreTable(tuple(table_rows), segments.by, level, len(y), y.n_dropped_out, settings, leaking)

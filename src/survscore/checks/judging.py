@@ -510,7 +510,7 @@ def _chosen_when(rule: Rule, run: Run, metric: str, weighting: str, model: str, 
         if _same(when, wanted):
             return when
     known.sort(key=lambda one: abs(one[0] - wanted[0]) + abs(one[1] - wanted[1]))
-    what, option = ("an evaluation time", "--times") if rule.at is not None else ("a range of means", "--range")
+    what, option = ("an evaluation time", "--horizons") if rule.at is not None else ("a range of means", "--range")
     there = " and ".join(map(_told, known[:2]))
     hint = f"nearest are scores {there}; {option} names others" if there else "there is none"
     raise rule.wrong(f"{_told(wanted)} is not {what} of the results; {hint}")

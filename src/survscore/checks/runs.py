@@ -392,7 +392,7 @@ def _check_range(comparison: Comparison, lower: float | None, upper: float | Non
     if not first <= low < high <= last:
         raise InputError(
             f"a mean over {low:g} to {high:g} needs evaluation times that cover it, and they go from {first:g} to "
-            f"{last:g}; --times names others"
+            f"{last:g}; --horizons names others"
         )
 
 

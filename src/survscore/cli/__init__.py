@@ -117,7 +117,7 @@ def _exit_code(arguments: list[str] | None) -> int:
         try:
             code = _run(arguments)
             sys.stdout.flush()
-        except (BrokenPipeError, ClosedPipeError):  # whoever reads has seen enough
+        except (BrokenPipeError, ClosedPipeError):  # the reader has seen enough
             _give_up_output()
             return 128 + 13  # as of other programs, which SIGPIPE ends
         except OSError as error:

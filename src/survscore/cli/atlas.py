@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from survscore.cli.helping import command
 from survscore.cli.screen import check_folder, one_line, progress, say
 
 if TYPE_CHECKING:
@@ -16,10 +17,11 @@ if TYPE_CHECKING:
     from survscore.paper.atlas import Atlas, AtlasByCause
 
 
-@click.command(short_help="Which score would have chosen right, on real data.")
+@command(short_help="Which score would have chosen right, on real data.")
 @click.option("--sets", metavar="NAMES", help="Data sets, as aids2,thoro; by default all that can be loaded here.")
 @click.option(
-    "--causes",
+    "--by-cause",
+    "causes",
     is_flag=True,
     help="Predictions of competing causes, on the sets that have some, instead of events of any cause.",
 )
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
               help="Sets to compute at once; by default as many as there are cores.")  # fmt: skip
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="atlas", show_default=True,
+@click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="atlas", show_default=True,
               help="Folder for tables and the forest plot. Sets that are finished there are kept.")  # fmt: skip
 def atlas(sets: str | None, causes: bool, size: str, seed: int, jobs: int | None, out: Path) -> None:
     """Fit the same models to real data sets, and see which score would have chosen the right one.
@@ -41,7 +43,7 @@ def atlas(sets: str | None, causes: bool, size: str, seed: int, jobs: int | None
     Examples:
       survscore atlas
       survscore atlas --sets thoro,aids2 --size quick --out trial
-      survscore atlas --causes
+      survscore atlas --by-cause
     """  # noqa: D301
     from survscore._config import config
     from survscore.cli.tables import console

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from survscore._validation import InputError
 from survscore.cli import options, study_files
+from survscore.cli.helping import command
 from survscore.cli.scoring import read, results_writer, settings_of
 from survscore.cli.screen import noted, progress
 from survscore.metrics import as_metric
 
-if TYPE_CHECKING:
-    pass
 
-
-@click.command(short_help="Which score would have chosen right on earlier days.")
+@command(short_help="Which score would have chosen right on earlier days.")
 @options.files
 @study_files.study
 @options.weightings
 @options.as_of(required=True)
-@options.times_option(
-    "-t", "--horizons", required=True, help="Times since start at which predictions are judged: 90,365."
-)
+@options.horizons(name="horizons", required=True)
 @click.option("-m", "--metric", type=options.MetricName(), default="brier", show_default=True,
               help="What models are chosen by: brier, log, auc, crps and others.")  # fmt: skip
 @options.predicted_on

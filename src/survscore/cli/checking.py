@@ -11,6 +11,7 @@ import click
 
 from survscore._validation import InputError, shown
 from survscore.cli import options
+from survscore.cli.helping import command
 from survscore.cli.options import FILE
 from survscore.cli.scoring import Arguments, inputs, read, settings_of
 from survscore.cli.screen import check_parent, check_target, noted, one_line, progress, say
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 OWN = ("rules", "results", "history", "record", "run_id", "init", "json_path", "junit_path", "markdown_path")
 
 
-@click.command(short_help="Check scores by rules, with an exit code for CI.")
+@command(short_help="Check scores by rules, with an exit code for CI.")
 @click.argument("rules", type=FILE, metavar="RULES")
 @click.argument("outcomes", type=FILE, required=False)
 @click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=FILE)
@@ -57,7 +58,7 @@ OWN = ("rules", "results", "history", "record", "run_id", "init", "json_path", "
 def check(**arguments: Any) -> None:
     """Check scores by the rules in RULES, a TOML file: 0 all passed, 1 some failed, 2 something is wrong.
 
-    Files and options are as for "survscore compare". Without --metric and --times, those that the rules name are
+    Files and options are as for "survscore compare". Without --metric and --horizons, those that the rules name are
     computed, too. Where C* is known, administrative and projected scores are computed by default, and rules about
     differences between models that name no weighting go by the recommendation, which is printed.
 
@@ -71,7 +72,7 @@ def check(**arguments: Any) -> None:
     from survscore.checks import check as check_run
     from survscore.checks import exit_code, read_rules
     from survscore.checks.output import recommended
-    from survscore.cli.horizons import advised
+    from survscore.cli.answers import paragraphs
     from survscore.cli.tables import console, findings_table
 
     if arguments["init"]:
@@ -84,7 +85,10 @@ def check(**arguments: Any) -> None:
         run = _given(arguments) if arguments["results"] is not None else _computed(arguments, rules, show)
         findings = check_run(run, rules, None if earlier is None else earlier.runs)
     if not write(run, rules, findings):
-        console().print(findings_table(findings), *advised(recommended(run, findings)))
+        console().print(findings_table(findings))
+        recommendations = recommended(run, findings)
+        if recommendations:
+            click.echo(f"{paragraphs(recommendations)}\n")
         say(_told(findings))
     else:
         click.echo(_told(findings), err=True)

@@ -13,6 +13,7 @@ from survscore._config import config
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli import options
+from survscore.cli.helping import command
 from survscore.cli.options import FILE, choice, option
 from survscore.cli.scoring import results_writer
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress
@@ -32,7 +33,7 @@ Arguments = dict[str, Any]
 WEIGHTINGS = (Administrative.name, IPCW.name, Uncensored.name)
 NUMBERS = re.compile(r"timeout|limit|attempts|size", re.IGNORECASE)  # storage options that are numbers
 # Where results go, what is told elsewhere, and what nobody is to read.
-NOT_TOLD = ("json_path", "csv_path", "parquet_path", "state_out", "storage_option", "names", "metrics", "level")
+NOT_TOLD = ("json_path", "csv_path", "parquet_path", "state_out", "storage_option", "names", "metrics", "level", "full")
 
 asked = options.several(
     choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True, required=True,
@@ -49,8 +50,7 @@ asked = options.several(
     option("-m", "--metric", "metrics", type=options.MetricName(), multiple=True, default=LOSSES[:1], show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
            help="What to compute. Others than brier and log need all predictions at once, in memory."),
-    options.times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
-                         usual="those of the columns that all models have"),
+    options.horizons("those of the columns that all models have"),
     option("--range", "time_range", type=options.Range(),
            help="Means over this time, 0:365 or : for all, with their errors. Takes about as long again.",
            usual="no means"),
@@ -96,10 +96,11 @@ reading = options.several(
 )  # fmt: skip
 
 
-@click.command(short_help="Score data in many files, without loading them.")
+@command(short_help="Score data in many files, without loading them.")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @asked
 @reading
+@options.full
 @options.results
 def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     """Score and compare models on data of any size: outcomes and predictions in Parquet, CSV or Arrow files.
@@ -107,7 +108,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     SOURCE is a folder, a file, a pattern such as 'day=2024-*/*.parquet', or an address: s3://bucket/folder; options in
     brackets, such as 'predictions/[predicts=event,unit=month]', are for all. Names of folders such as country=DE are
     columns too. Columns are as for one file that holds everything, see "survscore
-    formats". The result does not depend, to the last bit, on how rows are cut into files, nor on the number of threads.
+    formats". The result does not depend, within rounding (1e-12), on how rows are cut into files.
 
     \b
     Examples:
@@ -118,9 +119,12 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
       survscore evaluate day-2/ -w administrative --add day-1.state --state-out days.state --json -
     """  # noqa: D301
     from survscore._utils.units import plural_word
-    from survscore.cli.evaluated import Evaluated
-    from survscore.cli.tables import console
+    from survscore.cli.answers import View, compared_text
+    from survscore.cli.segments import segment_scores_text, segments_text
+    from survscore.reports.comparing import WHOLE, Findings
     from survscore.reports.recommendation import recommended_weighting
+    from survscore.reports.segments import SegmentFindings
+    from survscore.results.segments import SegmentedComparison
     from survscore.scale.evaluating import sums_and_result, warn_about_all
 
     sources, form = _form(sources, arguments)
@@ -142,11 +146,35 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
         )  # fmt: skip
         warn_about_all(total, result)
         unit = arguments["unit"] or ("D" if arguments["cutoff"] else None)
-        evaluated = Evaluated.of(result, ranged, plural_word(unit))
         recommended = recommended_weighting(weightings, n=total.n, n_dropped_out=total.n_dropped_out)
-        printed = evaluated.tables([recommended.sentence] if len(weightings) > 1 else [])
-    if not write(total, evaluated.frames(), _settings(sources, total, evaluated.total, arguments)):
-        console().print(*printed, sep="\n")
+        segmented = result if isinstance(result, SegmentedComparison) else None
+        compared = result if segmented is None else segmented.total
+        means = None if ranged is None else compared.integrated(*ranged, nan="stop")
+        findings = Findings(compared, means, ranged or WHOLE)
+        segments = None
+        if segmented is not None:
+            own = None if ranged is None else segmented.integrated(*ranged, nan="stop")
+            segments = SegmentFindings(segmented, own)
+    frames = _frames(result, means if segments is None else segments.means)
+    if write(total, frames, _settings(sources, total, compared, arguments)):
+        return
+    view = View(arguments["full"], plural_word(unit), arguments["times"] is not None, metrics_asked=True)
+    by = compared.weightings[recommended.position]
+    click.echo(
+        compared_text(findings, view, advice=[recommended.sentence] if len(weightings) > 1 else [], weighting=by)
+    )
+    if segments is not None:
+        several = len(compared.models) > 1
+        click.echo(
+            "\n" + (segments_text(segments, view, weighting=by) if several else segment_scores_text(segments, view))
+        )
+
+
+def _frames(whole: Any, means: Any) -> dict[str, pd.DataFrame]:
+    """Return long tables, in which the segmenting columns come first."""
+    found = {"scores": whole.scores, "contrasts": whole.contrasts}
+    found |= {} if means is None else {"means": means.scores, "verdicts": means.contrasts}
+    return {name: frame for name, frame in found.items() if frame is not None and len(frame)}
 
 
 def _weightings(arguments: Arguments) -> list[Weighting]:

@@ -10,6 +10,7 @@ import click
 from survscore._utils.units import Unit
 from survscore._validation import InputError, plural
 from survscore.cli import options
+from survscore.cli.helping import command
 from survscore.cli.scoring import outcome_arguments
 from survscore.cli.screen import noted, one_line, say
 from survscore.cli.sources import shared_form
@@ -123,7 +124,7 @@ play" writes some. --study takes a long command from a TOML file, which "survsco
 """
 
 
-@click.command(short_help="Explain what files must look like, propose the command for yours, and check them.")
+@command(short_help="Explain what files must look like, propose the command for yours, and check them.")
 @click.argument("paths", nargs=-1, metavar="[FILE]...", type=options.FILE)
 @click.option("--check", is_flag=True, help="Read all rows, and say what files hold and whether that is right; so does "
               "any of the options below that say what they look like.")  # fmt: skip
@@ -228,7 +229,7 @@ def _ids(ids: Any) -> str:
     return "no ids" if ids is None else f"{plural(len(ids), 'id')}, all different"
 
 
-@click.command(short_help="Make the shell complete commands and options.")
+@command(short_help="Make the shell complete commands and options.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print what makes SHELL complete commands, options and files.

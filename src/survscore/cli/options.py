@@ -244,6 +244,12 @@ def times_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
     return decorate
 
 
+def horizons(usual: str | None = None, name: str = "times", *, required: bool = False) -> Callable[[Command], Command]:
+    """Return the option that says at which times models are judged."""
+    text = "Times at which predictions are judged: 30,90,365 or 0:365:5, or a text file."
+    return times_option("-t", "--horizons", name, help=text, usual=usual, required=required)
+
+
 outcome_columns = several(
     column("--time", "Column of times.", "time"),
     column("--event", "Column that says whether the event was observed (0, 1; yes, no; churned, active), or its cause "
@@ -297,7 +303,7 @@ reading = several(
     option("--transposed", is_flag=True, help="Files of predictions have a row per time and a column per individual."),
     option("--long", is_flag=True, help="Files of predictions have a row per individual and time.",
            usual="if ids are repeated"),
-    times_option("--grid", help="Times of list columns whose file does not say them, as for --times."),
+    times_option("--grid", help="Times of list columns whose file does not say them, as for --horizons."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions: 'surv_{time}'; '{cause}_{time}' for "
            "those by cause, '{cause}' for lists.", usual="{time}, {model}:{time} or {model}:{cause}@{time}"),
 )  # fmt: skip
@@ -364,8 +370,7 @@ scoring = several(
     option("-m", "--metric", "metrics", type=MetricName(), multiple=True, default=list(LOSSES), show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
            help="What to compute: brier, log, auc, oe, slope, net_benefit@0.2, concordance, crps and others."),
-    times_option("-t", "--times", help="Evaluation times: 30,90,365 or 0:365:5, or a text file.",
-                 usual="the predicted times, if at most 20; else 101, up to where 5 % are still followed"),
+    horizons("the predicted times, if at most 20; else 101, up to where 5 % are still followed"),
     option("--range", "time_range", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",
            usual="all times"),
     segments,
@@ -397,6 +402,9 @@ seed: Callable[[Command], Command] = option(
 )
 backtest = several(as_of(), predicted_on, draws, seed)
 
+full: Callable[[Command], Command] = option(
+    "--full", is_flag=True, help="Print all times, metrics and weightings, each with all columns, not the answer alone."
+)
 results = several(
     option("--json", "json_path", type=FILE, metavar="FILE", help="Write all results as JSON; - is standard output."),
     option("--csv", "csv_path", type=FILE, metavar="FILE", help="Write the table by time as CSV, or - as well."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from survscore._validation import InputError, InterpolationWarning
 from survscore._version import __version__
 from survscore.cli import options, study_files
 from survscore.cli.causes import listed_causes, with_cause, with_each_cause
+from survscore.cli.helping import command
 from survscore.cli.options import FILE
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
 from survscore.cli.sources import Source, shared_form, sources
@@ -28,24 +29,29 @@ from survscore.weighting.projected import RANKS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from survscore.cli.answers import View
     from survscore.engine.averaging import Range
     from survscore.io import Study
     from survscore.io.simulated import Ending, SimulatedStudy
+    from survscore.outcomes import Outcomes
+    from survscore.reports.recommendation import WeightingChoice
     from survscore.results.score_curve import ScoreCurve
     from survscore.weighting import Weighting
 
 # Options whose parameter has another name; files and where results go are told elsewhere.
 OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}
+OPTION_NAMES |= {"times": "horizons", "full": ""}
 OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
 REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons")
 WORDS = {"strata": (*RANKS, options.NONE), "dropout_strata": ("own-ranks", options.NONE)}
 STRATA = tuple(WORDS)
 PASSED_ON = ("caps", "divide_by", "dropout", "population", "theta", "reference_curves")
 DATES = ("start", "event_date", "last_seen", "end", "date_format", "origin")
+MOST_HORIZONS = 6  # at which a report shows calibration
 Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
 
-@click.command(short_help="Score predictions in files.")
+@command(short_help="Score predictions in files.")
 @options.files
 @study_files.study
 @options.weightings
@@ -67,9 +73,8 @@ def score(**arguments: Any) -> None:
       survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
       survscore score outcomes.csv net.csv -w administrative --by country --by plan
     """  # noqa: D301
-    from survscore.cli.horizons import advised, score_tables
-    from survscore.cli.segments import scored_segments, segment_score_tables
-    from survscore.cli.tables import console
+    from survscore.cli.answers import paragraphs, score_text
+    from survscore.cli.segments import scored_segments, segment_scores_text
 
     write = results_writer(arguments)
     time_range = arguments["time_range"]
@@ -82,14 +87,23 @@ def score(**arguments: Any) -> None:
             segments = scored_segments(study, weightings, arguments)
         advice = _advice(study, weightings, arguments)
     settings = settings_of("score", study, weightings, arguments)
+    view = _view(study, arguments)
     if study.by is None:
-        printed = score_tables(means, by_time, settings, study.time_unit)
-        tables = {"means": means, "scores": by_time}
+        printed, tables = score_text(means, by_time, settings, view), {"means": means, "scores": by_time}
     else:
-        printed = segment_score_tables(segments)
+        printed = segment_scores_text(segments, view)
         tables = {name: segments.frames()[name] for name in ("means", "scores", "counts")}
     if not write(tables["scores"], tables, settings):
-        console().print(*printed, *advised(advice), sep="\n")
+        click.echo("\n\n".join([printed, *([paragraphs(advice)] if advice else [])]))
+
+
+def _view(study: Study, arguments: Arguments) -> View:
+    """Return how much of the results is printed."""
+    from survscore.cli.answers import View
+
+    given = click.get_current_context().get_parameter_source
+    named = {name: given(name) is not ParameterSource.DEFAULT for name in ("times", "metrics")}
+    return View(arguments.get("full", False), study.time_unit, named["times"], named["metrics"])
 
 
 def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, show: Progress) -> dict[str, Any]:
@@ -117,7 +131,7 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
     return scores
 
 
-@click.command(short_help="Compare models: differences, intervals, p-values.")
+@command(short_help="Compare models: differences, intervals, p-values.")
 @options.files
 @study_files.study
 @options.weightings
@@ -125,26 +139,30 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
 @options.null
 @options.correction
+@options.full
 @options.results
 def compare(reference: str | None, null: Any, **arguments: Any) -> None:
-    """Compare models on the same individuals: differences, intervals, p-values, and where weightings disagree.
+    """Compare models on the same individuals: which one is better, by how much, and how certain that is.
 
-    Files are as for "survscore score". --csv and --parquet write the differences by time. With --by, every segment is
-    compared as if it were alone, and rows of all individuals have "(all)" in the segmenting columns.
+    OUTCOMES has columns time, event (0 or 1) and censoring_time; or, with --cutoff, start and event_date. PREDICTIONS
+    has a column for every time, holding the probability of being event-free after it. Rows are matched by the column
+    id. "survscore formats FILES" looks at your files, and proposes the command.
+
+    Where C* is known, models are judged by projected scores (all individuals) and administrative ones (those with
+    C* >= t). --full prints all times, metrics and weightings; --csv writes the differences by time, --json everything.
 
     \b
     Examples:
-      survscore compare play/outcomes.csv play/truth.csv play/leaking.csv -w administrative -w ipcw
-      survscore compare outcomes.parquet new=a.parquet old=b.parquet -w administrative -r old --range 0:365
-      survscore compare outcomes.csv models.csv -w administrative --groups customer --json -
-      survscore compare outcomes.csv new.csv old.csv -w administrative --by country --by plan
+      survscore compare play/outcomes.csv play/truth.csv play/leaking.csv
+      survscore compare outcomes.parquet new=a.parquet old=b.parquet -r old -t 90,365
+      survscore compare subscriptions.csv new.csv old.csv --cutoff 2017-01-29 --predicts event
+      survscore compare outcomes.csv new.csv old.csv --by country --csv countries.csv
     """  # noqa: D301
     import pandas as pd
 
     from survscore.analysis.compare import compare as compare_models
-    from survscore.cli.horizons import comparison_tables
-    from survscore.cli.segments import segment_tables
-    from survscore.cli.tables import console
+    from survscore.cli.answers import compared_text
+    from survscore.cli.segments import segments_text
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
     from survscore.results.long_tables import ALL
@@ -165,25 +183,27 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
             segments = SegmentFindings.of(compared.corrected(arguments["correction"] or "holm"), time_range)
             compared = compared.total
         findings = Findings.of(compared, time_range)
-        advice = _advice(study, weightings, arguments)
+        view = _view(study, arguments)
+        encoding = {name for one in findings.recommendations.values() for name in one.encodes}
+        advice = _advice(study, weightings, arguments, () if view.full else encoding)
     settings = {
         **settings_of("compare", study, weightings, arguments),
         "reference": compared.reference,
         "null": compared.null,
         "ranges": {metric: list(ends) for metric, ends in findings.time_ranges.items()},
     }
-    printed = comparison_tables(findings, unit=study.time_unit, advice=advice) + (
-        [] if segments is None else segment_tables(segments)
-    )
     frames = findings.frames() if segments is None else segments.frames()
     if findings.recommendations:
         concluded = pd.concat([one.to_frame() for one in findings.recommendations.values()], ignore_index=True)
         frames["recommendations"] = concluded.assign(**dict.fromkeys([] if segments is None else segments.by, ALL))
     if not write(frames["contrasts"], frames, settings):
-        console().print(*printed, sep="\n")
+        by = _concluding(weightings, study.outcomes)
+        click.echo(compared_text(findings, view, advice=advice, weighting=by))
+        if segments is not None:
+            click.echo(f"\n{segments_text(segments, view, weighting=findings.projected or by)}")
 
 
-@click.command(short_help="Write a report: one page that works offline.")
+@command(short_help="Write a report: one page that works offline.")
 @options.files
 @study_files.study
 @options.weightings
@@ -192,7 +212,6 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
 @options.null
 @options.correction
-@options.times_option("--horizons", help="At which times to show calibration: 90,365; and to judge a backtest.")
 @click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
               help="Of how many to show the curves.")  # fmt: skip
 @click.option("--history", type=FILE, metavar="FILE", help='Show the runs that "survscore check --history" has stored.')
@@ -202,7 +221,6 @@ def report(
     out: Path,
     reference: str | None,
     null: Any,
-    horizons: Any,
     individuals: int,
     history: Path | None,
     title: str,
@@ -223,8 +241,8 @@ def report(
     \b
     Examples:
       survscore report play/outcomes.csv play/truth.csv play/leaking.csv -o report.html
-      survscore report subscriptions.csv net.parquet --cutoff 2017-01-29 --horizons 90,365 --title "Churn, March"
-      survscore report y.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 --horizons 365
+      survscore report subscriptions.csv net.parquet --cutoff 2017-01-29 -t 90,365 --title "Churn, March"
+      survscore report y.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 -t 365
     """  # noqa: D301
     from survscore.analysis.backtest import backtest
     from survscore.reports import report as make_report
@@ -234,8 +252,10 @@ def report(
         raise InputError(f"{history}: there is no such history")
     if as_of and arguments["cutoff"] is None:
         raise InputError("--as-of needs outcomes as dates: give the data cut-off as --cutoff")
-    if as_of and horizons is None:
+    times = arguments["times"]
+    if as_of and times is None:
         raise InputError("--as-of needs --horizons, the times at which predictions are judged")
+    horizons = times if times is not None and len(times) <= MOST_HORIZONS else None  # of calibration
     for name in () if as_of else ("predicted_on", "draws", "seed"):
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise InputError(f"--{name.replace('_', '-')} is for --as-of, an earlier data cut-off")
@@ -249,12 +269,12 @@ def report(
             raise InputError(f"--as-of is for one cause of events: {listed_causes(study.outcomes)}; --cause names one")
         if as_of:
             tested = backtest(
-                studies[0].outcomes, studies[0].models, as_of=list(as_of), horizons=horizons, weighting=weightings,
+                studies[0].outcomes, studies[0].models, as_of=list(as_of), horizons=times, weighting=weightings,
                 metric=arguments["metrics"][0], predicted_on=predicted_on, groups=study.groups, n_draws=draws,
                 level=arguments["level"], seed=seed, progress=show,
             )  # fmt: skip
         made = make_report(
-            study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
+            study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=times,
             time_range=arguments["time_range"], reference=reference, null=null, horizons=horizons,
             groups=study.groups, by=study.by, correction=arguments["correction"] or "holm", level=arguments["level"],
             n_curves=individuals, title=title,
@@ -297,10 +317,11 @@ def _say_found(summary: dict[str, Any], *, alone: bool = False) -> None:
         say(one_line(summary["around_censoring"]["sentences"][0]))
 
 
-@click.command(short_help="Write files to play with.")
+@command(short_help="Write files to play with.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--study", type=click.Choice(["simple", "complicated", "independent", "constant", "competing"]),
-              default="simple", show_default=True,
+@click.option("--kind", "study", default="simple",
+              type=click.Choice(["simple", "complicated", "independent", "constant", "competing"]),
+              show_default=True,
               help="Kind of censoring; in the first two and the last, covariates predict C*. The last has two "
               "causes.")  # fmt: skip
 @click.option("-n", "--individuals", type=click.IntRange(min=1), default=1000, show_default=True, help="How many.")
@@ -323,7 +344,7 @@ def simulate(
       survscore simulate play
       survscore simulate play --individuals 100000 --format parquet
       survscore simulate play --cutoff 2017-01-29
-      survscore simulate causes --study competing
+      survscore simulate causes --kind competing
     """  # noqa: D301
     from survscore.io.simulated import study_files, write_study
 
@@ -338,8 +359,7 @@ def simulate(
     dates = ["--cutoff", cutoff] if cutoff else []
     if study == "competing":
         dates += [*(["--end", "end"] if cutoff else []), "--causes", "churn,non-payment", "--cause", "churn"]
-    command = ["survscore", "compare", *map(str, paths[:3]), "-w", "administrative", "-w", "ipcw", *dates]
-    say(f"Try: {shlex.join(command)}")
+    say(f"Try: {shlex.join(['survscore', 'compare', *map(str, paths[:3]), *dates])}")
 
 
 def read(
@@ -407,18 +427,31 @@ def read_files(
     return study, weightings
 
 
-def _advice(study: Study, weightings: list[Weighting], arguments: Arguments) -> list[str]:
-    """Return what to say after all tables: which of several weightings to use, and which models encode C*."""
+def _advice(study: Study, weightings: list[Weighting], arguments: Arguments, known: Collection[str] = ()) -> list[str]:
+    """Return what to say after all tables: which models encode C*, and which of the weightings asked for to use.
+
+    Models that are `known` to encode it are left out.
+    """
     from survscore.analysis.diagnose import leak_warnings
     from survscore.engine.inputs import any_event
-    from survscore.reports.recommendation import recommended_weighting
 
     y, models = any_event(study.outcomes, study.models)
-    sentences = leak_warnings(y, models, weightings, groups=study.groups, level=arguments["level"])
-    if len(weightings) > 1:
-        recommended = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
-        return [*sentences, recommended.sentence]
+    others = {name: curves for name, curves in models.items() if name not in known}
+    sentences = leak_warnings(y, others, weightings, groups=study.groups, level=arguments["level"]) if others else ()
+    if len(weightings) > 1 and arguments["names"]:
+        return [*sentences, _recommended(weightings, y).sentence]
     return list(sentences)
+
+
+def _recommended(weightings: list[Weighting], y: Outcomes) -> WeightingChoice:
+    from survscore.reports.recommendation import recommended_weighting
+
+    return recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+
+
+def _concluding(weightings: list[Weighting], y: Outcomes) -> str:
+    """Return the weighting, in words, by which to conclude where there is no recommendation by two."""
+    return weightings[_recommended(weightings, y).position].label(y)
 
 
 def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
@@ -528,7 +561,7 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
     """Return the mean scores, and the scores by time, of all models."""
     import pandas as pd
 
-    from survscore.cli.horizons import PARTS
+    from survscore.cli.answers import PARTS
     from survscore.reports.comparing import means_of
     from survscore.results.long_tables import names_of
 

@@ -1,12 +1,16 @@
-"""Results by segment as tables in the terminal."""
+"""Results by segment in the terminal."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import plural
 from survscore._validation import shown as printable
-from survscore.cli.tables import contrast_cells, heading, new_table, plain_text, with_limits
+from survscore.cli.answers import View, paragraphs, plain_number, width
+from survscore.metrics import cause_label, metric_label
+from survscore.results.rounding import Number, p_text
+from survscore.results.tables import Line, Part, Tables, as_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,79 +34,81 @@ def scored_segments(study: Study, weightings: list[Weighting], arguments: dict[s
     return SegmentFindings.of(segmented, arguments["time_range"])
 
 
-def segment_tables(findings: SegmentFindings) -> list[Any]:
-    """Return the differences to the reference by segment, and what they say in words, ready to print."""
-    from rich.text import Text
+def segments_text(findings: SegmentFindings, view: View, *, weighting: str | None = None) -> str:
+    """Return the differences to the reference by segment, and what they say in words.
 
-    from survscore.reports.comparing import by_name, records
-
+    By the first metric and one weighting, unless `view` is of all.
+    """
     total = findings.segmented.total
-    directions = {one.metric: one.direction for one in total.scored}
-    printed: list[Any] = []
-    for (metric,), of_metric in by_name(findings.judged, "metric"):
-        printed.append(_heading(findings, metric, f"{directions[metric]} is better"))
-        for (weighting,), of_weighting in by_name(of_metric, "weighting"):
-            for (model,), part in by_name(of_weighting, "model"):
-                table = _table(findings, f"{weighting}: {model} to {total.reference}")
-                for name in ("difference", "p", "p adjusted"):
-                    table.add_column(name, justify="right", no_wrap=True)
-                table.add_column("verdict", no_wrap=True)
-                for row in records(_some(part)):
-                    table.add_row(*_named(findings, row), *contrast_cells(row, adjusted=True))
-                printed += [table, *_left_out(part)]
-            told = [printable(sentence, most=1000) for sentence in findings.sentences(metric, weighting)]
-            printed.append(Text("\n".join(told) + "\n"))
-    return [*printed, Text("\n".join(findings.notes()) + "\n")]
+    metrics = total.metrics if view.full or view.metrics_asked else total.metrics[:1]
+    weightings = total.weightings if view.full or weighting is None else [weighting]
+    parts: list[Part] = []
+    for metric in metrics:
+        for name in weightings:
+            rows = findings.judged[(findings.judged["metric"] == metric) & (findings.judged["weighting"] == name)]
+            told = [printable(sentence, most=1000) for sentence in findings.sentences(metric, name)]
+            for model, part in rows.groupby("model", sort=False):
+                whose = f"{printable(model)} to {printable(total.reference)}"
+                lines = [
+                    Line(_named(findings, row), (_number(row, "difference", "+"),), _judged(row))
+                    for row in _some(part).to_dict("records")
+                ]
+                header = (*_header(findings), "difference", "p", "p adjusted", "verdict")
+                sentence = told.pop(0) if told else ""
+                notes = [*_left_out(part), *([sentence] if sentence else [])]
+                title = f"{_title(findings, metric, view)}; {whose}; {name}"
+                parts.append(Part.of(title, header, lines, notes, _align(findings) + "rrrl", len(findings.by)))
+    return f"{as_text(Tables('', parts), width())}\n\n{paragraphs(findings.notes())}"
 
 
-def segment_score_tables(findings: SegmentFindings) -> list[Any]:
-    """Return the scores by segment, one column for each model, ready to print."""
-    from survscore.reports.comparing import by_name, records
-
+def segment_scores_text(findings: SegmentFindings, view: View) -> str:
+    """Return the scores by segment, one column for each model."""
     total = findings.segmented.total
-    directions = {one.metric: one.direction for one in total.scored}
-    printed: list[Any] = []
-    scored = findings.scored
-    for (metric,), of_metric in by_name(scored, "metric"):
-        printed.append(_heading(findings, metric, f"{directions[metric]} is better"))
-        for (weighting,), part in by_name(of_metric, "weighting"):
-            table = _table(findings, weighting)
-            for model in total.models:
-                table.add_column(plain_text(model), justify="right", overflow="fold")
-            by_model = {model: records(rows) for (model,), rows in by_name(part, "model")}
-            kept = set(_some(part[part["model"] == total.models[0]].reset_index(drop=True)).index)
-            for k, row in enumerate(by_model[total.models[0]]):
-                if k in kept:
-                    cells = [by_model[model][k] for model in total.models]
-                    shown = [with_limits(cell["score"], cell["lower"], cell["upper"]) for cell in cells]
-                    table.add_row(*_named(findings, row), *shown)
-            printed += [table, *_left_out(part[part["model"] == total.models[0]])]
-    return printed
+    parts = []
+    for (metric, weighting), rows in findings.scored.groupby(["metric", "weighting"], sort=False):
+        by_model = [part for _, part in rows.groupby("model", sort=False)]
+        kept = [_some(part.reset_index(drop=True)) for part in by_model]
+        lines = [
+            Line(_named(findings, cells[0]), tuple(_number(cell, "score") for cell in cells))
+            for cells in zip(*(part.to_dict("records") for part in kept), strict=True)
+        ]
+        header = (*_header(findings), *map(printable, total.models))
+        title = f"{_title(findings, str(metric), view)}; {weighting}"
+        align = _align(findings) + "r" * len(total.models)
+        parts.append(Part.of(title, header, lines, _left_out(by_model[0]), align, len(findings.by)))
+    return as_text(Tables("", parts), width())
 
 
-def _heading(findings: SegmentFindings, metric: str, better: str) -> Any:
+def _title(findings: SegmentFindings, metric: str, view: View) -> str:
     total = findings.segmented.total
-    over = f"at {total.times[total.usable_place(metric)]:g}"
+    (scored, *_) = [one for one in total.scored if one.metric == metric]
+    over = f"at {view.labelled(float(total.times[total.usable_place(metric)]))}"
     if findings.means is not None:
         first, last = findings.means.over[metric][1]
-        over = f"mean over {first:g} to {last:g}"
+        over = f"mean over {plain_number(first)} to {view.labelled(last)}"
+    label = cause_label(metric_label(metric), scored.cause)
     names = ", ".join(printable(name) for name in findings.by)
-    how = f"by {names}, {over}, {100 * total.level:g} % intervals, {better}"
-    return heading(metric, total.n, total.n_dropped_out, how, total.scored[0].cause)
+    return f"{label[0].upper()}{label[1:]} ({scored.direction} is better) by {names}, {over}"
 
 
-def _table(findings: SegmentFindings, title: str) -> Any:
-    table = new_table(title)
-    for name in findings.by:
-        table.add_column(plain_text(name), overflow="fold")
-    for name in ("individuals", "events"):
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
+def _header(findings: SegmentFindings) -> tuple[str, ...]:
+    return (*map(printable, findings.by), "individuals", "events")
 
 
-def _named(findings: SegmentFindings, row: dict[str, Any]) -> list[Any]:
-    labels = [plain_text(str(row[name]) or "''") for name in findings.by]
-    return [*labels, f"{row['n']:,}", f"{row['n_events']:,}"]
+def _align(findings: SegmentFindings) -> str:
+    return "l" * len(findings.by) + "rr"
+
+
+def _named(findings: SegmentFindings, row: dict[str, Any]) -> tuple[str, ...]:
+    return (*(printable(row[name]) or "''" for name in findings.by), f"{row['n']:,}", f"{row['n_events']:,}")
+
+
+def _number(row: dict[str, Any], name: str, sign: str = "") -> Number:
+    return Number(row[name], row["lower"], row["upper"], se=row["se"], reliable=bool(row["reliable"]), sign=sign)
+
+
+def _judged(row: dict[str, Any]) -> tuple[str, ...]:
+    return p_text(row["p_value"]), p_text(row["p_adjusted"]), "" if row["verdict"] == "unknown" else row["verdict"]
 
 
 def _some(part: pd.DataFrame) -> pd.DataFrame:
@@ -113,10 +119,8 @@ def _some(part: pd.DataFrame) -> pd.DataFrame:
     return part.loc[[part.index[0], *sorted(largest)]]
 
 
-def _left_out(part: pd.DataFrame) -> list[Any]:
-    from rich.text import Text
-
+def _left_out(part: Sequence[Any] | pd.DataFrame) -> list[str]:
     left_out = len(part) - 1 - MOST_PRINTED
     if left_out <= 0:
         return []
-    return [Text(f"{plural(left_out, 'smaller segment')} not shown: --csv, --json and --parquet write all\n")]
+    return [f"{plural(left_out, 'smaller segment')} not shown: --csv, --json and --parquet write all"]

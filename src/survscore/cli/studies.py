@@ -8,12 +8,13 @@ import click
 
 from survscore._validation import InputError
 from survscore.cli.demonstrating import print_demo, print_opening, print_written
+from survscore.cli.helping import command
 from survscore.cli.screen import check_folder, progress, say
 from survscore.cli.tables import print_claims
 
 
-@click.command(short_help="Show which of two methods each score prefers.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="demo-output", show_default=True,
+@command(short_help="Show which of two methods each score prefers.")
+@click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="demo-output", show_default=True,
               help="Folder for the figures, the scores and the settings.")  # fmt: skip
 @click.option("--size", type=click.Choice(["demo", "quick"]), default="demo", show_default=True,
               help="How many individuals, and how long to train: half a minute, or a third of it.")  # fmt: skip
@@ -39,7 +40,7 @@ def demo(out: Path, size: str, seed: int) -> None:
     print_written(paths)
 
 
-@click.command(short_help="Reproduce a figure of the paper, with its claims.")
+@command(short_help="Reproduce a figure of the paper, with its claims.")
 @click.argument("figure", type=click.Choice([*(f"figure-{k}" for k in range(1, 7)), "all"]))
 @click.option("--size", type=click.Choice(["paper", "quick"]), default="paper", show_default=True,
               help="As many individuals as in the paper, or few, barely trained: to see that it works.")  # fmt: skip
@@ -48,7 +49,8 @@ def demo(out: Path, size: str, seed: int) -> None:
               help="How often to repeat the study, with new data and nets.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
               help="Replicates to compute at once; by default as many as there are cores.")  # fmt: skip
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), default="reproduction", show_default=True,
+@click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="reproduction",
+              show_default=True,
               help="Folder for figures, numbers and claims. Replicates that are there are kept.")  # fmt: skip
 @click.option("--data", type=click.Path(exists=True, dir_okay=False, path_type=Path),
               help="Prepared KKBox data, for figures 1 and 6; without it they show synthetic data.")  # fmt: skip

@@ -100,7 +100,7 @@ def _by_option(command: click.Command) -> dict[str, click.Parameter]:
     named: dict[str, click.Parameter] = {}
     for parameter in command.params:
         longest = max(parameter.opts, key=len)
-        if isinstance(parameter, click.Option) and longest not in ("--study", "--help"):
+        if isinstance(parameter, click.Option) and longest not in ("--study", "--help", "--help-all"):
             named[longest.removeprefix("--")] = parameter
     return named
 

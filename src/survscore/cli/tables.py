@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown as printable
-from survscore.results.rounding import p_text
+from survscore.cli.answers import width
 
 if TYPE_CHECKING:
     from survscore.checks import Finding
-
-WIDTH_ELSEWHERE = 160
 
 
 def print_claims(name: str, claims: Any, replicates: int, *, quick: bool = False) -> None:
@@ -75,51 +71,11 @@ def findings_table(findings: Sequence[Finding]) -> Any:
     return table
 
 
-def heading(metric: str, n: int, n_dropped_out: int | None, how: str, cause: str = "") -> Any:
-    """Return the line above tables of a metric."""
-    from rich.text import Text
-
-    from survscore.metrics import cause_label, metric_label
-    from survscore.reports.verdicts import people, share
-
-    dropped_out = f", {share(n_dropped_out, n)} dropped out" if n_dropped_out else ""
-    return Text.assemble(
-        (_capital(cause_label(metric_label(metric), cause)), "bold"), f" of {people(n)}{dropped_out}, {how}"
-    )
-
-
 def console() -> Any:
     """Return where results are printed: a terminal, or something else that need not be narrow."""
     from rich.console import Console
 
-    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=WIDTH_ELSEWHERE)
-
-
-def contrast_cells(row: dict[str, Any], *, bounded: bool = False, adjusted: bool = False) -> list[Any]:
-    """Return the cells of a difference: its interval, where asked for its bounds, p-values, and the verdict."""
-    from rich.text import Text
-
-    difference = _with_half("{:+.4f}", row["difference"], row["lower"], row["upper"])
-    return [
-        "-" if missing(row["difference"]) else difference,
-        *([bounds_cell("{:+.4f}", row)] if bounded else []),
-        _p(row["p_value"]),
-        *([_p(row["p_adjusted"])] if adjusted else []),
-        Text(row["verdict"], {"better": "green", "worse": "red"}.get(row["verdict"], "dim")),
-    ]
-
-
-def _p(value: float) -> str:
-    return "-" if missing(value) else p_text(value)
-
-
-def bounds_cell(form: str, row: dict[str, Any]) -> str:
-    """Return between which values a number lies whatever happened to those who dropped out; nothing if not known."""
-    from survscore.reports.verdicts import has_bounds
-
-    if not has_bounds(row):
-        return ""
-    return f"{form.format(row['bound_lower'])} to {form.format(row['bound_upper'])}"
+    return Console(width=width())
 
 
 def new_table(title: str) -> Any:
@@ -135,32 +91,3 @@ def plain_text(text: str) -> Any:
     from rich.text import Text
 
     return Text(printable(text, most=200))
-
-
-def _with_half(form: str, value: float, lower: float, upper: float) -> str:
-    """Return a value with half the length of its interval, if it has one."""
-    return form.format(value) + ("" if missing(lower) else f" ±{(upper - lower) / 2:.4f}")
-
-
-def with_limits(value: float, lower: float, upper: float) -> str:
-    """Return a value with its interval, which need not lie evenly around it; a dash where there is none."""
-    return score_cell(value) + ("" if missing(lower) else f" ({lower:.4f} to {upper:.4f})")
-
-
-def missing(value: float | None) -> bool:
-    """Whether there is no number."""
-    return value is None or value != value  # noqa: PLR0124 - NaN
-
-
-def score_cell(value: float) -> str:
-    """Return a score; a dash where there is none."""
-    return "-" if missing(value) else f"{value:.4f}"
-
-
-def plain_number(value: float) -> str:
-    """Return a time in few digits."""
-    return f"{value:.4g}" if abs(value) < 1000 else f"{value:.6g}"
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]

@@ -13,6 +13,7 @@ import numpy as np
 from survscore.analysis.score_tables import OF_ALL_CAUSES
 from survscore.causes import ALL_STATUSES
 from survscore.cli import options, study_files
+from survscore.cli.helping import command
 from survscore.cli.options import FILE
 from survscore.cli.scoring import inputs, read_each, results_writer, settings_of
 from survscore.cli.screen import check_target, noted, one_line, progress
@@ -30,7 +31,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 }
 
 
-@click.command(short_help="One table: accuracy, discrimination, calibration, benefit.")
+@command(short_help="One table: accuracy, discrimination, calibration, benefit.")
 @options.files
 @study_files.study
 @options.weightings
@@ -43,7 +44,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     help="What to compute; all for everything. Repeat it for several.",
     usual="brier, skill, auc, oe, slope, miscalibration, integrated_brier, crps, concordance, distribution",
 )
-@options.times_option("--horizons", help="At which times: 90,365.", usual="the median of follow-up")
+@options.horizons("the median of follow-up", "horizons")
 @options.option(
     "--threshold",
     "thresholds",
@@ -67,15 +68,14 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
     \b
     Examples:
       survscore table play/outcomes.csv play/truth.csv play/leaking.csv -w administrative
-      survscore table outcomes.csv new.csv old.csv -w administrative --horizons 90,180,365 --threshold 0.2
+      survscore table outcomes.csv new.csv old.csv -w administrative -t 90,180,365 --threshold 0.2
       survscore table outcomes.csv new.csv old.csv -w administrative -m brier -m auc -o table.tex
     """  # noqa: D301
     import pandas as pd
 
     from survscore.analysis.dropout_test import dropout_test
     from survscore.analysis.score_tables import score_table
-    from survscore.cli.horizons import about_dropout
-    from survscore.cli.tables import console
+    from survscore.cli.answers import dropout_sentences, paragraphs
     from survscore.engine.inputs import any_event
 
     write = results_writer(arguments)
@@ -104,9 +104,10 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
     elif not taken:
         horizons = np.asarray(tables[0].settings["horizons"], dtype=np.float64)
         for study, found in zip(studies, tables, strict=True):
-            click.echo(found.to_text(shutil.get_terminal_size().columns))
             test = dropout_test(*any_event(study.outcomes, study.models), horizons)
-            console().print(*about_dropout(test, arguments["level"]))
+            click.echo(found.to_text(shutil.get_terminal_size().columns))
+            about = dropout_sentences(test, arguments["level"])
+            click.echo(paragraphs(about) if about else "")
 
 
 def _of_all_causes(metrics: tuple[str, ...]) -> tuple[str, ...]:

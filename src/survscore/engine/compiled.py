@@ -84,7 +84,7 @@ def first_moments(
         first, second, beyond, *tally = (np.asarray(sum(arrays_of)) for arrays_of in zip(*parts, strict=True))
         tallies = tally if a == 0 else tallies
         for q, one in enumerate(of_model):
-            if one.hidden_share is not None:  # of all strata together; everybody has weight one
+            if one.hidden_share is not None:  # of all strata together; each individual has weight one
                 found[q][0, a, :, 0] = (first[:, q] + second[:, q]).sum(axis=1)
                 if one.observed_index is not None:
                     found[q][0, a, :, 1] = beyond[:, q].sum(axis=1)
@@ -379,7 +379,7 @@ def _weights(
     in_order = order if projects else None
     lasts: list[Any] = [nothing[:0]]
     cuts: list[Any] = [nothing[:0]]
-    if projects and order is None:  # of sums; where influences are made, everybody counts to the end
+    if projects and order is None:  # of sums; where influences are made, all individuals count to the end
         lasts = [one.last_index for one in several]
         if any(one.observed_index is not None for one in several):
             always = np.broadcast_to(np.int32(n_times), n)

@@ -224,6 +224,8 @@ class Evaluation(Plan):
             "curves": curves_read(self.models.curves, self.index.times, whole=reads_whole_curves([metric])),
         }
         y = self.index.outcomes
+        if y.clock:
+            settings["clock"] = y.clock
         if y.interest or self.terms:
             settings |= {"cause": self.cause, "causes": list(self.causes)}
         for name in ("epsilon", "threshold", "controls"):

@@ -31,7 +31,7 @@ class IndividualInfluences:
 
 
 def individual_influences(evaluation: Evaluation) -> list[IndividualInfluences]:
-    r"""Return everybody's influences at the evaluation times, in the order of `Evaluation.run`.
+    r"""Return all individuals' influences at the evaluation times, in the order of `Evaluation.run`.
 
     With these, a score is to first order the truth plus :math:`\sum_i \phi_i(t)`. What a curve that was fitted to other
     individuals varies is not in them.

@@ -335,7 +335,7 @@ def _picked(values: Array, order: Array | None) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Estimation:
-    """What was estimated inside the weights, for metrics whose influences are known of everybody at once."""
+    """What was estimated inside the weights, for metrics whose influences are known of all individuals at once."""
 
     index: TimeIndex
     weights: IntervalWeights
@@ -360,7 +360,7 @@ class Estimation:
         return model.curve.variance_steps if model is not None and not model.fitted_on_sample else np.zeros(0)
 
     def statuses(self, place: int) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64] | None]:
-        """Return everybody's status and weight at one of the times; where some are projected, also their probabilities.
+        """Return each one's status and weight at one of the times; where some are projected, also their probabilities.
 
         Probabilities are those of being event-free.
         """
@@ -376,7 +376,7 @@ class Estimation:
         return label, (early + late)[:, 0], np.clip(event_free, 0.0, 1.0)  # rounding may leave more, or less
 
     def event_free(self, place: int) -> NDArray[np.float64] | None:
-        """Return everybody's probability of having had no event of any cause by one of the times, if not hidden one.
+        """Return each one's probability of having had no event of any cause by one of the times, if not hidden one.
 
         None where no status is projected; it is of use under competing risks alone.
         """
@@ -390,7 +390,7 @@ class Estimation:
     def of_counted(
         self, influence: NDArray[np.float64], counted: CountedStatuses, column: slice
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Return everybody's deviations and influences, (numbers, individuals, 1), and X(s; t), at one time.
+        """Return all individuals' deviations and influences, (numbers, individuals, 1), and X(s; t), at one time.
 
         From the influences of those who are counted then, (numbers, counted), on several numbers.
         """
@@ -414,7 +414,7 @@ class Estimation:
         gradients: NDArray[np.float64] | None = None,
         exits: OrderedExits | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return everybody's influences, (models, individuals, times), and X(s; t), (models, training jumps, times).
+        """Return all influences, (models, individuals, times), and X(s; t), (models, training jumps, times).
 
         `deviations` are the influences while what was estimated inside the weights is held fixed, of any metric, and
         `gradients` how the metric moves with the logarithms of projected statuses, where there are any.
@@ -445,7 +445,7 @@ class Estimation:
         return influences, X
 
     def of_jumps(self, M: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what estimation adds to everybody's influences, from M(s), (jumps,), at each jump of the curve."""
+        """Return what estimation adds to all influences, from M(s), (jumps,), at each jump of the curve."""
         exits = self.exits
         if exits is None or not exits.model.fitted_on_sample:
             return np.zeros(len(self.index.outcomes))

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
 from survscore.causes import ALL_STATUSES, check_named_alike
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import GivenPredictions, InBatches, Predictions
+from survscore.engine.entry import from_entry
 from survscore.engine.null import KaplanMeierNull
+from survscore.engine.times import FEW_TIMES
 from survscore.incidence import IncidenceCurves
 from survscore.metrics import FollowUpMetric
 from survscore.outcomes import Outcomes
 
-DEFAULT_STEPS = 100
-DEFAULT_QUANTILE = 0.95
-DEFAULT_NUMBER = 20
-#: Models that predict at no more times than these are evaluated where they predict. Between m equidistant times, a
-#: straight line misses a curve of constant hazard by up to (H / m)^2 / 8, with H the cumulative hazard at the last: for
-#: H = 1 that is 0.008 with 4 times, which changes verdicts, and 0.0003 with 20, which does not.
-FEW_TIMES = 20
 WHOLE_CURVE = "whole curve"
 NULL_MODEL = "Kaplan-Meier"
 NULL_INCIDENCE = "Aalen-Johansen"
@@ -35,10 +28,10 @@ COUNTED_MODEL = "share of those counted"
 Null = bool | Outcomes | Literal["counted"]
 
 
-def check_outcomes(y: Any, *, weights_of: str = "this analysis") -> None:
-    """Raise unless these are outcomes of at least one individual, without sample weights.
+def check_outcomes(y: Any, *, entry: bool = False, weights_of: str = "this analysis") -> None:
+    """Raise unless these are outcomes of at least one individual; with delayed entry only where that is allowed.
 
-    `weights_of` says who has no form for these; empty where there is one.
+    `weights_of` says who has no form for sample weights; empty where there is one.
     """
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
@@ -46,7 +39,7 @@ def check_outcomes(y: Any, *, weights_of: str = "this analysis") -> None:
         raise InputError("y is empty: there are no individuals to score")
     if y.weights is not None and weights_of:
         raise UnfitError(f"{weights_of} has no form for sample weights: y.weighted(None) removes them")
-    if y.entry is not None:
+    if y.entry is not None and not entry:
         raise UnfitError(
             "this analysis does not allow for delayed entry: y.since_entry() counts time from entry, and "
             "curves.conditional_on(y.entry, times=...) are the predictions that belong to it"
@@ -62,9 +55,16 @@ def without_equal_weights(y: Outcomes) -> Outcomes:
     return y.weighted(None) if alone and first > 0 and bool((y.weights == first).all()) else y
 
 
+def without_models(y: Any, caller: str) -> Outcomes:
+    """Return outcomes that are looked at alone, with time counted from delayed entry."""
+    check_outcomes(y, entry=True, weights_of=caller)
+    counted: Outcomes = from_entry(y, {}, None, whole=False, caller="")[0]
+    return counted
+
+
 def check_one_kind(y: Any, subject: str) -> None:
     """Raise unless these are outcomes whose events are all of one kind."""
-    check_outcomes(y, weights_of=subject)
+    check_outcomes(y, entry=True, weights_of=subject)
     if y.causes:
         raise UnfitError(f"{subject} is of events of one kind: it has no form for competing causes")
 
@@ -97,6 +97,8 @@ def of_cause(
     models: Any,
     cause: Any = None,
     *,
+    times: ArrayLike | None = None,
+    whole: bool = True,
     multiclass: bool = False,
     weights: bool = False,
     caller: str = "this analysis",
@@ -105,9 +107,12 @@ def of_cause(
 
     Incidence curves become the probabilities of not having had an event of that cause. Where `multiclass` scores are
     possible, and asked for by ``cause="all"``, they stay as they are; otherwise `caller` is named as having none. So it
-    is where outcomes have sample weights, unless these are possible (`weights`).
+    is where outcomes have sample weights, unless these are possible (`weights`). With delayed entry time is counted
+    from there; predictions are then made for `times`, and between these if the `whole` curves are read.
     """
-    check_outcomes(y, weights_of="" if weights else caller)
+    check_outcomes(y, entry=True, weights_of="" if weights else caller)
+    if y.entry is not None:
+        y, models = from_entry(y, as_models(models), times, whole=whole, caller=caller)
     if cause is not None:
         y = y.for_cause(cause)
     _ = y.event_of_interest  # raises, if there are several and none was chosen
@@ -204,88 +209,6 @@ def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
     return several
 
 
-def default_horizon(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[np.float64]:
-    """Return the one time up to which histories are looked at: the median of follow-up, within the curves' reach.
-
-    Half of the individuals could be followed so far; a later one would leave out more of them, an earlier one events.
-    Of models that predict at few times, it is the last that they share up to then.
-    """
-    y = y.numpy()
-    follow_up = y.time if y.censoring_time is None else y.censoring_time
-    median = _in_order(follow_up, lambda n: int(0.5 * (n - 1)), y)
-    median = median if np.isfinite(median) else float(y.time.max())
-    end = min(median, _reach(models))
-    shared = shared_times(models, end)
-    return np.array([end]) if shared is None else shared[-1:]
-
-
-def default_times(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[np.float64]:
-    """Return the predicted times that models share where these are few, else equidistant times from 0.
-
-    Up to where enough individuals are still followed, within the curves' reach: 5 %, and 20 or, of few, a quarter.
-    Further out there are too few for an interval; name the times to get a score there.
-    """
-    follow_up: Any = y.time if y.censoring_time is None else y.censoring_time
-
-    def place_of(n: int) -> int:
-        return min(n - max(min(DEFAULT_NUMBER, n // 4), 1), int(DEFAULT_QUANTILE * (n - 1)))
-
-    last = _in_order(follow_up, place_of, y)
-    last = last if np.isfinite(last) else float(y.time.max())
-    last = min(last, _reach(models))
-    if last <= 0:
-        return np.zeros(1)
-    shared = shared_times(models, last)
-    return np.linspace(0.0, last, DEFAULT_STEPS + 1) if shared is None else shared
-
-
-def _in_order(values: Any, place_of: Callable[[int], int], y: Outcomes) -> float:
-    """Return the value at a place in order, which depends on how many there are; frequency weights are counted."""
-    if y.weight_kind == "frequency":
-        order, weights = arrays.to_host(values.argsort()), arrays.to_host(y.weights)
-        until = np.cumsum(weights[order])
-        return float(values[order[int(np.searchsorted(until, place_of(int(until[-1])), side="right"))]])
-    place = place_of(len(values))
-    return float(values.kthvalue(place + 1).values if arrays.is_tensor(values) else np.partition(values, place)[place])
-
-
-def _reach(models: Mapping[str, Predictions]) -> float:
-    """Return the last time at which all models say something."""
-    return min([np.inf, *(float(curves.times[-1]) for curves in models.values() if curves.extrapolation == "nan")])
-
-
-def shared_times(models: Mapping[str, Predictions], end: float) -> NDArray[np.float64] | None:
-    """Return the times up to `end` that all models with few predicted times share; None where all have many.
-
-    Curves with many are read at these as well, which changes next to nothing. If the models share none up to `end`, it
-    is the first after it; if they share none at all, None where all say how they are read between their times.
-    """
-    grids = {name: curves.times[curves.times > 0] for name, curves in models.items()}
-    few = {name: own for name, own in grids.items() if 0 < own.size <= FEW_TIMES}
-    if not few:  # of many times there may be few up to `end`
-        within = [own[own <= end] for own in grids.values()]
-        same = all(np.array_equal(own, within[0]) for own in within)
-        return within[0] if within and same and 0 < within[0].size <= FEW_TIMES else None
-    reach = _reach(models)
-    shared = reduce(np.intersect1d, few.values())
-    shared = shared[shared <= reach]
-    if shared.size:
-        return shared[shared <= end] if shared[0] <= end else shared[:1]
-    if not any(models[name].default_interpolation for name in few):
-        return None
-    listed = "; ".join(f"{name!r} at {_listed(own)}" for name, own in few.items())
-    raise InputError(
-        f"models that predict at few times are compared at the times they share, and these share none"
-        f"{f' up to {reach:g}' if np.isfinite(reach) else ''}: {listed}. Name the times (times= or horizons=), and say "
-        "how to read between predicted times (interpolation=)"
-    )
-
-
-def _listed(times: NDArray[np.float64], most: int = 6) -> str:
-    listed = ", ".join(f"{time:g}" for time in times[:most])
-    return listed if times.size <= most else f"{listed} and {times.size - most} more"
-
-
 def reads_whole_curves(metrics: Iterable[Any]) -> bool:
     """Whether any of the metrics is made of what is predicted at all times, not only at the evaluation times."""
     return any(isinstance(metric, FollowUpMetric) and not metric.of_order for metric in metrics)
@@ -374,6 +297,8 @@ def null_model(null: Any, y: Outcomes) -> KaplanMeierNull | Literal["counted"] |
     outcomes = y if null is True else null
     if not isinstance(outcomes, Outcomes):
         raise InputError(f"null must be True, False, 'counted' or Outcomes, not {type(outcomes).__name__}")
+    if y.clock and outcomes is not y:
+        outcomes = outcomes.since_entry()
     return KaplanMeierNull.of(outcomes, scored=outcomes is y)
 
 
@@ -385,9 +310,10 @@ def distinct(labels: list[str]) -> list[str]:
     ]
 
 
-def where_they_end(models: Mapping[str, Predictions]) -> str:
+def where_they_end(models: Mapping[str, Predictions], y: Outcomes) -> str:
     """Return why there is no score after some time."""
+    late = ", after the last entry" if y.clock else ""
     if len(models) == 1:
         (curves,) = models.values()
-        return f"the predictions end at {curves.times[-1]:g}"
-    return "not all models predict"
+        return f"the predictions end at {curves.times[-1]:g}{late}"
+    return f"not all models predict{late}"

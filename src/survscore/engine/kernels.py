@@ -67,7 +67,7 @@ class Weights(NamedTuple):
 class Deviation(NamedTuple):
     """What turns losses into influences; see `ScoredLoss`, (models, times), (weightings, times) or (times,).
 
-    `event_free` and `with_event` are the losses of predictions that are the same for everybody, after those of models.
+    `event_free` and `with_event` are the losses of predictions that are the same for all, after those of models.
     `slope` has a row for each part of the influence on the null model, (parts, times); see `Visits.null`. `shares` has
     one over the number of individuals and one over the sum of their sample weights; see `InfluenceFactors`.
     """

@@ -21,8 +21,6 @@ from survscore.engine.inputs import (
     as_models,
     check_outcomes,
     check_predictions,
-    default_horizon,
-    default_times,
     distinct,
     null_model,
     null_name,
@@ -34,6 +32,7 @@ from survscore.engine.inputs import (
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor, placed
 from survscore.engine.sums import ModelWeights
+from survscore.engine.times import default_horizon, default_times
 from survscore.incidence import IncidenceCurves
 from survscore.inference.units import Groups
 from survscore.metrics import FollowUpMetric, Loss, Metric, SampleMetric, as_metric
@@ -108,7 +107,7 @@ class Plan:
         """
         # validate
         null = True if null is y else null
-        y, models = of_cause(y, models, multiclass=True, weights=True)
+        y, models = of_cause(y, models, times=times, multiclass=True, weights=True)
         y = without_equal_weights(y)
         if y.interest == ALL_STATUSES:
             return cls._of_statuses(
@@ -145,7 +144,7 @@ class Plan:
         wanted = _evaluation_times(y, named, metrics, times)
         reached = np.logical_and.reduce([curves.reaches(wanted) for curves in named.values()])
         missing = int((~reached).sum())
-        far = {where_they_end(named): missing} if missing else {}
+        far = {where_they_end(named, y): missing} if missing else {}
         index = TimeIndex(y, wanted[reached])
         return cls(
             Models(named, len(y)), wanted, index, metrics, weightings, labels, null_model(null, y), grouping, level,

@@ -1,6 +1,6 @@
 """Temporary files and folders, named by the process that makes them, so that none outlives it for long.
 
-Whoever makes one here removes what killed processes have left in the same folder. A process that is told to end calls
+Making one removes what killed processes have left in the same folder. A process that is told to end calls
 `abandon`, and leaves nothing at all.
 """
 

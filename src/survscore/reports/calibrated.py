@@ -23,7 +23,8 @@ from survscore.analysis.calibration import Calibration, calibration
 from survscore.analysis.score_tables import score_table
 from survscore.causes import ALL_STATUSES
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import Null, shared_times
+from survscore.engine.inputs import Null
+from survscore.engine.times import shared_times
 from survscore.outcomes import Outcomes
 from survscore.reports.comparing import Table, as_table, plain
 from survscore.results.tables import spread_over

@@ -73,6 +73,6 @@ def _other_ranges(rows: list[dict[str, Any]]) -> list[str]:
             least, most = (f"{short(float(low))} to {short(float(high))}" for low, high in (min(ranges), max(ranges)))
             notes.append(
                 f"means of the {metric_label(metric)} are not over the same time in all runs ({least}, and {most}), "
-                "so that they can hardly be compared; --times and --range keep it the same"
+                "so that they can hardly be compared; --horizons and --range keep it the same"
             )
     return notes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.units import Unit
-from survscore._validation import InputError, check_choice, check_level
+from survscore._validation import InputError, UndefinedScoreWarning, check_choice, check_level, warn
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import ScoreArrays
 from survscore.inference.late_starters import LateStarters
 from survscore.metrics import Direction, cause_label
 from survscore.results import printing
 from survscore.results.estimates import Estimates, defined_models, has_skill
+from survscore.results.latex import Entry
 from survscore.results.long_tables import LongTable, MeanOver, Tabulated, stacked
 from survscore.results.parts import ScoreParts
 from survscore.results.recommendation import Recommendation, recommend, scored_by_both
@@ -197,15 +198,28 @@ class Comparison(Tabulated):
         """Return the same for the scores' mean over a range of time; see `ScoreCurve.integrated`.
 
         For each metric the range is the same for all models and weightings: with ``nan="stop"``, up to the first time
-        at which any of them has no score.
+        at which any of them has no score. Of several metrics, those without a mean are NaN, and a warning says why.
         """
-        return IntegratedComparison(self, self.means_over(lower, upper, nan=nan))
+        means = self.means_over(lower, upper, nan=nan)
+        for metric, (weights, _) in means.items():
+            if np.isnan(weights).any():
+                reasons = (reason for one in self.scored if one.metric == metric for reason in one.undefined)
+                told = "; ".join(dict.fromkeys(reasons))
+                warn(
+                    f"{metric} has no mean over this range, since some time has no score ({told})",
+                    UndefinedScoreWarning,
+                )
+        return IntegratedComparison(self, means)
 
     def means_over(
         self, lower: float | None = None, upper: float | None = None, *, nan: WhereNaN = "raise"
     ) -> dict[str, MeanOver]:
-        """Return over which range means are taken, by metric, as weights of the times; see `integrated`."""
-        means = {}
+        """Return over which range means are taken, by metric, as weights of the times; see `integrated`.
+
+        Weights are NaN where a metric has no mean, and another one has.
+        """
+        means: dict[str, MeanOver] = {}
+        failed: dict[str, InputError] = {}
         for metric in self.metrics:
             of_metric = [scored for scored in self.scored if scored.metric == metric]
             worst = np.full(self.times.size, np.nan)
@@ -213,8 +227,15 @@ class Comparison(Tabulated):
                 [defined_models(scored).sum(axis=0) for scored in of_metric], axis=0
             )
             reasons = dict.fromkeys(reason for scored in of_metric for reason in scored.undefined)
-            means[metric] = averaging_weights(self.times, worst, lower, upper, nan, reasons)
-        return means
+            try:
+                means[metric] = averaging_weights(self.times, worst, lower, upper, nan, reasons)
+            except InputError as error:
+                failed[metric] = error
+        if not means:  # a range that is wrong is so for all of them
+            raise next(iter(failed.values()))
+        ends = next(iter(means.values()))[1]
+        nothing: MeanOver = (np.full(self.times.size, np.nan), ends)
+        return {metric: means.get(metric, nothing) for metric in self.metrics}
 
     def band(self, *, level: float | None = None, n_draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
         """Return simultaneous confidence bands of the differences: they hold the whole true curve with this confidence.
@@ -338,6 +359,12 @@ class Comparison(Tabulated):
     def _printed(self) -> Tables:
         return printing.of_comparison(self)
 
+    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+        over = None
+        with suppress(InputError):  # one time
+            over = self.means_over(nan="stop")
+        return printing.entries(self, over, unit)
+
     def __repr__(self) -> str:
         lost = f", {self.n_dropped_out} of {self.n} dropped out" if self.n_dropped_out else ""
         directions = dict.fromkeys(
@@ -389,3 +416,6 @@ class IntegratedComparison(Tabulated):
 
     def _printed(self) -> Tables:
         return printing.of_means(self.compared, self.over)
+
+    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+        return printing.entries(self.compared, self.over, unit)

@@ -154,7 +154,8 @@ class LandmarkTable(ScoreTable):
             notes.append(f"left out, without prediction: {', '.join(left_out)}")
         tables[0] = replace(tables[0], notes=(*tables[0].notes, *notes))
         cause = f"; cause {shown(self.settings['cause'])}" if "cause" in self.settings else ""
-        return Tables(caption(self.n, self.n_dropped_out, self.level, cause), tables, self.leak_warnings)
+        about = caption(self.n, self.n_dropped_out, self.level, cause, settings=self.settings)
+        return Tables(about, tables, self.leak_warnings)
 
     def _of_horizon(self, rows: Sequence[TableRow]) -> Part:
         """Return the table of one metric, weighting and horizon: by landmark, then by model."""

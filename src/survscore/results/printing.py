@@ -22,6 +22,7 @@ from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import about_interpolation
 from survscore.metrics import cause_label, controls_note, metric_label
 from survscore.results.estimates import Columns, Estimates
+from survscore.results.latex import Entry
 from survscore.results.parts import part_notes
 from survscore.results.rounding import Number, p_text
 from survscore.results.tables import Line, Part, Tables, spread_over
@@ -38,11 +39,14 @@ SHORT_KINDS = {"ipcw": "IPCW"}
 SHORT_NAME = 32  # letters of a weighting's short name, at most
 
 
-def caption(n: int, n_dropped_out: int | None, level: float | None, reference: str = "") -> str:
+def caption(
+    n: int, n_dropped_out: int | None, level: float | None, reference: str = "", *, settings: Mapping[str, Any]
+) -> str:
     """Return what holds for all tables of a result; without level, there are no intervals."""
     lost = f", {n_dropped_out} dropped out" if n_dropped_out else ""
+    clock = f"; {settings['clock']}" if "clock" in settings else ""
     known = "" if level is None else f"; {100 * level:g} % intervals"
-    return f"{plural(n, 'individual')}{lost}{reference}{known}"
+    return f"{plural(n, 'individual')}{lost}{clock}{reference}{known}"
 
 
 def verdict_text(verdict: str) -> str:
@@ -100,7 +104,9 @@ def of_comparison(compared: Comparison) -> Tables:
         parts.append(_part(scored.title, blocks, compared, notes))
     reference = f"; reference {shown(compared.reference)}" if len(compared.models) > 1 else ""
     lead = compared.recommendation().sentences if compared.has_recommendation else compared.leak_warnings
-    return Tables(caption(compared.n, compared.n_dropped_out, compared.level, reference), parts, lead)
+    settings = compared.scored[0].settings
+    about = caption(compared.n, compared.n_dropped_out, compared.level, reference, settings=settings)
+    return Tables(about, parts, lead)
 
 
 def _part_notes(compared: Comparison, scored: ScoreArrays, block: Block, over: Mapping[str, MeanOver]) -> list[str]:
@@ -119,6 +125,25 @@ def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
         title = f"{scored.label}, {when}; {scored.weighting}"
         parts.append(_part(title, [("", estimates, place)], compared, notes))
     return Tables(f"{100 * compared.level:g} % intervals", parts)
+
+
+def entries(
+    compared: Comparison, over: Mapping[str, MeanOver] | None, unit: str | None
+) -> tuple[list[Entry], Sequence[str]]:
+    """Return the mean scores by model and metric, or those at the last time with scores, where there is no mean."""
+    found = []
+    for scored in compared.scored:
+        if over is None:
+            j = compared.usable_place(scored.metric)
+            when, estimates = f"at {compared.times[j]:g}", Estimates(scored, compared.level)
+        else:
+            when, estimates, j = _mean(compared, scored, over[scored.metric])
+        block = "; ".join((f"{when} {unit}" if unit else when, scored.weighting))
+        for a, model in enumerate(compared.models):
+            if not np.isnan(estimates.scores[a, j]):
+                number = _number(_at(estimates.score(a), j))
+                found.append(Entry(block, shown(model), scored.label, scored.direction, number))
+    return found, compared.leak_warnings
 
 
 def of_segments(segments: LongTable) -> Tables:
@@ -141,7 +166,8 @@ def of_segments(segments: LongTable) -> Tables:
         label = cause_label(metric_label(metric), total.scored[0].cause)
         title = f"{label}, {who}; {_over(rows['from'].iloc[0], rows['to'].iloc[0])}; {weighting}"
         parts.append(Part.of(title, header, lines, notes, "lrrl" if compares else "lr", 1))
-    return Tables(caption(total.n, total.n_dropped_out, total.level), parts, total.leak_warnings)
+    about = caption(total.n, total.n_dropped_out, total.level, settings=total.scored[0].settings)
+    return Tables(about, parts, total.leak_warnings)
 
 
 def _over(first: float, last: float) -> str:

@@ -309,7 +309,8 @@ class ScoreCurve(PrintedAsTables):
             units = "individuals" if self.n_groups is None else "groups"
             notes.append(f"no interval at {plural(int(few.sum()), 'time')}: too few {units} for one")
         about = f"{self.scored.title}; "
-        about += caption(self.n, self.n_dropped_out, None if np.isnan(self.lower).all() else self.level)
+        level = None if np.isnan(self.lower).all() else self.level
+        about += caption(self.n, self.n_dropped_out, level, settings=self.settings)
         header = ("time", "score", "counted", "with event", *filter(None, [beside]))
         header += () if parts is None else ("observed", "projected", "share")
         notes += filter(None, [note])

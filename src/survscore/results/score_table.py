@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from survscore._validation import shown
 from survscore.causes import ALL_CAUSES
 from survscore.metrics import controls_note
+from survscore.results.latex import Entry
 from survscore.results.long_tables import ALL, cause_column
 from survscore.results.printing import caption, interpolation_note, verdict_text
 from survscore.results.rounding import Number, decimals, p_text
@@ -125,7 +127,8 @@ class ScoreTable(PrintedAsTables):
         if "cause" in self.settings:
             every = self.settings["cause"] == ALL_CAUSES
             cause = "; multi-class: event-free and all causes" if every else f"; cause {shown(self.settings['cause'])}"
-        return Tables(caption(self.n, self.n_dropped_out, self.level, cause), tables, self.leak_warnings)
+        about = caption(self.n, self.n_dropped_out, self.level, cause, settings=self.settings)
+        return Tables(about, tables, self.leak_warnings)
 
     def _part(self, rows: list[TableRow]) -> Part:
         """Return the table of one segment, weighting and horizon."""
@@ -145,20 +148,29 @@ class ScoreTable(PrintedAsTables):
         notes = [f"{row.label}, {shown(row.model)}: {row.note}" for row in rows if row.note]
         return Part.of(self._title(first), header, lines, notes, align, 3, decimals=decimals)
 
-    def _title(self, row: TableRow) -> str:
+    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+        entries = []
+        for row in self.rows:
+            if row.metric != DISTRIBUTION:  # a test, and no number to compare
+                number = Number(row.estimate, row.lower, row.upper, se=row.se, reliable=row.reliable)
+                block = self._title(row, unit, counts=False)
+                entries.append(Entry(block, shown(row.model), row.label, row.direction, number, row.note))
+        return entries, self.leak_warnings
+
+    def _title(self, row: TableRow, unit: str | None = None, *, counts: bool = True) -> str:
         labels = zip(self.by, row.segment, strict=False)
         of = ", ".join(f"{name} {shown(label)}" for name, label in labels if label != ALL)
         when = "over all follow-up"
         if not math.isinf(row.time):
-            words = ("up to" if row.over_time else "at", f"{row.time:g}", self.settings.get("unit"))
+            words = ("up to" if row.over_time else "at", f"{row.time:g}", unit or self.settings.get("unit"))
             when = " ".join(filter(None, words))
-        counts = ""
-        if not row.over_time and not math.isnan(row.n_counted):
+        counted = ""
+        if counts and not row.over_time and not math.isnan(row.n_counted):
             word = "hidden" if row.weighting.startswith(Projected.name) else "lost"
             lost = f", {row.n_lost:.0f} {word}" if row.n_lost >= 0.5 else ""
             groups = f", {row.n_groups:.0f} groups" if not math.isnan(row.n_groups) else ""
-            counts = f"{row.n_counted:.0f} counted, {row.n_events:.0f} with event{lost}{groups}"
-        return "; ".join(filter(None, (of or ("all individuals" if self.by else ""), when, row.weighting, counts)))
+            counted = f"{row.n_counted:.0f} counted, {row.n_events:.0f} with event{lost}{groups}"
+        return "; ".join(filter(None, (of or ("all individuals" if self.by else ""), when, row.weighting, counted)))
 
 
 def printed_line(row: TableRow, header: tuple[str, ...], first: str) -> Line:

@@ -13,15 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._validation import shown
+from survscore._utils.units import Unit, plural_word
+from survscore._validation import InputError, check_choice
+from survscore.results.latex import LAYOUTS, MATRIX, Entry, Layout, Matrix, as_latex
 from survscore.results.rounding import DOUBT, Number, typical_decimals
 
 WIDTH = 80  # columns of a terminal
 SHORTEST = 14  # letters of a name that is shortened
-LATEX = str.maketrans(
-    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    | {sign: f"\\{sign}" for sign in "&%$#_{}"}
-)
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})  # after it nothing is a mark
 SIDES = {"l": "text-align:left", "r": "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"}
 ON_TOO_FEW = f"{DOUBT.strip()} too few events for a reliable interval"
@@ -115,9 +113,51 @@ class PrintedAsTables(ABC):
         """Return the tables as Markdown."""
         return as_markdown(self._printed())
 
-    def to_latex(self) -> str:
-        """Return the tables as LaTeX, with the rules of the package booktabs."""
-        return as_latex(self._printed())
+    def to_latex(
+        self,
+        *,
+        layout: Layout = "long",
+        caption: str | None = None,
+        label: str | None = None,
+        unit: Unit | str | None = None,
+        best: bool = False,
+        notes: bool | Sequence[str] = True,
+    ) -> str:
+        r"""Return the tables as LaTeX, with the rules of the package booktabs; every sign is one in OT1 and T1.
+
+        Parameters
+        ----------
+        layout : {"long", "models x metrics"}
+            As printed; or, of comparisons and tables of scores, small enough for a paper: a row for each model, a
+            column for each metric, intervals below the numbers, as wide as a page's text.
+        caption : str, optional
+            By default what is printed above the tables.
+        label : str, optional
+            For ``\ref``; several tables are numbered: ``label-1``, ``label-2``.
+        unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
+            What times are counted in; only in the layout "models x metrics".
+        best : bool
+            Whether the best numbers are bold; only in the layout "models x metrics".
+        notes : bool or sequence of str
+            Whether notes stand below, or which.
+
+        Returns
+        -------
+        str
+        """
+        check_choice("layout", layout, LAYOUTS)
+        printed = self._printed()
+        if layout == "long":
+            if best or unit is not None:
+                raise InputError(f"best and unit are for layout={MATRIX!r}")
+            return as_latex(printed, caption=caption, label=label, notes=notes)
+        entries, own = self._entries(None if unit is None else plural_word(unit))
+        below = [*own, *(["bold: the best of each column and block"] if best else [])] if notes is True else notes or ()
+        return Matrix(entries, printed.caption if caption is None else caption, label, best, below).to_latex()
+
+    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+        """Return the numbers of the layout "models x metrics" and notes; `unit` is that of times, in words."""
+        raise InputError(f"layout={MATRIX!r} is for comparisons and tables of scores, not for {type(self).__name__}")
 
     def to_html(self) -> str:
         """Return the tables as HTML; names are escaped."""
@@ -286,25 +326,6 @@ def as_markdown(tables: Tables) -> str:
         result += ["", line(part.header), "| " + " | ".join(sides) + " |", *map(line, part.rows)]
         result += ["", *(f"- {note.translate(MARKDOWN)}" for note in part.notes)] if part.notes else []
     return "\n".join(result) + "\n"
-
-
-def as_latex(tables: Tables) -> str:
-    """Return the tables as LaTeX, with the rules of the package booktabs."""
-
-    def line(cells: Iterable[Cell]) -> str:
-        # of numbers, minus is a sign and no hyphen
-        texts = (cell.translate(LATEX) if isinstance(cell, str) else str(cell).replace("-", "$-$") for cell in cells)
-        return " & ".join(texts) + r" \\"
-
-    result = [f"{sentence.translate(LATEX)}\n" for sentence in tables.lead] + [f"% {shown(tables.caption, 1000)}"]
-    for part in tables.parts:
-        caption = "; ".join(text.translate(LATEX) for text in (part.title, tables.caption) if text)
-        result += [
-            r"\begin{table}", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{part.align}}}", r"\toprule",
-            line(part.header), r"\midrule", *map(line, part.rows), r"\bottomrule", r"\end{tabular}",
-            *(rf"\par {note.translate(LATEX)}" for note in part.notes), r"\end{table}", "",
-        ]  # fmt: skip
-    return "\n".join(result)
 
 
 def as_html(tables: Tables) -> str:

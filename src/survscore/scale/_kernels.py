@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._utils.kernels import _bits_of, _log, compiled, inlined
-from survscore.scale.exact import LOG_SCALE, MAGIC, MAGIC_BITS
+from survscore._utils.kernels import _log, compiled, inlined, inlined_sum
 
 CHUNK = 2048  # rows at a time, whose losses stay in the nearest cache
 BRIER, LOG = 0, 1
@@ -24,7 +23,7 @@ def column_losses(kind, epsilon, survival, size, target, counted, loss):
     else:
         for i in range(size):
             p = min(max(np.float64(survival[i]), epsilon), 1.0 - epsilon)
-            loss[i] = -LOG_SCALE * _log(p if target[i] > 0 else 1.0 - p) * counted[i]
+            loss[i] = -_log(p if target[i] > 0 else 1.0 - p) * counted[i]
 
 
 @inlined
@@ -46,42 +45,42 @@ def is_bad(survival, before, tolerance):
     return bad
 
 
-@inlined
+@inlined_sum
 def add_all(losses, size, sums):
-    """Add losses, then squares of losses and of their differences in the order of `moments.pair`, as integers."""
+    """Add losses, then squares of losses and of their differences in the order of `moments.pair`.
+
+    A chunk is added up by itself, in several lanes, so that errors stay far below those of a plain running sum.
+    """
     k = losses.shape[0]
     place = k
     for b in range(k):
         row = losses[b]
-        total, squares = np.int64(0), np.int64(0)
+        total, squares = 0.0, 0.0
         for i in range(size):
-            total += _bits_of(row[i] + MAGIC)
-            squares += _bits_of(row[i] * row[i] + MAGIC)
-        # every term has brought the bits of the number that rounded it
-        sums[b] += total - size * MAGIC_BITS
+            total += row[i]
+            squares += row[i] * row[i]
+        sums[b] += total
         for a in range(b):
             other = losses[a]
-            differences = np.int64(0)
+            differences = 0.0
             for i in range(size):
                 difference = other[i] - row[i]
-                differences += _bits_of(difference * difference + MAGIC)
-            sums[place + a] += differences - size * MAGIC_BITS
-        sums[place + b] += squares - size * MAGIC_BITS
+                differences += difference * difference
+            sums[place + a] += differences
+        sums[place + b] += squares
         place += b + 1
 
 
 @compiled
-def add_counted(
-    columns, previous, tolerance, j, kind, epsilon, first_stop, last_stop, label, segment, sums, scale, kept
-):
+def add_counted(columns, previous, tolerance, j, kind, epsilon, first_stop, last_stop, label, segment, sums, kept):
     """Add the losses of all who are counted at one time, whatever their status, to sums by segment.
 
     `label` is 1 for the event, 0 without, and -1 for an event of another cause: weighted as an event, since follow-up
     ended by one, and scored as none.
     `columns` has the predictions of every model, and `previous` those of the time before; it is returned whether some
     are no survival (see `is_bad`). `sums` has shape (segments, quantities): losses of models, then squares of pairs.
-    Rows come segment by segment. If there is room in `kept`, (models + 1, rows), it is filled with the losses as whole
-    numbers, `scale` times as large, zero where not counted; and last, with who is.
+    Rows come segment by segment. If there is room in `kept`, (models + 1, rows), it is filled with the losses, zero
+    where not counted; and last, with who is.
     """
     k, n = len(columns), first_stop.size
     target, counted, losses = np.empty(CHUNK), np.empty(CHUNK), np.empty((k, CHUNK))
@@ -105,7 +104,7 @@ def add_counted(
                 for a in range(k):
                     row, filled = losses[a], kept[a, start : start + size]
                     for i in range(size):
-                        filled[i] = np.rint(row[i] * scale)
+                        filled[i] = row[i]
                 filled = kept[k, start : start + size]
                 for i in range(size):
                     filled[i] = counted[i]
@@ -203,7 +202,7 @@ def count_rows(
     first_stop, last_stop, population_stop, label, left, segment, bins, first_stops, late_counts, event_changes,
     population_stops, everybody, left_counts, other_changes,
 ):  # fmt: skip
-    """Count rows by segment, and by bin; see `Tables`."""
+    """Count rows by segment, and by bin; see `sums.COUNTS`."""
     for i in range(first_stop.size):
         s, b, first, last = segment[i], bins[i], first_stop[i], last_stop[i]
         first_stops[s, first] += 1
@@ -223,14 +222,14 @@ def count_rows(
 
 @compiled
 def fill_influences(
-    predicted, j, kind, epsilon, first_stop, last_stop, label, left, segment, bins, score, usable, first, late, event,
-    moved, drift, own, factor, out,
+    predicted, j, kind, epsilon, first_stop, last_stop, label, left, segment, bins, score, scale, first, late, event,
+    moved, drift, own, out,
 ):  # fmt: skip
-    """Fill the influences on the scores at one time, times the sum of weights and a factor: (models, rows).
+    """Fill the influences on the scores at one time: (models, rows).
 
-    What is known has the segment first: `score` (segments, models), `usable`, `first` and `late` (segments,), `event`
-    and `own` (segments, bins), `moved` (segments, models, bins) and `drift` (segments, models, bins + 1); without bins,
-    `moved` has none.
+    What is known has the segment first: `score` (segments, models); `scale`, one over the sum of weights, or 0 where
+    there is no score; `first` and `late` (segments,), `event` and `own` (segments, bins), `moved` (segments, models,
+    bins) and `drift` (segments, models, bins + 1); without bins, `moved` has none.
     """
     k, n = predicted.shape
     estimated = moved.shape[2] > 0
@@ -238,7 +237,7 @@ def fill_influences(
         s, b = segment[i], bins[i]
         event_free = j < first_stop[i] or label[i] <= 0
         weight = 0.0
-        if usable[s]:
+        if scale[s] > 0:
             if j < first_stop[i]:
                 weight = first[s]
             elif j < last_stop[i]:
@@ -252,22 +251,22 @@ def fill_influences(
                     loss = distance * distance
                 else:
                     p = min(max(p, epsilon), 1.0 - epsilon)
-                    loss = -LOG_SCALE * _log(p if event_free else 1.0 - p)
+                    loss = -_log(p if event_free else 1.0 - p)
                 value = weight * (loss - score[s, a])
-            if estimated and usable[s]:
+            if estimated and scale[s] > 0:
                 value -= drift[s, a, b]
                 if left[i]:
                     value += moved[s, a, b] * own[s, b]
-            out[a, i] = value * factor
+            out[a, i] = value * scale[s]
 
 
 @compiled
-def add_to_groups(influences, group, scale, sums):
-    """Add influences of one time, (models, rows), to sums by group, (groups, models), as whole numbers."""
+def add_to_groups(influences, group, sums):
+    """Add influences of one time, (models, rows), to sums by group, (groups, models)."""
     for a in range(influences.shape[0]):
         row = influences[a]
         for i in range(row.size):
-            sums[group[i], a] += np.int64(np.rint(row[i] * scale))
+            sums[group[i], a] += row[i]
 
 
 @compiled

@@ -93,8 +93,8 @@ def evaluate(
 ) -> Comparison | SegmentedComparison:
     """Score and compare models on data that need not fit in memory.
 
-    The result is what `compare` returns, from sums over the rows that do not depend, to the last bit, on how the rows
-    are cut into files and batches, in which order they come, and on how many machines.
+    The result is what `compare` returns, from sums over the rows that do not depend, within rounding (1e-12), on how
+    the rows are cut into files and batches, in which order they come, and on how many machines.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def evaluate(
         ``event_date`` and ``last_seen``; by default columns of these names.
     outcomes_from : optional
         A table of its own that has the outcomes, and perhaps segments and groups: anything that `source` may be. It is
-        joined by id, by DuckDB, or by Dask or Spark where `source` is a frame of theirs.
+        joined by id, by DuckDB. Frames of Dask and Spark are joined there first, by their own `merge` or `join`.
     cause : str or int, optional
         Under competing risks the cause of events that scores are of. The column of events has the causes 1, 2, ..., or
         their names, which `outcomes` gives in order: ``outcomes={"causes": ["churn", "fraud"]}``. Columns of
@@ -271,7 +271,8 @@ def _prepared(source: Any, options: Options) -> tuple[Run, Specification, list[S
     given: dict[str, Any] = {**DEFAULTS, **options}
     check_ranges(given["ranges"])
     add, storage_options, outcomes_from = given["add"], given["storage_options"], given["outcomes_from"]
-    stored = [_stored(one) for one in (add if isinstance(add, list | tuple) else [add])]
+    memory = as_bytes(given["memory_limit"])
+    stored = [_stored(one, memory) for one in (add if isinstance(add, list | tuple) else [add])]
     opened = identified(
         open_source(source, storage_options=storage_options, format=given["format"], manifest=given["manifest"])
     )
@@ -283,8 +284,8 @@ def _prepared(source: Any, options: Options) -> tuple[Run, Specification, list[S
         remote = storage_options if isinstance(outcomes_from, str) and "://" in outcomes_from else None
         opened = joined(opened, outcomes_from, id=given["id"], nullable=nullable, storage_options=remote)
     run = Run(
-        opened, given["engine"], given["skip_bad_files"], given["checksums"], given["state"],
-        as_bytes(given["memory_limit"]), given["progress"],
+        opened, given["engine"], given["skip_bad_files"], given["checksums"], given["state"], memory,
+        given["progress"],
     )  # fmt: skip
     asked = {name: given[name] for name in ("weighting", "models", "metric", "times", "by", "groups", "level", "form")}
     _check_unit(given["form"], given["outcomes"])
@@ -330,12 +331,12 @@ def _sum(stored: Sequence[State], what: Specification, files: set[str]) -> State
     return reduce(plus, stored)
 
 
-def _stored(one: Any) -> State:
+def _stored(one: Any, memory: int | None) -> State:
     if isinstance(one, State):
         return one
     check_regular(Path(one))
     try:
-        return State.from_bytes(Path(one).read_bytes())
+        return State.from_bytes(Path(one).read_bytes(), memory)
     except InputError as error:
         raise InputError(f"{one}: {error}") from None
     except OSError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,12 +19,9 @@ from survscore.engine.prepared import Undefined, undefined_times
 from survscore.inference.support import Support
 from survscore.inference.units import Units
 from survscore.results.comparison import Comparison
-from survscore.scale.exact import loss_scale
-from survscore.scale.influences import FirstPass, Influences, Known
-from survscore.scale.products import Products
-from survscore.scale.second_pass import spanning_groups, with_influences
+from survscore.scale.influences import FirstPass, Influences, Known, of_pair
 from survscore.scale.specification import Specification
-from survscore.scale.tables import Tables
+from survscore.scale.sums import Sums
 from survscore.weighting import Administrative, Weighting
 from survscore.weighting.interval_weights import IntervalWeights, inverse
 
@@ -37,27 +34,25 @@ def finish(state: State, influences: Influences | None = None) -> Comparison | S
     """Return the results of all rows that a state has seen, with the sums of a second pass where one is needed."""
     if state.n == 0:
         raise InputError("there are no rows to score")
-    state.settle()
     total = _comparison(state, None, influences)
     if not state.specification.by:
         return total
     from survscore.results.segments import SegmentedComparison
 
     parts = {label: _comparison(state, place, influences) for place, label in enumerate(state.segments)}
-    spanning = 0 if influences is None else spanning_groups(influences)
+    spanning = 0 if influences is None else influences.n_spanning
     return SegmentedComparison(state.specification.by, total, dict(sorted(parts.items())), n_spanning=spanning)
 
 
 def first_pass(state: State) -> FirstPass:
     """Return what the second pass needs to know: of all individuals, and of each segment."""
-    state.settle()
     what = state.specification
     levels: list[Sequence[int | None]] = [[None], *([range(len(state.segments))] if what.by else [])]
     known = []
     for places in levels:
         of_level = []
         for q, weighting in enumerate(what.weightings):
-            finished = [_Finished.of(what, weighting, state.tables[q].segment(place)) for place in places]
+            finished = [_Finished.of(what, weighting, state.sums[q].segment(place)) for place in places]
             of_level.append([_stacked([one.known(k) for one in finished]) for k in range(len(what.metrics))])
         known.append(of_level)
     return FirstPass(list(state.segments), known)
@@ -65,30 +60,25 @@ def first_pass(state: State) -> FirstPass:
 
 def _stacked(several: list[Known]) -> Known:
     """Return what is known of several segments as one."""
-    axes = dict.fromkeys(("score", "usable", "total", "first", "late", "moved", "drift"), 1)
-    values = {
-        name: np.concatenate([getattr(one, name) for one in several], axis=axes.get(name, 0))
-        for name in (*axes, "event", "own")
-    }
-    # one bound for all, a power of two: dividing by it is exact
-    bound = max(float(one.bound) for one in several)
-    return Known(**values, bound=np.array(2.0 ** np.ceil(np.log2(bound))))
+    axes = dict.fromkeys(("score", "scale", "first", "late", "moved", "drift"), 1)
+    return Known(**{
+        field.name: np.concatenate([getattr(one, field.name) for one in several], axis=axes.get(field.name, 0))
+        for field in fields(Known)
+    })  # fmt: skip
 
 
 def _comparison(state: State, which: int | None, influences: Influences | None) -> Comparison:
     what = state.specification
     scored, names = [], []
     for q, weighting in enumerate(what.weightings):
-        tables = state.tables[q].segment(which)
-        products = state.products[q].segment(which) if state.products else None
-        lost = bool(tables.lost_counts.any() or tables.left.any())
-        names.append(weighting.named(somebody_left=lost))
-        finished = _Finished.of(what, weighting, tables)
+        sums = state.sums[q].segment(which)
+        names.append(weighting.named(somebody_left=bool(sums["lost_counts"].any() or sums["left"].any())))
+        finished = _Finished.of(what, weighting, sums)
         of_weighting = []
         for k in range(len(what.metrics)):
-            one = finished.scored(k, products)
+            one = finished.scored(k)
             if influences is not None:
-                one = with_influences(one, influences, which, q, k)
+                one = influences.added_to(one, which, q, k)
             of_weighting.append(one)
         scored.append(of_weighting)
     labels = distinct(names)
@@ -102,15 +92,15 @@ def _comparison(state: State, which: int | None, influences: Influences | None) 
         for k in range(len(what.metrics))
         for q, of_weighting in enumerate(scored)
     ]
-    n = int(state.tables[0].segment(which).everybody.sum())
+    n = int(state.sums[0].segment(which)["everybody"].sum())
     dropped_out = state.n_dropped_out if which is None else _dropped_out(state, which)
     return Comparison(what.names, what.names[0], None, what.at, what.level, n, dropped_out, tuple(flat))
 
 
 def _dropped_out(state: State, which: int) -> int | None:
-    for weighting, tables in zip(state.specification.weightings, state.tables, strict=True):
+    for weighting, sums in zip(state.specification.weightings, state.sums, strict=True):
         if isinstance(weighting, Administrative):
-            return int(tables.segment(which).left.sum())
+            return int(sums.segment(which)["left"].sum())
     return None
 
 
@@ -136,8 +126,8 @@ class _Curve:
     blind_from: float | None
 
     @classmethod
-    def of(cls, what: Specification, tables: Tables) -> _Curve:
-        everybody, left = tables.everybody[0], tables.left[0]
+    def of(cls, what: Specification, sums: Sums) -> _Curve:
+        everybody, left = sums["everybody"], sums["left"]
         later = everybody.sum() - np.cumsum(everybody)
         at_risk = left + later
         ends = np.arange(everybody.size, dtype=np.float64)
@@ -196,21 +186,21 @@ class _Finished:
 
     what: Specification
     weighting: Weighting
-    tables: Tables
+    sums: Sums
     curve: _Curve | None
     cap: float
     parts: tuple[_Part, _Part, _Part]
 
     @classmethod
-    def of(cls, what: Specification, weighting: Weighting, tables: Tables) -> _Finished:
+    def of(cls, what: Specification, weighting: Weighting, sums: Sums) -> _Finished:
         """Estimate the curve, and take the weights from it."""
-        times, m, n_bins = what.at, what.at.size, tables.n_bins
-        in_first = (tables.first_stops.sum() - np.cumsum(tables.first_stops[0])[:m])[None]
-        in_event = np.cumsum(tables.event_changes[0], axis=1)[:, :m]
+        times, m, n_bins = what.at, what.at.size, sums.sizes["bin"]
+        in_first = (sums["first_stops"].sum() - np.cumsum(sums["first_stops"])[:m])[None]
+        in_event = np.cumsum(sums["event_changes"], axis=1)[:, :m]
         given = getattr(weighting, "max_weight", None)
         cap = np.inf if given is None else float(given)
-        if weighting.estimated and tables.left.any():
-            curve: _Curve | None = _Curve.of(what, tables)
+        if weighting.estimated and sums["left"].any():
+            curve: _Curve | None = _Curve.of(what, sums)
         else:
             curve = None
         ones, nowhere = np.ones((1, m)), np.full((1, m), n_bins)
@@ -222,21 +212,19 @@ class _Finished:
             before = np.broadcast_to(inverse(curve.before, cap)[:, None], (n_bins, m))
             weights = [inverse(curve.at(times), cap)[None], inverse(curve.just_before(times), cap)[None], before]
             late_bin = np.searchsorted(curve.ends, times, side="left")[None]
-        counts = [np.asarray(one, dtype=np.float64) for one in (in_first, tables.late_counts, in_event)]
+        counts = [np.asarray(one, dtype=np.float64) for one in (in_first, sums["late_counts"][None], in_event)]
         first, late, event = map(_Part, weights, counts, (nowhere, late_bin, bins))
-        return cls(what, weighting, tables, curve, cap, (first, late, event))
+        return cls(what, weighting, sums, curve, cap, (first, late, event))
 
     def _values(self, metric: int) -> list[NDArray[np.float64]]:
         """Return the sums of all quantities, (quantities, bins or 1, times), of each part."""
-        first, late, event = (
-            one.value()[metric, :, 0] for one in (self.tables.first, self.tables.late, self.tables.event)
-        )
+        first, late, event = (self.sums[name][metric] for name in ("first", "late", "event"))
         return [first.T[:, None], late.T[:, None], event.transpose(2, 1, 0)]
 
-    def scored(self, metric: int, products: Products | None) -> ScoreArrays:
+    def scored(self, metric: int) -> ScoreArrays:
         """Return one metric's scores and their moments."""
         what, loss = self.what, self.what.metrics[metric]
-        k, scale = len(what.models), loss_scale(loss)
+        k = len(what.models)
         first, late, event = self.parts
         weight_sums = np.array([part.total(part.count) for part in self.parts])
         undefined = self._undefined(metric, weight_sums)
@@ -245,14 +233,14 @@ class _Finished:
         with np.errstate(invalid="ignore", divide="ignore"):
             scores = sum(part.total(one[:k]) for part, one in zip(self.parts, values, strict=True)) / total
             n_effective = total**2 / sum(part.total(part.count, 2) for part in self.parts)
-            stops = self.tables.population_stops[0]
+            stops = self.sums["population_stops"]
             counted = np.asarray(stops.sum() - np.cumsum(stops)[:-1], dtype=np.float64)
             share = np.where(counted > 0, 1.0 / counted, np.nan)
         units = Units(counted, share, counted - 1.0)
-        others = np.cumsum(self.tables.other_changes[0])[: what.at.size]  # of another cause: scored as none
+        others = np.cumsum(self.sums["other_changes"])[: what.at.size]  # of another cause: scored as none
         n_events, n_event_free = event.count.sum(axis=0) - others, first.count[0] + late.count[0] + others
         support = Support(counted, n_effective, n_events, n_event_free, units, grouped=False)
-        moments = self._moments(values, scores, total, units, products, metric).scaled(1.0 / scale)
+        moments = self._moments(values, scores, total, units, metric)
         settings: dict[str, Any] = {
             "survscore": __version__,
             "metric": loss.name,
@@ -273,8 +261,8 @@ class _Finished:
         if loss.epsilon:
             settings["epsilon"] = loss.epsilon
         return ScoreArrays(
-            loss.name, str(self.weighting), loss.direction, scores / scale, moments,
-            self._bounds(metric, values, scale), loss.scale, total, support, undefined.reasons, settings,
+            loss.name, str(self.weighting), loss.direction, scores, moments, self._bounds(metric, values),
+            loss.scale, total, support, undefined.reasons, settings,
             possible=loss.possible,
         )  # fmt: skip
 
@@ -292,23 +280,21 @@ class _Finished:
         total = np.where(undefined, 1.0, weight_sums.sum(axis=0))
         sums = np.array([part.total(one[:k]) for part, one in zip(self.parts, values, strict=True)]).sum(axis=0)
         centre = np.where(undefined, 0.0, sums / total)
+        scale = np.where(undefined, 0.0, 1.0 / total)
         # of those who are counted at some time at which there is a score
         used = [(part.count > 0) & ~undefined for part in self.parts]
         weights = [np.where(where, part.weight, 0.0) for where, part in zip(used, self.parts, strict=True)]
         moved, drift = np.zeros((m, 1, k, 0)), np.zeros((m, 1, k, 0))
-        own = np.zeros((1, self.tables.n_bins))
-        bound = max(float(one.max(initial=0.0)) for one in weights)
+        own = np.zeros((1, self.sums.sizes["bin"]))
         if self.curve is not None:
             after = np.where(undefined, 0.0, self._after_exits(values, centre, self.cap))
             moved = after.transpose(2, 0, 1)[:, None]
             steps = np.cumsum(self.curve.steps * moved, axis=-1)
             drift = np.concatenate((np.zeros((m, 1, k, 1)), steps), axis=-1)
             own = self.curve.own[None]
-            bound += float(np.abs(moved * own).max(initial=0.0)) + float(np.abs(drift).max(initial=0.0))
         return Known(
-            score=centre.T[:, None], usable=(~undefined).astype(np.int64)[:, None], total=total[:, None],
-            first=weights[0].T, late=weights[1].T, event=weights[2].max(axis=1)[None], own=own, moved=moved,
-            drift=drift, bound=np.array(max(bound, 1.0)),
+            score=centre.T[:, None], scale=scale[:, None], first=weights[0].T, late=weights[1].T,
+            event=weights[2].max(axis=1)[None], own=own, moved=moved, drift=drift,
         )  # fmt: skip
 
     def _stretches(self) -> IntervalWeights:
@@ -325,10 +311,9 @@ class _Finished:
         scores: NDArray[np.float64],
         total: NDArray[np.float64],
         units: Units,
-        products: Products | None,
         metric: int,
     ) -> Moments:
-        """Return the variances, of losses as they were summed."""
+        """Return the variances."""
         k, m = scores.shape
         defined = np.isfinite(total)
         divisor, centre = np.where(defined, total, 1.0), np.where(defined, scores, 0.0)
@@ -347,9 +332,9 @@ class _Finished:
                 pointwise[p] -= np.einsum("s,sj->j", self.curve.steps, some * (2.0 * whole - some))
         inflation = units.inflation
         over_time = None
-        if products is not None:
+        if self.sums.sizes["column"]:
             factor = np.where(defined, np.sqrt(inflation), 0.0) / divisor
-            over_time = products.covariances(metric, centre) * np.outer(factor, factor)
+            over_time = _covariances(self.sums["products"][metric], centre) * np.outer(factor, factor)
         none = np.zeros((0, m))
         return Moments(np.where(defined, pointwise * inflation, 0.0), none, np.zeros((n_pairs(k), 0)), over_time)
 
@@ -369,14 +354,25 @@ class _Finished:
         after = np.cumsum(by_bin[:, ::-1], axis=1)[:, ::-1][:, 1:]
         return np.where(self.curve.ends[:, None] <= self.what.at, after, 0.0)
 
-    def _bounds(self, metric: int, values: list[NDArray[np.float64]], scale: float) -> AllBounds | None:
+    def _bounds(self, metric: int, values: list[NDArray[np.float64]]) -> AllBounds | None:
         """Return what the lost could change."""
-        tables, k, m = self.tables, len(self.what.models), self.what.at.size
-        if not isinstance(self.weighting, Administrative) or not tables.left.any():
+        sums, k, m = self.sums, len(self.what.models), self.what.at.size
+        if not isinstance(self.weighting, Administrative) or not sums["left"].any():
             return None
-        divisor = sum(part.count.sum(axis=0) for part in self.parts) + tables.known_counts[0] + tables.lost_counts[0]
-        losses = sum(one[:k].sum(axis=1) for one in values) + tables.known.value()[metric, :, 0].T
+        divisor = sum(part.count.sum(axis=0) for part in self.parts) + sums["known_counts"] + sums["lost_counts"]
+        losses = sum(one[:k].sum(axis=1) for one in values) + sums["known"][metric].T
         with np.errstate(invalid="ignore", divide="ignore"):
-            factor = 1.0 / (scale * divisor)
-            lower, upper = (one.value()[metric, :, 0].T * factor for one in (tables.lowest, tables.highest))
-            return AllBounds(losses * factor, lower, upper, np.zeros((0, m)), np.zeros((2, n_pairs(k), 0)), None)
+            lower, upper = (sums[name][metric].T / divisor for name in ("lowest", "highest"))
+            return AllBounds(losses / divisor, lower, upper, np.zeros((0, m)), np.zeros((2, n_pairs(k), 0)), None)
+
+
+def _covariances(products: NDArray[np.float64], centre: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return sums of products of deviations from `centre`, (models, times), of all pairs: (pairs, times, times)."""
+    k, m = centre.shape
+    whole = products.reshape(k + 1, m, k + 1, m)
+    counted = whole[:k, :, k]  # the loss at the first time, if counted at the second
+    found = []
+    for a, b in pairs(k):
+        mean, once = contrast(centre, a, b), contrast(counted, a, b)
+        found.append(of_pair(whole, a, b) - once * mean - (once * mean).T + np.outer(mean, mean) * whole[k, :, k])
+    return np.array(found)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,20 +41,6 @@ class Piece:
     def n_bytes(self) -> int:
         """How much memory it takes."""
         return sum(rows.nbytes for rows in self.batches)
-
-    def to_buffer(self) -> pa.Buffer:
-        """Return the rows as a stream of Arrow's."""
-        sink = arrow().BufferOutputStream()
-        if self.batches:
-            with arrow().ipc.new_stream(sink, self.batches[0].schema) as writer:
-                for rows in self.batches:
-                    writer.write_batch(rows)
-        return sink.getvalue()
-
-    @classmethod
-    def from_buffer(cls, name: str, start: int, stored: pa.Buffer) -> Piece:
-        """Take what `to_buffer` returned; the rows stay where they are."""
-        return cls(name, start, tuple(arrow().ipc.open_stream(stored)) if stored.size else ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,27 +87,6 @@ class Gathered:
             files=self.files + other.files,
             skipped=self.skipped + other.skipped,
         )
-
-    # As bytes
-
-    def to_bytes(self) -> bytes:
-        """Return the rows as Arrow's streams, with a header in JSON."""
-        streams = [piece.to_buffer() for piece in self.pieces]
-        told = [(piece.name, piece.start, stream.size) for piece, stream in zip(self.pieces, streams, strict=True)]
-        header = json.dumps({"pieces": told, "files": self.files, "skipped": self.skipped}).encode()
-        return b"".join((len(header).to_bytes(8, "little"), header, *streams))
-
-    @classmethod
-    def from_bytes(cls, stored: bytes, specification: Specification, limit: int | None) -> Gathered:
-        """Take what `to_bytes` returned; the rows stay where they are."""
-        size = int.from_bytes(stored[:8], "little")
-        told, buffer = json.loads(stored[8 : 8 + size]), arrow().py_buffer(stored)
-        ends = accumulate((length for _, _, length in told["pieces"]), initial=8 + size)
-        pieces = tuple(
-            Piece.from_buffer(name, start, buffer.slice(begin, end - begin))
-            for (name, start, _), (begin, end) in zip(told["pieces"], pairwise(ends), strict=True)
-        )
-        return cls(specification, pieces, tuple(told["files"]), tuple(told["skipped"]), limit)
 
     # What is made of them
 

@@ -1,37 +1,36 @@
 r"""A second pass, where one is not enough: each individual's influence, once scores and weights are known.
 
 With groups, and for means over time under weights that are estimated, variances are not sums over single individuals
-and times. The second pass makes every influence (see `censoring.fitted`) and adds up, in whole numbers as the first,
-their products over time and their sums by group. Groups that are whole within files are taken as they are; others are
-put into random buckets, by a hash of their label: a sum over buckets has the same expected square, and its variance
-the relative standard deviation :math:`\sqrt{2/B}`.
+and times. The second pass makes every influence (see `censoring.fitted`) and adds up their products over time and their
+sums by group. Groups that are whole within files are taken as they are; others are put into random buckets, by a hash
+of their label: a sum over buckets has the same expected square, and its variance the relative standard deviation
+:math:`\sqrt{2/B}`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError, plural
-from survscore.engine.moments import contrast, pairs
+from survscore.engine.evaluation import ScoreArrays
+from survscore.engine.moments import Moments, contrast, n_pairs, pairs
+from survscore.inference.units import PowerSums, Units
 from survscore.metrics import Brier
 from survscore.scale.batches import Batch, Labels, by_cause
-from survscore.scale.exact import Exact, rounded
-from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS, hashed
-from survscore.scale.influence_sums import GroupSizes, InfluenceSums, WholeGroups, add_by_segment, add_products
-from survscore.scale.packing import pack, unpack
-from survscore.scale.products import ROWS_OVER_TIME
+from survscore.scale.looks import BUCKETS, SEGMENT_BUCKETS, hashed
 from survscore.scale.specification import Specification, bins_of
+from survscore.scale.state import ROWS_OVER_TIME, add_products
 from survscore.weighting.interval_weights import TimeIndex
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORM = "influences"
-GROUP_BITS = 36
+Values = NDArray[np.float64]
+Key = tuple[int, int, int]  # of sums: level, weighting and metric; -1 for the sizes of groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,31 +40,27 @@ class Known:
     Attributes
     ----------
     score : ndarray of shape (times, segments, models)
-        The scores, of losses as they are summed.
-    usable : ndarray of shape (times, segments)
-        Whether there is a score.
-    total, first, late : ndarray of shape (times, segments)
-        The sum of weights, and the weights of the first stretch, and of the second while event-free.
+        The scores.
+    scale : ndarray of shape (times, segments)
+        One over the sum of weights; 0 where there is no score.
+    first, late : ndarray of shape (times, segments)
+        The weights of the first stretch, and of the second while event-free.
     event, own : ndarray of shape (segments, bins)
         The weights of those with event, and one over those at risk.
     moved : ndarray of shape (times, segments, models, bins or 0)
         M(s; t), times the sum of weights.
     drift : ndarray of shape (times, segments, models, bins + 1 or 0)
         Its sum over the exits before each bin, with Greenwood's steps.
-    bound : float
-        No influence, times the sum of weights, is larger.
     """
 
-    score: NDArray[np.float64]
-    usable: NDArray[np.int64]
-    total: NDArray[np.float64]
-    first: NDArray[np.float64]
-    late: NDArray[np.float64]
-    event: NDArray[np.float64]
-    own: NDArray[np.float64]
-    moved: NDArray[np.float64]
-    drift: NDArray[np.float64]
-    bound: NDArray[np.float64]
+    score: Values
+    scale: Values
+    first: Values
+    late: Values
+    event: Values
+    own: Values
+    moved: Values
+    drift: Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,34 +84,6 @@ class FirstPass:
         several = [known for of_level in self.known for of_weighting in of_level for known in of_weighting]
         return sum(values.nbytes for known in several for values in vars(known).values())
 
-    def to_bytes(self) -> bytes:
-        """Return it as plain numbers."""
-        arrays = {
-            f"{level}.{q}.{k}.{name}": values
-            for level, of_level in enumerate(self.known)
-            for q, of_weighting in enumerate(of_level)
-            for k, known in enumerate(of_weighting)
-            for name, values in vars(known).items()
-        }
-        return pack("first pass", {"segments": [list(one) for one in self.segments]}, arrays)
-
-    @classmethod
-    def from_bytes(cls, stored: bytes) -> FirstPass:
-        """Take what `to_bytes` returned."""
-        header, arrays = unpack("first pass", stored)
-        known: dict[tuple[int, int, int], dict[str, Any]] = {}
-        for name, values in arrays.items():
-            level, weighting, metric, field_name = name.split(".")
-            known.setdefault((int(level), int(weighting), int(metric)), {})[field_name] = values
-        found: list[list[list[Known]]] = []
-        for (of_level, q, _), values_of in sorted(known.items()):
-            while len(found) <= of_level:
-                found.append([])
-            while len(found[of_level]) <= q:
-                found[of_level].append([])
-            found[of_level][q].append(Known(**values_of))
-        return cls([tuple(one) for one in header["segments"]], found)
-
 
 @dataclass(eq=False)
 class Influences:
@@ -128,41 +95,45 @@ class Influences:
         What is computed.
     first : FirstPass
         What is known.
-    sums, sizes : dict
-        By level, weighting and metric; by level and weighting.
+    sums : dict
+        By level, weighting and metric, arrays by name: ``products`` over time, of influences or of groups' sums
+        (segments, columns, columns), where columns are the times of the first model, of the second and so on; sums by
+        ``buckets`` (segments * buckets, times, models); and ``squares`` of the sums of groups that are whole (pairs,
+        times, segments). In place of a metric -1: how many of each group are counted, by bucket; sums of ``powers`` of
+        the sizes of whole groups (6, segments, times), see `PowerSums`; and the ``largest``.
     """
 
     specification: Specification
     first: FirstPass
-    sums: dict[tuple[int, int, int], InfluenceSums] = field(default_factory=dict)
-    sizes: dict[tuple[int, int], GroupSizes] = field(default_factory=dict)
+    sums: dict[Key, dict[str, Values]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._whole: dict[Key, WholeGroups] = {}
         what = self.specification
         k, m = len(what.models), len(what.times)
+        if self.sums:
+            return
         for level, of_level in enumerate(self.first.known):
             segments = 1 if level == 0 else len(self.first.segments)
             rows = segments * self.n_buckets(level)
             columns = k * m if what.over_time and not what.buckets else 0
             for q, of_weighting in enumerate(of_level):
-                grouped = what.groups is not None
-                if grouped:
-                    self.sizes.setdefault((level, q), GroupSizes(
-                        np.zeros((rows, m), dtype=np.int64), Exact.zeros(6, segments, m),
-                        np.zeros((segments, m), dtype=np.int64),
-                    ))  # fmt: skip
+                if what.groups is not None:
+                    self.sums[level, q, -1] = {
+                        "buckets": np.zeros((rows, m)), "powers": np.zeros((6, segments, m)),
+                        "largest": np.zeros((segments, m)),
+                    }  # fmt: skip
                 for metric in range(len(of_weighting)):
-                    self.sums.setdefault((level, q, metric), InfluenceSums(
-                        Exact.zeros(segments, columns, columns), np.zeros((rows, m, k), dtype=np.int64),
-                        Exact.zeros(k * (k + 1) // 2 if grouped and not what.buckets else 0, m, segments),
-                    ))  # fmt: skip
-        self._whole: dict[tuple[int, int, int], WholeGroups] = {}
+                    whole = n_pairs(k) if what.groups is not None and not what.buckets else 0
+                    self.sums[level, q, metric] = {
+                        "products": np.zeros((segments, columns, columns)), "buckets": np.zeros((rows, m, k)),
+                        "squares": np.zeros((whole, m, segments)),
+                    }  # fmt: skip
 
     @property
     def n_bytes(self) -> int:
         """How much memory the sums take, before groups that are whole are met."""
-        arrays = [one.arrays() for one in self.sums.values()] + [one.arrays() for one in self.sizes.values()]
-        return sum(values.nbytes for one in arrays for values in one.values())
+        return sum(values.nbytes for one in self.sums.values() for values in one.values())
 
     def n_buckets(self, level: int) -> int:
         """Return how many buckets there are, of all individuals or of each segment."""
@@ -192,18 +163,18 @@ class Influences:
             for q, weighting in enumerate(what.weightings):
                 one, left = by_cause(weighting.unweighted(index), outcomes), weighting.leaves(outcomes)
                 if groups is not None:
-                    self._count(level, q, one.population_index, groups, segment)
+                    place, sizes = self._places((level, q, -1), groups, segment, 1)
+                    _kernels.add_sizes(one.population_index, place, sizes[:, :, 0] if sizes.ndim > 2 else sizes)
                 for metric, known in enumerate(of_level[q]):
                     loss = what.metrics[metric]
                     kind = _kernels.BRIER if isinstance(loss, Brier) else _kernels.LOG
-                    factor = 1.0 / float(known.bound)
                     for j in range(m):
                         for a in range(k):
                             predicted[a] = columns[a][j]
                         _kernels.fill_influences(
                             predicted, j, kind, loss.epsilon, one.event_index, one.follow_up_index, one.label, left,
-                            segment, bins, known.score[j], known.usable[j], known.first[j], known.late[j], known.event,
-                            known.moved[j], known.drift[j], known.own, factor, influences[:, j],
+                            segment, bins, known.score[j], known.scale[j], known.first[j], known.late[j], known.event,
+                            known.moved[j], known.drift[j], known.own, influences[:, j],
                         )  # fmt: skip
                     self._add_influences((level, q, metric), influences, groups, segment)
 
@@ -219,116 +190,149 @@ class Influences:
             )
         return np.array([places[label] for label in labels], dtype=np.int32)[codes]
 
-    def _count(
-        self, level: int, q: int, stops: NDArray[np.int32], groups: NDArray[np.uint64], segment: NDArray[np.int32]
-    ) -> None:
-        from survscore.scale import _kernels
-
-        if self.specification.buckets:
-            _kernels.add_sizes(stops, self._bucket(level, groups, segment), self.sizes[level, q].buckets)
-        else:
-            whole = self._groups((level, q, -1), 0)
-            _kernels.add_sizes(stops, whole.places(groups, segment), whole.sums[:, :, 0])
-
-    def _bucket(self, level: int, groups: NDArray[np.uint64], segment: NDArray[np.int32]) -> NDArray[np.int64]:
-        n_buckets = self.n_buckets(level)
-        return (groups % np.uint64(n_buckets)).astype(np.int64) + segment.astype(np.int64) * n_buckets
+    def _places(
+        self, key: Key, groups: NDArray[np.uint64], segment: NDArray[np.int32], quantities: int
+    ) -> tuple[NDArray[np.int64], Values]:
+        """Return each individual's row in the sums by group, and these: of buckets, or of groups that are whole."""
+        n_buckets = self.n_buckets(key[0])
+        if n_buckets:
+            place = (groups % np.uint64(n_buckets)).astype(np.int64) + segment.astype(np.int64) * n_buckets
+            return place, self.sums[key]["buckets"]
+        whole = self._whole.setdefault(key, WholeGroups(len(self.specification.times), quantities))
+        return whole.places(groups, segment), whole.sums
 
     def _add_influences(
-        self,
-        key: tuple[int, int, int],
-        influences: NDArray[np.float64],
-        groups: NDArray[np.uint64] | None,
-        segment: NDArray[np.int32],
+        self, key: Key, influences: Values, groups: NDArray[np.uint64] | None, segment: NDArray[np.int32]
     ) -> None:
         from survscore.scale import _kernels
 
-        sums, (_, m, n) = self.sums[key], influences.shape
+        k, m, n = influences.shape
         if groups is None:
-            add_products(sums.products, influences.reshape(-1, n), segment)
+            add_products(self.sums[key]["products"], influences.reshape(-1, n), segment)
             return
-        if self.specification.buckets:
-            place, table = self._bucket(key[0], groups, segment), sums.buckets
-        else:
-            whole = self._groups(key, 1)
-            place = whole.places(groups, segment)
-            table = whole.sums
+        place, table = self._places(key, groups, segment, k)
         for j in range(m):
-            _kernels.add_to_groups(influences[:, j], place, 2.0**GROUP_BITS, table[:, j])
-
-    def _groups(self, key: tuple[int, int, int], which: int) -> WholeGroups:
-        k = len(self.specification.models) if which else 1
-        return self._whole.setdefault(key, WholeGroups(len(self.specification.times), k))
+            _kernels.add_to_groups(influences[:, j], place, table[:, j])
 
     def close(self) -> Influences:
         """Add up the groups of a file that has been read: they have no rows elsewhere."""
         what = self.specification
-        for (level, q, metric), whole in self._whole.items():
-            if metric < 0:
-                self._close_sizes(self.sizes[level, q], whole)
+        for key, whole in self._whole.items():
+            sums = self.sums[key]
+            if key[2] < 0:
+                counts = whole.sums[:, :, 0]
+                for s in np.unique(whole.segment).tolist():
+                    found = PowerSums.of(counts[whole.segment == s])
+                    sums["powers"][:, s] += found.powers
+                    sums["largest"][s] = np.maximum(sums["largest"][s], found.largest)
                 continue
-            sums = self.sums[level, q, metric]
-            # shares of the largest group that there can be, so that squares are below one
-            values = np.ldexp(whole.sums.astype(np.float64), -GROUP_BITS) / what.largest_group
-            by_model = values.transpose(2, 1, 0)
+            by_model = whole.sums.transpose(2, 1, 0)
             for p, (a, b) in enumerate(pairs(len(what.models))):
-                squares = rounded(np.square(contrast(by_model, a, b)))
-                for j in range(by_model.shape[1]):
-                    add_by_segment(sums.squares, (p, j), squares[j], whole.segment)
+                for j, squares in enumerate(np.square(contrast(by_model, a, b))):
+                    np.add.at(sums["squares"][p, j], whole.segment, squares)
             if what.over_time:
-                order = np.argsort(whole.segment, kind="stable")
-                columns = by_model.reshape(-1, by_model.shape[2])[:, order]
-                add_products(sums.products, columns, whole.segment[order])
+                add_products(sums["products"], by_model.reshape(-1, by_model.shape[2]), whole.segment)
         self._whole = {}
         return self
 
-    def _close_sizes(self, sizes: GroupSizes, whole: WholeGroups) -> None:
-        counts = whole.sums[:, :, 0]
-        values = counts.astype(np.float64)
-        for power in range(6):
-            raised = (values > 0).astype(np.float64) if power == 0 else values**power
-            for s in np.unique(whole.segment).tolist():
-                of_segment = raised[whole.segment == s]
-                high = np.floor(np.ldexp(of_segment, -32))
-                sizes.powers.high[power, s] += high.astype(np.int64).sum(axis=0)
-                sizes.powers.low[power, s] += (of_segment - np.ldexp(high, 32)).astype(np.int64).sum(axis=0)
-        np.maximum.at(sizes.largest, whole.segment, counts)
-
     def __add__(self, other: Influences) -> Influences:
-        return Influences(
-            self.specification,
-            self.first,
-            {key: value + other.sums[key] for key, value in self.sums.items()},
-            {key: value + other.sizes[key] for key, value in self.sizes.items()},
-        )
-
-    def to_bytes(self) -> bytes:
-        """Return the sums as plain numbers."""
-        self.close()
-        arrays = {
-            f"sums.{'.'.join(map(str, key))}.{name}": values
-            for key, sums in self.sums.items()
-            for name, values in sums.arrays().items()
-        } | {
-            f"sizes.{'.'.join(map(str, key))}.{name}": values
-            for key, sizes in self.sizes.items()
-            for name, values in sizes.arrays().items()
+        added = {
+            key: {
+                name: np.maximum(values, other.sums[key][name]) if name == "largest" else values + other.sums[key][name]
+                for name, values in of_key.items()
+            }
+            for key, of_key in self.sums.items()
         }
-        return pack(FORM, {}, arrays)
+        return Influences(self.specification, self.first, added)
 
-    @classmethod
-    def from_bytes(cls, stored: bytes, specification: Specification, first: FirstPass) -> Influences:
-        """Take what `to_bytes` returned, of the same specification."""
-        _, arrays = unpack(FORM, stored)
-        found: dict[tuple[Any, ...], dict[str, Any]] = {}
-        for name, values in arrays.items():
-            kind, *rest = name.split(".")
-            width = 3 if kind == "sums" else 2
-            key = (kind, *map(int, rest[:width]))
-            found.setdefault(key, {})[".".join(rest[width:])] = values
-        return cls(
-            specification,
-            first,
-            {key[1:]: InfluenceSums.of_arrays(value) for key, value in found.items() if key[0] == "sums"},
-            {key[1:]: GroupSizes.of_arrays(value) for key, value in found.items() if key[0] == "sizes"},
+    # What they add to results
+
+    @property
+    def n_spanning(self) -> int | None:
+        """How many groups are in several segments; None if that is unknown."""
+        if self.specification.groups is None:
+            return 0
+        if self.specification.buckets:
+            return None
+        everybody, segments = (self.sums[level, 0, -1]["powers"][0].sum(axis=0) for level in (0, 1))
+        return int(segments.max(initial=0.0) - everybody.max(initial=0.0))
+
+    def added_to(self, scored: ScoreArrays, which: int | None, q: int, metric: int) -> ScoreArrays:
+        """Return the same scores, of all individuals or of a segment, with variances from the sums of influences."""
+        what = self.specification
+        level, place = (0, 0) if which is None else (1, which)
+        sums, usable = self.sums[level, q, metric], self.first.known[level][q][metric].scale[:, place] > 0
+        k, m = scored.scores.shape
+        over_time = None
+        if what.over_time and not what.buckets:
+            products = sums["products"][place].reshape(k, m, k, m)
+            over_time = np.array([of_pair(products, a, b) for a, b in pairs(k)])
+        if what.groups is None:
+            inflation = np.where(usable, scored.support.units.inflation, 0.0)
+            pointwise = scored.moments.pointwise if scored.moments is not None else np.zeros((n_pairs(k), m))
+            return replace(scored, moments=_moments(pointwise, over_time, inflation))
+        sizes = self.sums[level, q, -1]
+        if what.buckets:
+            rows = slice(place * self.n_buckets(level), (place + 1) * self.n_buckets(level))
+            power_sums = PowerSums.of(sizes["buckets"][rows])
+            values = sums["buckets"][rows].transpose(2, 0, 1)
+            several = [contrast(values, a, b) for a, b in pairs(k)]
+            squares = np.array([np.square(one).sum(axis=0) for one in several])
+            if what.over_time:
+                over_time = np.array([one.T @ one for one in several])
+        else:
+            power_sums = PowerSums(sizes["powers"][:, place], sizes["largest"][place])
+            squares = sums["squares"][:, :, place]
+        units = Units(*power_sums.units())
+        inflation = np.where(usable, units.inflation, 0.0)
+        how = f"{what.buckets} random buckets" if what.buckets else "as they are, whole within files"
+        return replace(
+            scored,
+            moments=_moments(squares * inflation, over_time, inflation),
+            support=replace(scored.support, units=units, grouped=True),
+            settings={**scored.settings, "groups": how},
         )
+
+
+class WholeGroups:
+    """Sums by group, of the file that is being read: (groups, times, quantities).
+
+    A group is told by its hash, and in another segment counts for itself.
+    """
+
+    def __init__(self, times: int, quantities: int) -> None:
+        self.sums = np.zeros((0, times, quantities))
+        self.segment = np.zeros(0, dtype=np.int64)
+        #: Keys in their order, and the place of each in the sums.
+        self._keys = np.zeros(0, dtype=np.uint64)
+        self._places = np.zeros(0, dtype=np.int64)
+
+    def places(self, groups: NDArray[np.uint64], segment: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return each individual's place, with room for groups that are new."""
+        with np.errstate(over="ignore"):
+            keys = groups + segment.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        distinct, first, codes = np.unique(keys, return_index=True, return_inverse=True)
+        new = ~np.isin(distinct, self._keys, assume_unique=True)
+        if new.any():
+            start, count = len(self.sums), int(new.sum())
+            self.sums = np.concatenate((self.sums, np.zeros((count, *self.sums.shape[1:]))))
+            self.segment = np.concatenate((self.segment, segment[first[new]].astype(np.int64)))
+            all_keys = np.concatenate((self._keys, distinct[new]))
+            order = np.argsort(all_keys)
+            self._keys = all_keys[order]
+            self._places = np.concatenate((self._places, np.arange(start, start + count)))[order]
+        return np.asarray(self._places[np.searchsorted(self._keys, distinct)][codes])
+
+
+def of_pair(products: Values, a: int, b: int) -> Values:
+    """Return the products of a model, or of a difference, (times, times), of those of all (models, times) twice."""
+    if a == b:
+        return np.asarray(products[a, :, a])
+    return np.asarray(products[a, :, a] + products[b, :, b] - products[a, :, b] - products[b, :, a])
+
+
+def _moments(pointwise: Values, over_time: Values | None, inflation: Values) -> Moments:
+    """Return moments with the small-sample correction, which `pointwise` has already."""
+    root, (p, m) = np.sqrt(inflation), pointwise.shape
+    covariances = None if over_time is None else over_time * np.outer(root, root)
+    return Moments(pointwise, np.zeros((0, m)), np.zeros((p, 0)), covariances)

@@ -72,9 +72,11 @@ def joined(
     Source
         One stream. What is wrong with the ids is only known when all are read: its `batches` raise at the end.
     """
-    if predictions.frame is not None:  # its engine joins, where its rows are
-        together = predictions.frame.joined(outcomes, id=id, columns=columns, allow_extra=allow_extra)
-        return Source(predictions.name, frame=together)
+    if predictions.frame is not None:
+        raise InputError(
+            f"outcomes_from is for rows that are read here, but {predictions.name} is a frame on a cluster: join it "
+            "there first, such as by merge (Dask) or join (Spark), and leave outcomes_from out"
+        )
     outcomes = open_source(outcomes, storage_options=storage_options, name="outcomes")
     there = outcomes.schema()
     taken = joined_columns(predictions, outcomes, id, columns)

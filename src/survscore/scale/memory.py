@@ -10,9 +10,8 @@ from survscore._validation import InputError, check_whole, plural
 from survscore.io.limits import machine_memory
 from survscore.scale.files import ROWS
 from survscore.scale.formats import AHEAD, REMOTE_BIT
-from survscore.scale.products import Products
 from survscore.scale.specification import Specification
-from survscore.scale.tables import Tables
+from survscore.scale.sums import bytes_of, sizes_of
 
 MOST_SEGMENTS = 100_000
 FEWEST_ROWS = 1 << 14  # at a time; fewer take hardly less memory, and more time
@@ -100,11 +99,11 @@ def _reading(columns: int, rows: int, remote: bool) -> int:
 
 def table_bytes(what: Specification, segments: int, bins: int) -> int:
     """Return how large the sums of so many segments and bins are."""
-    sizes = (len(what.metrics), len(what.times), segments, bins, len(what.models))
-    one = Tables.bytes_of(*sizes)
-    if what.over_time and not what.two_passes:
-        one += Products.bytes_of(len(what.metrics), segments, len(what.models), len(what.times))
-    return len(what.weightings) * one
+    over_time = what.over_time and not what.two_passes
+    sizes = sizes_of(
+        len(what.metrics), len(what.times), len(what.models), over_time=over_time, segments=segments, bins=bins
+    )
+    return len(what.weightings) * bytes_of(sizes)
 
 
 def check_tables(what: Specification, segments: int, bins: int, limit: int | None) -> None:

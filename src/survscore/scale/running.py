@@ -6,7 +6,7 @@ import hashlib
 import time as clock
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,18 +17,17 @@ from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
 from survscore.io.files import check_regular, written_whole
 from survscore.io.limits import machine_memory
-from survscore.scale.engines import MergingEngine, Pieces, Step, as_engine
 from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
 from survscore.scale.finishing import first_pass
 from survscore.scale.gathering import COPIES, Gathered
-from survscore.scale.groups import BUCKETS, SEGMENT_BUCKETS
-from survscore.scale.influences import Influences
+from survscore.scale.influences import FirstPass, Influences
+from survscore.scale.looks import BUCKETS, SEGMENT_BUCKETS
 from survscore.scale.memory import LIBRARIES, Budget, MemoryLimitError, check_bytes
 from survscore.scale.sources import Source, expected_schema
 from survscore.scale.specification import Bins, BinsNeededError, Specification
 from survscore.scale.state import State
 from survscore.scale.threads import Threads
-from survscore.scale.work import Kind, Work
+from survscore.scale.work import Kind, Work, finished
 from survscore.weighting import IPCW
 
 if TYPE_CHECKING:
@@ -52,7 +51,8 @@ class Run:
     source : Source
         What is read.
     engine : optional
-        What does the work: see `as_engine`. None: threads of this machine, or what a frame brings with it.
+        What does the work: a Dask client, a Spark session, or anything with `run` as `Threads` has it. None: threads
+        of this machine, or what a frame brings with it.
     skip_bad, checksums : bool
         See `Work`.
     folder : path or None
@@ -106,14 +106,14 @@ class Run:
             look = self._folded("groups", what, self._budget(what))
             buckets = SEGMENT_BUCKETS if what.by else BUCKETS
             whole = look.is_whole(what, self._budget(what).table_bytes)
-            what = replace(what, largest_group=look.largest) if whole else replace(what, buckets=buckets)
+            what = what if whole else replace(what, buckets=buckets)
         state = self.state(what, lasting=lasting)
         what = state.specification
         if not what.two_passes:
             return state, None
         first, budget = first_pass(state), self._budget(what)
         check_bytes(first.n_bytes + Influences(what, first).n_bytes, budget.table_bytes, "sums of a second pass")
-        return state, self._folded("influences", what, budget, first.to_bytes())
+        return state, self._folded("influences", what, budget, first)
 
     def state(self, what: Specification, *, lasting: bool = False) -> State:
         """Return the sums of all rows; weights are looked into only where somebody turns out to leave.
@@ -158,35 +158,55 @@ class Run:
             raise InputError(f"none of {len(gathered.files)} files can be read, the first: {gathered.skipped[0]}")
         return gathered
 
-    def _folded(self, kind: Kind, what: Specification, budget: Budget, first: bytes = b"") -> Any:
+    def _folded(self, kind: Kind, what: Specification, budget: Budget, first: FirstPass | None = None) -> Any:
         """Return what comes of all pieces of the source, added up."""
-        work = self._work(kind, what, budget, first)
-        pieces = self._pieces(work, budget)
-        if pieces is None:
-            return self._streamed(work)
-        total, frame_meter = work.nothing(), Meter(0, kind)
-        with closing(pieces.steps(work)) as steps:  # an interrupt gives up what has not begun
-            for step in steps:
-                if step.found is not None:
-                    total = total + work.result(step.found)
-                meter = pieces.meter if isinstance(pieces, Files) else frame_meter
-                self.progress(step.done, step.total, meter.told(total.n if kind in ("state", "rows") else 0))
-        parts = self.source.parts
-        if kind in ("state", "rows") and parts is not None and not _are_all(total.files, parts):
+        work, frame = self._work(kind, what, budget, first), self.source.frame
+        if self.source.parts is None:
+            self._check_no_files()
+            if frame is None:
+                return self._streamed(work)
+        total, n_files, done = work.nothing(), len(self.source.parts or ()), 0
+        with ExitStack() as stack:
+            if self.source.parts is None:
+                meter, several = Meter(0, kind), (frame if self.engine is None else frame.on(self.engine)).run(work)
+            else:
+                meter = Meter(sum(part.size for part in self.source.parts), kind)
+                several = self._of_files(work, budget, meter)
+            stack.callback(several.close)  # an interrupt gives up what has not begun
+            for count, found in several:
+                total, done = total + found, done + count
+                rows = total.n if kind in ("state", "rows") else 0
+                self.progress(done, n_files or done, meter.told(rows))
+        if kind in ("state", "rows") and n_files and not _are_all(total.files, self.source.parts or ()):
             raise RuntimeError("the engine has not given the results of all files once each")
         return total
 
-    def _pieces(self, work: Work, budget: Budget) -> Pieces | None:
-        """Return what gives results by piece; None for a stream, which is read here."""
-        if self.source.parts is None:
-            self._check_no_files()
-        if self.source.frame is not None:
-            return self.source.frame if self.engine is None else self.source.frame.on(self.engine)
-        if self.source.parts is None:
-            return None
-        keeps = self.folder is not None and work.kind == "state"
-        kept = Kept(Path(self.folder), work.specification) if self.folder is not None and keeps else None
-        return Files(self.source.parts, kept, self.engine, budget.threads, work.kind, self.progress)
+    def _of_files(self, work: Work, budget: Budget, meter: Meter) -> Generator[tuple[int, Any]]:
+        """Yield the results of all files, with the number of files of each: first of those whose sums are kept."""
+        parts, done, waiting = self.source.parts or [], 0, []
+        kept = Kept(Path(self.folder), work.specification) if self.folder is not None and work.kind == "state" else None
+        for part in parts:
+            stored = None if kept is None else kept.load(part, budget.table_bytes)
+            if stored is None:
+                waiting.append(part)
+                continue
+            done += 1
+            meter.size -= part.size
+            yield 1, stored
+        if not waiting:
+            return
+        size = sum(part.size for part in waiting) / len(waiting)
+
+        def tell(rows: int) -> None:
+            self.progress(done, len(parts), meter.told(rows))
+
+        engine = Threads(budget.threads, tell) if self.engine is None else as_engine(self.engine)
+        for count, found in engine.run(work, waiting, each=kept is not None):
+            if kept is not None:
+                kept.save(found)
+            done += count
+            meter.read += count * size
+            yield count, found
 
     def _check_no_files(self) -> None:
         """Raise if something was asked for that only files have."""
@@ -207,7 +227,7 @@ class Run:
             total = work.updated(total, rows)
             meter.rows += rows.num_rows
             self.progress(0, 1, meter.told())
-        return total.close() if work.kind == "influences" else total
+        return finished(total)
 
     def _budget(self, what: Specification, *, lean: bool = False) -> Budget:
         parts = self.source.parts
@@ -218,7 +238,7 @@ class Run:
             return Budget.leanest(self.memory_limit, columns, remote=remote)
         return Budget.of(self.memory_limit, columns, threads, remote=remote)
 
-    def _work(self, kind: Kind, what: Specification, budget: Budget, first: bytes) -> Work:
+    def _work(self, kind: Kind, what: Specification, budget: Budget, first: FirstPass | None) -> Work:
         columns = what.columns(self.schema().names)
         if self.source.parts is None:
             expected = ExpectedSchema.of(self.source.name, self.schema(), columns)
@@ -228,59 +248,20 @@ class Run:
         return Work(kind, what, expected, self.skip_bad, self.checksums, budget.rows, budget.table_bytes, first)
 
 
-@dataclass(frozen=True, eq=False)
-class Files:
-    """Files that an engine reads, less those whose sums are kept.
+def as_engine(engine: Any) -> Any:
+    """Return what does the work: what a client or session stands for, or anything that runs."""
+    module = type(engine).__module__.split(".", 1)[0]
+    if module == "distributed":
+        from survscore.scale.on_dask import DaskEngine
 
-    Attributes
-    ----------
-    parts : sequence of FilePart
-        All of them.
-    kept : Kept or None
-        Sums of those that were finished earlier.
-    engine : optional
-        What reads them; None: so many `threads`, which tell how far they are within files.
-    """
+        return DaskEngine(engine)
+    if module == "pyspark":
+        from survscore.scale.on_spark import SparkEngine
 
-    parts: Sequence[FilePart]
-    kept: Kept | None
-    engine: Any
-    threads: int
-    kind: Kind
-    progress: Progress
-
-    @cached_property
-    def meter(self) -> Meter:
-        """How fast it goes."""
-        return Meter(sum(part.size for part in self.parts), self.kind)
-
-    def steps(self, work: Work) -> Generator[Step]:
-        """Do the work with every file."""
-        done, waiting = 0, []
-        for part in self.parts:
-            stored = None if self.kept is None else self.kept.load(part)
-            if stored is None:
-                waiting.append(part)
-                continue
-            done += 1
-            self.meter.size -= part.size
-            yield Step(done, len(self.parts), stored)
-        if not waiting:
-            return
-
-        def tell(rows: int) -> None:
-            self.progress(done, len(self.parts), self.meter.told(rows))
-
-        engine = Threads(self.threads, tell) if self.engine is None else as_engine(self.engine)
-        if self.kept is None and isinstance(engine, MergingEngine):
-            yield from engine.reduce(work, waiting)
-            return
-        for part, found in engine.run(work, waiting):
-            if self.kept is not None:
-                self.kept.save(part, found)
-            done += 1
-            self.meter.read += part.size
-            yield Step(done, len(self.parts), found)
+        return SparkEngine(engine)
+    if not hasattr(engine, "run"):
+        raise InputError(f"engine must be a Dask client or a Spark session, not {type(engine).__name__}")
+    return engine
 
 
 def _are_all(files: Sequence[str], parts: Sequence[FilePart]) -> bool:
@@ -297,24 +278,24 @@ class Kept:
         self.what = what
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def _path(self, part: FilePart) -> Path:
-        return self.folder / f"{hashlib.sha256(part.id.encode()).hexdigest()[:32]}.state"
+    def _path(self, id: str) -> Path:
+        place, size, _, whole_place = id.rsplit("|", 3)  # the digest of its content is that of a file with rows
+        return self.folder / f"{hashlib.sha256(f'{place}|{size}|{whole_place}'.encode()).hexdigest()[:32]}.state"
 
-    def load(self, part: FilePart) -> bytes | None:
+    def load(self, part: FilePart, most_bytes: int) -> State | None:
         """Return the sums of a file, if they are there and whole."""
         try:
-            check_regular(self._path(part))
-            stored = self._path(part).read_bytes()
-            state = State.from_bytes(stored)
+            check_regular(self._path(part.id))
+            state = State.from_bytes(self._path(part.id).read_bytes(), most_bytes)
         except (FileNotFoundError, InputError):
             return None
         same = state.files in ((part.id,), (part.uncounted_id,)) and state.specification.digest == self.what.digest
-        return stored if same and not state.skipped else None  # what could not be read is tried again
+        return state if same and not state.skipped else None  # what could not be read is tried again
 
-    def save(self, part: FilePart, found: bytes) -> None:
+    def save(self, found: State) -> None:
         """Keep the sums of a file."""
-        with written_whole(self._path(part)) as path:
-            path.write_bytes(found)
+        with written_whole(self._path(found.files[0])) as path:
+            path.write_bytes(found.to_bytes())
 
 
 class Meter:
@@ -323,7 +304,7 @@ class Meter:
     def __init__(self, size: int, kind: Kind) -> None:
         self.size, self.kind = size, kind
         self.start = clock.monotonic()
-        self.rows = self.read = 0
+        self.rows, self.read = 0, 0.0
 
     def told(self, rows: int | None = None) -> str:
         """Return it in words; if they are known, with the rows of files that are not yet done."""

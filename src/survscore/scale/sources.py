@@ -26,7 +26,8 @@ from survscore.scale.listing import check_different, common_folder, file_parts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from survscore.scale.engines import ClusterFrame
+    from survscore.scale.on_dask import DaskFrame
+    from survscore.scale.on_spark import SparkFrame
 
 FOOTERS = 16  # that are asked for at once
 PIECE, PIECES = 1 << 16, 8  # of a file, by which it is known again
@@ -44,7 +45,7 @@ class Source:
         What to call it in messages.
     parts : list of FilePart or None
         Its files; None if it is one stream, or a frame.
-    frame : ClusterFrame or None
+    frame : DaskFrame, SparkFrame or None
         A frame of Dask or Spark, whose rows are never read here.
     rereadable : bool
         Whether `batches` may be called again.
@@ -56,7 +57,7 @@ class Source:
     _stream: Stream | None = field(default=None, repr=False)
     _schema: Callable[[], pa.Schema] | None = field(default=None, repr=False)
     _used: list[bool] = field(default_factory=list, repr=False)
-    frame: ClusterFrame | None = field(default=None, repr=False)
+    frame: DaskFrame | SparkFrame | None = field(default=None, repr=False)
 
     def schema(self) -> pa.Schema:
         """Return the names and types of its columns; of files, those of the first."""
@@ -380,15 +381,19 @@ def _from_pandas(source: Any, name: str) -> Source | None:
 
 
 def _from_dask(source: Any, name: str) -> Source | None:
-    from survscore.scale.dask_frames import DaskFrame, is_frame
+    import dask.dataframe as dd
 
-    return Source(name, frame=DaskFrame(source, name)) if is_frame(source) else None
+    from survscore.scale.on_dask import DaskFrame
+
+    return Source(name, frame=DaskFrame(source, name)) if isinstance(source, dd.DataFrame) else None
 
 
 def _from_spark(source: Any, name: str) -> Source | None:
-    from survscore.scale.spark_frames import SparkFrame, is_frame
+    from pyspark.sql import DataFrame
 
-    return Source(name, frame=SparkFrame(source, name)) if is_frame(source) else None
+    from survscore.scale.on_spark import SparkFrame
+
+    return Source(name, frame=SparkFrame(source, name)) if isinstance(source, DataFrame) else None
 
 
 def _from_iterable(source: Any, name: str) -> Source:

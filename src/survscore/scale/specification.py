@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,6 @@ from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VERSION = 1  # of the form of states
 #: Where weights are estimated from the data: sums by every unit of time, or by given times at which somebody leaves.
 MOST_BINS = 1 << 14
 Bins = Literal["units"] | tuple[float, ...] | None
@@ -53,8 +52,6 @@ class Specification:
         The column of labels of individuals that belong together.
     buckets : int
         Into how many random groups these are put; 0: they are whole within every file, and taken as they are.
-    largest_group : int
-        How many rows a group has at most, where they are taken as they are.
     over_time : bool
         Whether second moments over time are kept, for errors of means over time.
     bins : {"units"}, tuple of float or None
@@ -70,10 +67,11 @@ class Specification:
     by: tuple[str, ...] = ()
     groups: str | None = None
     buckets: int = 0
-    largest_group: int = 0
     over_time: bool = False
     bins: Bins = None
     level: float = 0.95
+
+    version: ClassVar[int] = 2  # of the form of states
 
     def __post_init__(self) -> None:
         check_level(self.level)
@@ -123,7 +121,7 @@ class Specification:
     def to_json(self) -> dict[str, Any]:
         """Return plain data."""
         return {
-            "version": VERSION,
+            "version": self.version,
             "outcomes": _told(self.outcomes, ("end", "date_format", "origin", "causes", "cause")),
             "models": [_told(model, ("predicts", "percent")) for model in self.models],
             "metrics": [{"name": one.name, "epsilon": one.epsilon} for one in self.metrics],
@@ -132,7 +130,6 @@ class Specification:
             "by": list(self.by),
             "groups": self.groups,
             "buckets": self.buckets,
-            "largest_group": self.largest_group,
             "over_time": self.over_time,
             "bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins,
             "level": self.level,
@@ -142,8 +139,8 @@ class Specification:
     def from_json(cls, data: Any) -> Specification:
         """Take plain data; raise if they are something else."""
         try:
-            if data["version"] != VERSION:
-                raise InputError(f"a state of version {data['version']!r}; this version of survscore reads {VERSION}")
+            if data["version"] != cls.version:
+                raise InputError(f"a specification of version {data['version']!r}, not {cls.version}")
             return cls(
                 OutcomeColumns(**_tuples(data["outcomes"])),
                 tuple(ModelColumns(**_tuples(model)) for model in data["models"]),
@@ -153,7 +150,6 @@ class Specification:
                 tuple(data["by"]),
                 data["groups"],
                 int(data["buckets"]),
-                int(data["largest_group"]),
                 bool(data["over_time"]),
                 tuple(data["bins"]) if isinstance(data["bins"], list) else data["bins"],
                 float(data["level"]),

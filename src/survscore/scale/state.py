@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,16 +17,15 @@ from numpy.typing import NDArray
 from survscore._utils.arrays import read_only
 from survscore._validation import InputError, plural
 from survscore._version import __version__
+from survscore.engine.moments import contrast, pairs
+from survscore.io.limits import machine_memory
 from survscore.metrics import Brier, Loss
 from survscore.outcomes import Outcomes
 from survscore.scale.batches import Batch, Labels, by_cause
-from survscore.scale.exact import ROWS, loss_scale, rounded
 from survscore.scale.files import counted_twice
 from survscore.scale.memory import check_tables
-from survscore.scale.packing import pack, unpack
-from survscore.scale.products import ROWS_OVER_TIME, Products
-from survscore.scale.specification import BinsNeededError, Specification, bins_of
-from survscore.scale.tables import Tables
+from survscore.scale.specification import MOST_BINS, BinsNeededError, Specification, bins_of
+from survscore.scale.sums import SIGNED, Sums, bytes_of, kind_of, shapes, sizes_of
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 
 if TYPE_CHECKING:
@@ -30,16 +34,20 @@ if TYPE_CHECKING:
     from survscore.results.comparison import Comparison
     from survscore.results.segments import SegmentedComparison
 
-FORM = "state"
 BINS = 64  # units of time are added so many at a time
+ROWS = 1 << 18  # at once
+ROWS_OVER_TIME = 1 << 15  # so few that losses at all times stay in a cache
+FIRST_LINE = re.compile(rb"survscore state (\d{1,6})\n")
+MOST_HEADER = 1 << 26  # bytes
+MOST_ROWS = 1 << 53
 
 
 @dataclass(eq=False)
 class State:
     """Sums over some of the rows of a data set.
 
-    States of different rows add up: ``state + other``, in any order, to the same bits. A state lists the files that it
-    was made of, and refuses to be added to one that has seen the same file.
+    States of different rows add up: ``state + other``, in any order, to the same sums within rounding (1e-12). A state
+    lists the files that it was made of, and refuses to be added to one that has seen the same file.
 
     Attributes
     ----------
@@ -53,6 +61,10 @@ class State:
         Their labels.
     n : int
         How many rows.
+    n_dropped_out : int, optional
+        How many of them dropped out; None where that is not known.
+    sums : list of Sums
+        Of each weighting.
 
     Examples
     --------
@@ -66,8 +78,6 @@ class State:
     >>> first, second = State(what).update(rows[:1]), State(what).update(rows[1:])
     >>> (first + second).result().scores["score"].round(4).tolist()
     [0.1, 0.2]
-    >>> (second + first).to_bytes() == State(what).update(rows).to_bytes()
-    True
     """
 
     specification: Specification
@@ -76,37 +86,32 @@ class State:
     segments: list[Labels] = field(default_factory=list)
     n: int = 0
     n_dropped_out: int | None = None
-    tables: list[Tables] = field(default_factory=list)
-    products: list[Products] = field(default_factory=list)
+    sums: list[Sums] = field(default_factory=list)
     #: How many bytes the sums may take: no part of what the state says, but of where it is made.
     table_bytes: int | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        what = self.specification
-        if not what.metrics:
+        if not self.specification.metrics:
             raise InputError("metric must be 'brier' or 'log': only these are sums over individuals")
-        if not self.tables:
-            bins = 1 if what.bins is None or what.bins == "units" else len(what.bins) + 1
-            sizes = (len(what.metrics), len(what.times), 0, bins, len(what.models))
-            self.tables = [Tables.zeros(*sizes) for _ in what.weightings]
-            if what.over_time and not what.two_passes:
-                self.products = [Products.zeros(len(what.metrics), 0, len(what.models), len(what.times))
-                                 for _ in what.weightings]  # fmt: skip
-        self._pending: list[_Pending] | None = None
+        if not self.sums:
+            self.sums = [Sums.zeros(_sizes(self.specification)) for _ in self.specification.weightings]
+
+    @property
+    def n_bins(self) -> int:
+        """How many bins of time there are."""
+        return self.sums[0].sizes["bin"]
 
     # Adding rows
 
     def update(self, rows: pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]) -> State:
         """Add rows, in place, and return the state."""
-        for part in _batches(rows, ROWS_OVER_TIME if self.products else ROWS):
+        for part in _batches(rows, ROWS_OVER_TIME if self.sums[0].sizes["column"] else ROWS):
             self._add(Batch(self.specification, part))
         return self
 
     def _add(self, batch: Batch) -> None:
         from survscore.scale import _kernels
 
-        if self._rows + len(batch) > ROWS:  # 64 bits hold the sums of so many rows, and no more
-            self.settle()
         what = self.specification
         outcomes = batch.outcomes
         codes, labels = batch.segments()
@@ -115,11 +120,10 @@ class State:
         order = None
         if len(self.segments) > 1 or what.bins is not None:
             # rows of a segment, and of a bin, together: their sums stay in registers
-            n_bins = self.tables[0].n_bins
-            order = _kernels.order_by(segment * np.int32(n_bins) + bins, len(self.segments) * n_bins)
+            order = _kernels.order_by(segment * np.int32(self.n_bins) + bins, len(self.segments) * self.n_bins)
             segment, bins = segment[order], bins[order]
         stretches = []
-        for q, weighting in enumerate(what.weightings):
+        for weighting, sums in zip(what.weightings, self.sums, strict=True):
             left = weighting.leaves(outcomes)
             if what.bins is None and weighting.estimated and left.any():
                 raise BinsNeededError(
@@ -130,13 +134,12 @@ class State:
             if order is not None:
                 one, left = one.rows(order), left[order]
             stretches.append(one)
-            self._pendings()[q].count(one, segment, bins, left)
+            _count(sums, one, segment, bins, left)
         if what.models:
             self._add_losses(batch, order, stretches, segment, bins)
         if outcomes.censoring_time is not None:
             self.n_dropped_out = (self.n_dropped_out or 0) + int(outcomes.dropped_out.sum())
         self.n += len(batch)
-        self._rows += len(batch)
 
     def _add_losses(
         self,
@@ -148,39 +151,46 @@ class State:
     ) -> None:
         from survscore.scale import _kernels
 
-        what = self.specification
+        what, over_time = self.specification, bool(self.sums[0].sizes["column"])
         n, k, m = len(batch), len(what.models), len(what.times)
         kinds = [(_kernels.BRIER if isinstance(one, Brier) else _kernels.LOG, one.epsilon) for one in what.metrics]
-        shape = (len(self.products), len(kinds), k + 1, m, n)
+        shape = (len(stretches), len(kinds), k + 1, m, n) if over_time else (0,)
         if self._filled.shape != shape:
             self._filled = np.empty(shape)
         filled, nothing = self._filled, np.empty((k + 1, 1, 0))[:, 0]
-        row = segment * np.int32(self.tables[0].n_bins) + bins
+        row = segment * np.int32(self.n_bins) + bins
         for j, (columns, previous, tolerance) in enumerate(batch.at_times(order)):
-            for q, one in enumerate(stretches):
-                pending = self._pendings()[q]
+            for q, (one, sums) in enumerate(zip(stretches, self.sums, strict=True)):
                 for place, (kind, epsilon) in enumerate(kinds):
                     rows = (j, kind, epsilon, one.event_index, one.follow_up_index, read_only(one.label), segment)
-                    sums = (pending.first[place, j], pending.late[place, j], pending.event[place, j])
+                    first, late, event = (sums[name][place, j] for name in ("first", "late", "event"))
                     if what.bins is not None:
-                        _kernels.add_stretches(columns, *rows, row, *sums)
+                        event = event.reshape(-1, event.shape[-1])
+                        _kernels.add_stretches(columns, *rows, row, first, late, event)
                         continue
                     # all have the same weight
-                    kept = filled[q][place][:, j] if self.products else nothing
-                    if _kernels.add_counted(columns, previous, tolerance, *rows, sums[0], Products.scale, kept):
+                    kept = filled[q, place, :, j] if over_time else nothing
+                    if _kernels.add_counted(columns, previous, tolerance, *rows, first, kept):
                         batch.check()
                 if one.dropout_index is not None:
-                    pending.add_lost(np.stack(columns), j, one, segment, what.metrics)
-        for products, of_weighting in zip(self.products, filled, strict=True):
+                    _add_lost(sums, np.stack(columns), j, one, segment, what.metrics)
+        for sums, of_weighting in zip(self.sums, filled if over_time else (), strict=over_time):
             for place, losses in enumerate(of_weighting):
-                products.add(place, losses.reshape(-1, n), segment)
+                add_products(sums["products"][place], losses.reshape(-1, n), segment)
+
+    _filled: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), init=False, repr=False)
+
+    def close(self) -> State:
+        """Give back what only more rows would need."""
+        self._filled = np.empty(0)
+        return self
 
     def _bins(self, outcomes: Outcomes) -> NDArray[np.int32]:
         """Return each individual's bin, with room for those that are new."""
         bins = bins_of(self.specification, outcomes)
         if self.specification.bins == "units":
             wanted = -(-(int(bins.max(initial=0)) + 1) // BINS) * BINS
-            if wanted > self.tables[0].n_bins:
+            if wanted > self.n_bins:
                 self._grow(len(self.segments), wanted)
         return bins
 
@@ -189,34 +199,15 @@ class State:
         known = {label: place for place, label in enumerate(self.segments)}
         new = [label for label in labels if label not in known]
         if new:
-            self._grow(len(self.segments) + len(new), self.tables[0].n_bins)
+            self._grow(len(self.segments) + len(new), self.n_bins)
             self.segments = [*self.segments, *new]
             known |= {label: place for place, label in enumerate(self.segments)}
         return np.array([known[label] for label in labels], dtype=np.int32)
 
     def _grow(self, n_segments: int, n_bins: int) -> None:
         check_tables(self.specification, n_segments, n_bins, self.table_bytes)
-        self.settle()
-        places = np.arange(self.tables[0].n_segments)
-        self.tables = [one.placed(places, n_segments, n_bins) for one in self.tables]
-        self.products = [one.placed(places, n_segments) for one in self.products]
-
-    # Sums of the last rows in 64 bits, until there are too many
-
-    _rows: int = field(default=0, init=False, repr=False)
-    _filled: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), init=False, repr=False)
-
-    def _pendings(self) -> list[_Pending]:
-        if self._pending is None:
-            self._pending = [_Pending.like(one) for one in self.tables]
-        return self._pending
-
-    def settle(self) -> None:
-        """Add the sums of the last rows to those of all; to be called before reading `tables`."""
-        if self._pending is not None:
-            for pending, tables in zip(self._pending, self.tables, strict=True):
-                pending.settle(tables)
-        self._pending, self._rows = None, 0
+        places = np.arange(len(self.segments))
+        self.sums = [one.placed(places, n_segments, n_bins) for one in self.sums]
 
     # Adding states
 
@@ -231,20 +222,10 @@ class State:
         twice = counted_twice(self.files, other.files)
         if twice:
             raise InputError(twice)
-        self.settle()
-        other.settle()
         segments = sorted({*self.segments, *other.segments})
-        n_bins = max(self.tables[0].n_bins, other.tables[0].n_bins)
+        n_bins = max(self.n_bins, other.n_bins)
         check_tables(self.specification, len(segments), n_bins, self.table_bytes)
-        place_of = {label: place for place, label in enumerate(segments)}
-        parts = []
-        for one in (self, other):
-            places = np.array([place_of[label] for label in one.segments], dtype=np.intp)
-            parts.append((
-                [table.placed(places, len(segments), n_bins) for table in one.tables],
-                [table.placed(places, len(segments)) for table in one.products],
-            ))  # fmt: skip
-        (tables, products), (other_tables, other_products) = parts
+        mine, theirs = (one._placed(segments, n_bins) for one in (self, other))
         lost = [one.n_dropped_out for one in (self, other) if one.n_dropped_out is not None]
         return State(
             self.specification,
@@ -253,60 +234,77 @@ class State:
             segments,
             self.n + other.n,
             sum(lost) if lost else None,
-            [a + b for a, b in zip(tables, other_tables, strict=True)],
-            [a + b for a, b in zip(products, other_products, strict=True)],
+            [a + b for a, b in zip(mine, theirs, strict=True)],
             self.table_bytes,
         )
 
-    # As bytes
+    def _placed(self, segments: Sequence[Labels], n_bins: int) -> list[Sums]:
+        """Return the sums with segments in this order, among which are all of its own."""
+        place_of = {label: place for place, label in enumerate(segments)}
+        places = np.array([place_of[label] for label in self.segments], dtype=np.intp)
+        return [one.placed(places, len(segments), n_bins) for one in self.sums]
+
+    # As bytes: a line that tells the version, a checksum, a header in JSON, and numbers. Nothing that runs.
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes: equal states have equal bytes. Plain numbers, nothing that runs."""
-        self.settle()
-        order = sorted(range(len(self.segments)), key=lambda place: self.segments[place])
-        places = np.argsort(np.array(order, dtype=np.intp))
-        arrays: dict[str, NDArray[np.int64]] = {}
-        for q, table in enumerate(self.tables):
-            sorted_table = table.placed(places, len(order), table.n_bins)
-            arrays |= {f"{q}.{name}": values for name, values in sorted_table.arrays().items()}
-        for q, products in enumerate(self.products):
-            sorted_products = products.placed(places, len(order))
-            arrays |= {f"{q}.{name}": values for name, values in sorted_products.arrays().items()}
+        segments, packing = sorted(self.segments), zlib.compressobj(1)
         header = {
             "survscore": __version__,
             "specification": self.specification.to_json(),
             "files": sorted(self.files),
             "skipped": sorted(self.skipped),
-            "segments": [list(self.segments[place]) for place in order],
+            "segments": [list(label) for label in segments],
+            "bins": self.n_bins,
             "n": self.n,
             "n_dropped_out": self.n_dropped_out,
         }
-        return pack(FORM, header, arrays)
+        text = json.dumps(header, sort_keys=True, separators=(",", ":")).encode()
+        packed = [
+            packing.compress(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).data)
+            for sums in self._placed(segments, self.n_bins)
+            for values in sums.values.values()
+        ]
+        body = b"".join((len(text).to_bytes(8, "little"), text, *packed, packing.flush()))
+        return f"survscore state {self.specification.version}\n".encode() + hashlib.sha256(body).digest() + body
 
     @classmethod
-    def from_bytes(cls, stored: bytes) -> State:
-        """Take what `to_bytes` returned; anything else is refused."""
-        header, arrays = unpack(FORM, stored)
-        try:
-            what = Specification.from_json(header["specification"])
-            parts = [
-                {name.split(".", 1)[1]: values for name, values in arrays.items() if name.startswith(f"{q}.")}
-                for q in range(len(what.weightings))
-            ]
-            return cls(
-                what,
-                tuple(header["files"]),
-                tuple(header["skipped"]),
-                [tuple(label) for label in header["segments"]],
-                int(header["n"]),
-                header["n_dropped_out"],
-                [Tables.of_arrays(part) for part in parts],
-                [Products.of_arrays(part) for part in parts if "products.high" in part],
+    def from_bytes(cls, stored: bytes, most_bytes: int | None = None) -> State:
+        """Take what `to_bytes` returned; anything else is refused.
+
+        What the header says is held against its own specification before any number is unpacked: it tells which arrays
+        there are, of which shapes and types. Sums may take `most_bytes`, by default a quarter of this machine's memory.
+        """
+        line = FIRST_LINE.match(stored)
+        if line is None:
+            raise InputError("not a state of survscore")
+        if int(line[1]) != Specification.version:
+            raise InputError(
+                f"a state of version {int(line[1])}: this version of survscore reads {Specification.version}; make it "
+                "anew from its files"
             )
-        except (KeyError, TypeError, ValueError) as error:
+        body = stored[line.end() + 32 :]
+        if hashlib.sha256(body).digest() != stored[line.end() : line.end() + 32]:
+            raise InputError("the state is damaged: its checksum does not fit")
+        try:
+            size = int.from_bytes(body[:8], "little")
+            if size > MOST_HEADER:
+                raise ValueError(f"its header has {size} bytes")
+            header = json.loads(body[8 : 8 + size])
+            what = Specification.from_json(header["specification"])
+            segments = [_texts(label) for label in header["segments"]]
+            n_bins, n, n_dropped_out = header["bins"], header["n"], header["n_dropped_out"]
+            files, skipped = _texts(header["files"]), _texts(header["skipped"])
+            _check_header(what, segments, n_bins, n, n_dropped_out)
+            most = machine_memory() // 4 if most_bytes is None else most_bytes
+            check_tables(what, len(segments), n_bins, most)
+            sums = _unpacked(_sizes(what, len(segments), n_bins), len(what.weightings), body[8 + size :])
+            _check_sums(what, sums, n)
+        except (KeyError, TypeError, ValueError, RecursionError, OverflowError, MemoryError, zlib.error) as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(f"not a state of survscore: {error}") from None
+        return cls(what, files, skipped, segments, n, n_dropped_out, sums)
 
     # Results
 
@@ -317,88 +315,133 @@ class State:
         return finish(self)
 
 
-@dataclass(eq=False)
-class _Pending:
-    """Sums of so few rows that 64 bits hold them."""
+def _sizes(what: Specification, segments: int = 0, bins: int | None = None) -> Any:
+    if bins is None:
+        bins = len(what.bins) + 1 if isinstance(what.bins, tuple) else 1
+    over_time = what.over_time and not what.two_passes
+    return sizes_of(
+        len(what.metrics), len(what.times), len(what.models), over_time=over_time, segments=segments, bins=bins
+    )
 
-    n_segments: int
-    n_bins: int
-    first: NDArray[np.int64]
-    late: NDArray[np.int64]
-    event: NDArray[np.int64]
-    known: NDArray[np.int64]
-    lowest: NDArray[np.int64]
-    highest: NDArray[np.int64]
-    counts: Tables
 
-    @classmethod
-    def like(cls, tables: Tables) -> _Pending:
-        metrics, times, segments, quantities = tables.first.high.shape
-        event = np.zeros((metrics, times, segments * tables.n_bins, quantities), dtype=np.int64)
-        return cls(
-            segments, tables.n_bins, np.zeros_like(tables.first.high), np.zeros_like(tables.late.high), event,
-            np.zeros_like(tables.known.high), np.zeros_like(tables.lowest.high), np.zeros_like(tables.highest.high),
-            tables,
-        )  # fmt: skip
+def _texts(several: Any) -> tuple[str, ...]:
+    if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
+        raise ValueError("its header has something else than text where there must be text")
+    return tuple(several)
 
-    def count(
-        self, one: IntervalWeights, segment: NDArray[np.int32], bins: NDArray[np.int32], left: NDArray[np.bool_]
-    ) -> None:
-        """Count the individuals of a batch; counts can't overflow, so they go where they stay."""
-        from survscore.scale import _kernels
 
-        counts, m = self.counts, self.late.shape[1]
-        _kernels.count_rows(
-            one.event_index, one.follow_up_index, one.population_index, one.label, left, segment, bins,
-            counts.first_stops, counts.late_counts, counts.event_changes, counts.population_stops, counts.everybody,
-            counts.left, counts.other_changes,
-        )  # fmt: skip
-        if one.dropout_index is not None:
-            lost = np.flatnonzero(one.dropout_index < one.population_index)
-            changes = np.zeros((self.n_segments, m + 1), dtype=np.int64)
-            np.add.at(changes, (segment[lost], one.dropout_index[lost]), 1)
-            np.add.at(changes, (segment[lost], one.population_index[lost]), -1)
-            counts.lost_counts[...] += np.cumsum(changes, axis=1)[:, :m]
-            seen = np.flatnonzero(left & (one.event_index < one.dropout_index))
-            np.add.at(counts.known_counts, (segment[seen], one.event_index[seen]), 1)
+def _check_header(what: Specification, segments: list[Labels], n_bins: Any, n: Any, n_dropped_out: Any) -> None:
+    """Raise unless what a header says is possible under its specification."""
+    if any(type(number) is not int for number in (n_bins, n, 0 if n_dropped_out is None else n_dropped_out)):
+        raise ValueError("its header has something else than whole numbers where there must be some")
+    expected = _sizes(what)["bin"]
+    units = range(1, MOST_BINS + BINS) if what.bins == "units" else (expected,)
+    if n_bins not in units:
+        raise ValueError(f"it claims {n_bins} bins of time")
+    if not 0 <= n <= MOST_ROWS or not 0 <= (n_dropped_out or 0) <= n:
+        raise ValueError(f"it claims {n} individuals, of whom {n_dropped_out} dropped out")
+    if len(set(segments)) < len(segments) or any(len(label) != len(what.by) for label in segments):
+        raise ValueError(f"its segments are not those of {len(what.by)} columns, or not all different")
+    if len(segments) > n or (n and not segments):
+        raise ValueError(f"it claims {len(segments)} segments of {n} individuals")
 
-    def add_lost(
-        self,
-        predicted: NDArray[Any],
-        j: int,
-        one: IntervalWeights,
-        segment: NDArray[np.int32],
-        losses: Sequence[Loss],
-    ) -> None:
-        """Add what the lost would cost with either status, at one time."""
-        from survscore.engine.moments import contrast, pairs
 
-        if one.dropout_index is None:
-            return
-        unknown = np.flatnonzero((one.dropout_index <= j) & (j < one.population_index))
-        seen = np.flatnonzero((one.event_index <= j) & (j < one.dropout_index) & (one.follow_up_index <= j))
-        for place, loss in enumerate(losses):
-            scale = loss_scale(loss)
-            if unknown.size:
-                survival = predicted[:, unknown]
-                both = scale * np.array([loss.of_event_free(survival), loss.of_event(survival)])
-                for p, (a, b) in enumerate(pairs(len(predicted))):
-                    values = contrast(both.transpose(1, 0, 2), a, b)
-                    np.add.at(self.lowest[place, j, :, p], segment[unknown], rounded(values.min(axis=0)))
-                    np.add.at(self.highest[place, j, :, p], segment[unknown], rounded(values.max(axis=0)))
-            if seen.size:
-                values = scale * loss.of_event_free(predicted[:, seen])
-                for a, of_model in enumerate(values):
-                    np.add.at(self.known[place, j, :, a], segment[seen], rounded(of_model))
+def _unpacked(sizes: Any, count: int, packed: bytes) -> list[Sums]:
+    """Return the numbers; never more of them are unpacked than there must be."""
+    wanted = count * bytes_of(sizes)
+    numbers = zlib.decompressobj().decompress(packed, wanted + 1)
+    if len(numbers) != wanted:
+        raise ValueError(f"it does not have the {wanted} bytes of numbers that it must have")
+    found, start = [], 0
+    for _ in range(count):
+        values = {}
+        for name, shape in shapes(sizes).items():
+            kind = np.dtype(kind_of(name))
+            one = np.frombuffer(numbers, kind.newbyteorder("<"), prod(shape), start)
+            values[name], start = one.reshape(shape).astype(kind), start + one.nbytes
+        found.append(Sums(sizes, values))
+    return found
 
-    def settle(self, tables: Tables) -> None:
-        """Add the sums where they stay."""
-        for mine, theirs in (
-            (self.first, tables.first), (self.late, tables.late), (self.known, tables.known),
-            (self.lowest, tables.lowest), (self.highest, tables.highest),
-        ):  # fmt: skip
-            theirs.add(mine)
-        tables.event.add(self.event.reshape(tables.event.high.shape))
+
+def _check_sums(what: Specification, several: Sequence[Sums], n: int) -> None:
+    """Raise unless sums are such as individuals make: none is NaN, no sum of squares below zero, no count above all."""
+    for sums in several:
+        for name, values in sums.values.items():
+            of_count = values.dtype.kind == "i"
+            low, high = (values.min(initial=0), values.max(initial=0))
+            if not np.isfinite([low, high]).all() or (name not in SIGNED and low < 0):
+                raise ValueError(f"its sums {name!r} are not finite, or below zero")
+            if of_count and max(abs(int(low)), int(high)) > n:
+                raise ValueError(f"its counts {name!r} are larger than its {n} individuals")
+        if int(sums["everybody"].sum()) != n or (sums["left"] > sums["everybody"]).any():
+            raise ValueError("its counts do not add up to its individuals")
+        if int(sums["population_stops"].sum()) != n or int(sums["first_stops"].sum()) != n:
+            raise ValueError("its counts do not add up to its individuals")
+        if (np.cumsum(sums["event_changes"], axis=-1) < 0).any():
+            raise ValueError("its counts of events are below zero")
+        for place, loss in enumerate(what.metrics):
+            worst = -np.log(loss.epsilon) if loss.epsilon else 1.0  # of one individual; squares are at most its square
+            most = n * max(worst, worst**2) * (1 + 1e-9)
+            if any(sums[name][place].max(initial=0.0) > most for name in ("first", "late", "event", "known")):
+                raise ValueError(f"its sums of {loss.name!r} are larger than {n} individuals can make them")
+
+
+def add_products(products: NDArray[np.float64], columns: NDArray[np.float64], segment: NDArray[Any]) -> None:
+    """Add products of columns, (columns, rows), to (segments, columns, columns)."""
+    if len(products) == 1:
+        products[0] += columns @ columns.T
+        return
+    for which in np.unique(segment).tolist():
+        some = columns[:, segment == which]
+        products[which] += some @ some.T
+
+
+def _count(
+    sums: Sums, one: IntervalWeights, segment: NDArray[np.int32], bins: NDArray[np.int32], left: NDArray[np.bool_]
+) -> None:
+    """Count the individuals of a batch."""
+    from survscore.scale import _kernels
+
+    m = sums.sizes["time"]
+    _kernels.count_rows(
+        one.event_index, one.follow_up_index, one.population_index, one.label, left, segment, bins,
+        sums["first_stops"], sums["late_counts"], sums["event_changes"], sums["population_stops"], sums["everybody"],
+        sums["left"], sums["other_changes"],
+    )  # fmt: skip
+    if one.dropout_index is not None:
+        lost = np.flatnonzero(one.dropout_index < one.population_index)
+        changes = np.zeros((sums.sizes["segment"], m + 1), dtype=np.int64)
+        np.add.at(changes, (segment[lost], one.dropout_index[lost]), 1)
+        np.add.at(changes, (segment[lost], one.population_index[lost]), -1)
+        sums["lost_counts"][...] += np.cumsum(changes, axis=1)[:, :m]
+        seen = np.flatnonzero(left & (one.event_index < one.dropout_index))
+        np.add.at(sums["known_counts"], (segment[seen], one.event_index[seen]), 1)
+
+
+def _add_lost(
+    sums: Sums,
+    predicted: NDArray[Any],
+    j: int,
+    one: IntervalWeights,
+    segment: NDArray[np.int32],
+    losses: Sequence[Loss],
+) -> None:
+    """Add what the lost would cost with either status, at one time."""
+    if one.dropout_index is None:
+        return
+    unknown = np.flatnonzero((one.dropout_index <= j) & (j < one.population_index))
+    seen = np.flatnonzero((one.event_index <= j) & (j < one.dropout_index) & (one.follow_up_index <= j))
+    for place, loss in enumerate(losses):
+        if unknown.size:
+            survival = predicted[:, unknown]
+            both = np.array([loss.of_event_free(survival), loss.of_event(survival)], dtype=np.float64)
+            for p, (a, b) in enumerate(pairs(len(predicted))):
+                values = contrast(both.transpose(1, 0, 2), a, b)
+                np.add.at(sums["lowest"][place, j, :, p], segment[unknown], values.min(axis=0))
+                np.add.at(sums["highest"][place, j, :, p], segment[unknown], values.max(axis=0))
+        if seen.size:
+            for a, values in enumerate(loss.of_event_free(predicted[:, seen])):
+                np.add.at(sums["known"][place, j, :, a], segment[seen], values)
 
 
 def _batches(rows: Any, size: int) -> Iterator[pa.RecordBatch]:

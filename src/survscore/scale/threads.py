@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from survscore._config import config
 from survscore.io.tables import arrow
 from survscore.scale.files import BadFileError, FilePart
-from survscore.scale.work import StoppedError, Work
+from survscore.scale.work import StoppedError, Work, merged
 
 AHEAD = 2  # results for every thread that nobody has taken yet
 PIECES = 2  # for every core, of files that are fewer than cores
@@ -42,8 +42,8 @@ class Threads:
     n: int | None = None
     tell: Callable[[int], None] | None = None
 
-    def run(self, work: Work, parts: Sequence[FilePart]) -> Iterator[tuple[FilePart, bytes]]:
-        """Yield every file with its result, as they are done."""
+    def run(self, work: Work, parts: Sequence[FilePart], *, each: bool = True) -> Iterator[tuple[int, Any]]:
+        """Yield the result of every file, in their order, always of one."""
         n = self.n or config.n_cores()
         # groups are whole in files, not in pieces of them
         divisible = work.kind in ("state", "exits", "rows")
@@ -61,7 +61,7 @@ class Threads:
             if self.tell is not None:
                 self.tell(read[0])
 
-        def one(task: tuple[_File, FilePart]) -> tuple[_File, bytes | _Bad]:
+        def one(task: tuple[_File, FilePart]) -> tuple[_File, Any]:
             file, piece = task
             try:
                 return file, file.strict.run(piece, watch)
@@ -74,7 +74,7 @@ class Threads:
         with one_blas_thread(), _memory_given_back(), config.using(threads=1):
             for file, found in _each(one, tasks, n, stopped, waiting):
                 if file.add(found):
-                    yield file.part, file.result()
+                    yield 1, file.result()
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class _File:
     work: Work
     part: FilePart
     pieces: list[FilePart]
-    found: list[bytes] = field(default_factory=list)
+    found: list[Any] = field(default_factory=list)
     bad: _Bad | None = None
     done: int = 0
 
@@ -101,7 +101,7 @@ class _File:
         """The work, but what is wrong is raised."""
         return replace(self.work, skip_bad=False)
 
-    def add(self, found: bytes | _Bad) -> bool:
+    def add(self, found: Any) -> bool:
         """Add the result of one piece, and return whether it was the last."""
         self.done += 1
         if isinstance(found, _Bad):
@@ -111,11 +111,11 @@ class _File:
             self.found.append(found)
         return self.done == len(self.pieces)
 
-    def result(self) -> bytes:
+    def result(self) -> Any:
         """Return the sums of all pieces, or why there are none."""
         if self.bad is not None:
             return self.work.left_out(self.part, self.bad.error)
-        return self.work.merge(*self.found)
+        return merged(self.found)
 
 
 def _pieces(part: FilePart, n: int, n_parts: int) -> list[FilePart]:
@@ -135,46 +135,49 @@ def _each(
     stopped: threading.Event,
     waiting: Callable[[], None],
 ) -> Iterator[Result]:
-    """Yield what a function returns for every item, as they are done, from `n` threads; call `waiting` meanwhile.
+    """Yield what a function returns for every item, in their order, from `n` threads; call `waiting` meanwhile.
 
-    They are daemons, and waited for only some seconds: who interrupts does not wait for a storage that is silent.
-    After an error they may compile to the end: numba changes meanwhile how the process shows its warnings.
+    In their order, so that what is added up of them is the same in every run. The threads are daemons, and waited for
+    only some seconds: who interrupts does not wait for a storage that is silent. After an error they may compile to the
+    end: numba changes meanwhile how the process shows its warnings.
     """
     failed = False
-    untaken, taking = iter(items), threading.Lock()
-    results: SimpleQueue[tuple[Result | None, BaseException | None]] = SimpleQueue()
+    untaken, taking = iter(enumerate(items)), threading.Lock()
+    results: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
+    early: dict[int, Result | None] = {}
     room = threading.Semaphore(n * (1 + AHEAD))  # results that nobody has taken yet are memory
 
     def work() -> None:
         while True:
             room.acquire()
             with taking:
-                item = None if stopped.is_set() else next(untaken, None)
+                place, item = (-1, None) if stopped.is_set() else next(untaken, (-1, None))
             if item is None:
                 return
             try:
-                results.put((function(item), None))
+                results.put((place, function(item), None))
             except StoppedError:
                 return
             except BaseException as error:  # raised where somebody waits for it
-                results.put((None, error))
+                results.put((place, None, error))
 
     threads = [threading.Thread(target=work, name=f"survscore-{k}", daemon=True) for k in range(min(n, len(items)))]
     try:
         for thread in threads:
             thread.start()
-        for _ in items:
-            while True:
+        for turn in range(len(items)):
+            while turn not in early:
                 try:
-                    found, error = results.get(timeout=TICK)
-                    break
+                    place, found, error = results.get(timeout=TICK)
                 except Empty:
                     waiting()
+                    continue
+                if error is not None:
+                    failed = True
+                    raise error
+                early[place] = found
             room.release()
-            if error is not None:
-                failed = True
-                raise error
-            yield found  # type: ignore[misc]
+            yield early.pop(turn)  # type: ignore[misc]
     finally:
         stopped.set()
         room.release(2 * n * (1 + AHEAD))

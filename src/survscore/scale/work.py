@@ -1,26 +1,22 @@
-"""What is done with one file, wherever that is: read it, and return bytes. Plain data in, plain data out."""
+"""What is done with one file, wherever that is: read it, and return what adds up. Plain data in, plain data out."""
 
 from __future__ import annotations
 
-import base64
-import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import add as plus
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
-from survscore.scale.exits import Exits
 from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete
 from survscore.scale.formats import sliced
 from survscore.scale.gathering import Gathered, Piece
-from survscore.scale.groups import GroupLook
 from survscore.scale.influences import FirstPass, Influences
+from survscore.scale.looks import Exits, GroupLook
 from survscore.scale.memory import MemoryLimitError
 from survscore.scale.specification import BinsNeededError, Specification
 from survscore.scale.state import State
@@ -60,7 +56,7 @@ class Work:
         How many are read at a time.
     table_bytes : int, optional
         How large sums, or gathered rows, may become.
-    first : bytes
+    first : FirstPass, optional
         What the first pass told, for the second.
     """
 
@@ -71,7 +67,7 @@ class Work:
     checksums: bool = False
     rows: int = ROWS
     table_bytes: int | None = None
-    first: bytes = b""
+    first: FirstPass | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> list[str]:
@@ -88,8 +84,8 @@ class Work:
         """Those that must hold numbers."""
         return [name for name in self.specification.numeric() if name in self.columns]
 
-    def run(self, part: FilePart, watch: Callable[[int], None] = unwatched) -> bytes:
-        """Do it with one file, and return a state, or exits, as bytes.
+    def run(self, part: FilePart, watch: Callable[[int], None] = unwatched) -> Any:
+        """Do it with one file.
 
         `watch` is told of every batch how many rows it has, and may raise `StoppedError`.
         """
@@ -102,14 +98,14 @@ class Work:
                 first += rows.num_rows
             if isinstance(result, State) and not result.n:
                 result.files = tuple(part.uncounted_id for _ in part.ids)
-            return bytes(result.to_bytes())
+            return finished(result)
         except BadFileError as error:
             if not self.skip_bad:
                 raise
             return self.left_out(part, error)
 
-    def run_rows(self, name: str, rows: Iterable[Any]) -> bytes:
-        """Do it with one piece of a frame: record batches or tables, checked as files are."""
+    def run_rows(self, name: str, rows: Iterable[Any]) -> Any:
+        """Do it with one piece of a frame: record batches or tables, checked as files are; `name` is for messages."""
         result = self.nothing(name=name)
         for batch in self._checked(name, rows):
             try:
@@ -118,7 +114,7 @@ class Work:
                 raise
             except InputError as error:
                 raise InputError(f"{name}: {error}") from None
-        return bytes(result.to_bytes())
+        return finished(result)
 
     def _checked(self, name: str, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         first, columns, nullable = 0, self.columns, self.specification.outcomes.nullable()
@@ -134,23 +130,23 @@ class Work:
                     first += len(piece)
                     yield piece
 
-    def left_out(self, part: FilePart, error: BadFileError) -> bytes:
+    def left_out(self, part: FilePart, error: BadFileError) -> Any:
         """Return the result of a file that can't be read: nobody, and why."""
         if self.kind == "state":
-            return State(self.specification, (part.uncounted_id,), (str(error),)).to_bytes()
+            return State(self.specification, (part.uncounted_id,), (str(error),))
         if self.kind == "rows":
-            return Gathered(self.specification, (), (part.uncounted_id,), (str(error),)).to_bytes()
-        return bytes(self.nothing(()).to_bytes())
+            return Gathered(self.specification, (), (part.uncounted_id,), (str(error),))
+        return self.nothing(())
 
     def nothing(self, files: tuple[str, ...] = (), name: str = "", start: int = 0) -> Any:
         """Return the result of no rows, of some files; gathered rows have a place."""
         match self.kind:
             case "exits":
-                return Exits.from_bytes(b"")
+                return Exits(np.zeros(0))
             case "groups":
-                return GroupLook(np.zeros(0, dtype=np.uint64), 0, 0)
-            case "influences":
-                return Influences(self.specification, self._first)
+                return GroupLook(np.zeros(0, dtype=np.uint64))
+            case "influences" if self.first is not None:
+                return Influences(self.specification, self.first)
             case "rows":
                 return Gathered(self.specification, (Piece(name, start),), files, limit=self.table_bytes)
         return State(self.specification, files, table_bytes=self.table_bytes)
@@ -164,23 +160,6 @@ class Work:
                 return result.with_rows(self.specification, rows)
         return result.update(rows)
 
-    def result(self, stored: bytes) -> Any:
-        """Return what the bytes of a piece stand for; several add up."""
-        match self.kind:
-            case "exits":
-                return Exits.from_bytes(stored)
-            case "groups":
-                return GroupLook.from_bytes(stored)
-            case "influences":
-                return Influences.from_bytes(stored, self.specification, self._first)
-            case "rows":
-                return Gathered.from_bytes(stored, self.specification, self.table_bytes)
-        return State.from_bytes(stored)
-
-    @cached_property
-    def _first(self) -> FirstPass:
-        return FirstPass.from_bytes(self.first)
-
     def _batches(self, part: FilePart, watch: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
         what = self.specification
         several = part.batches(
@@ -192,58 +171,42 @@ class Work:
             watch(rows.num_rows)
             yield rows
 
-    def merge(self, *several: bytes) -> bytes:
-        """Return results as one; in any order."""
-        if len(several) == 1:
-            return several[0]
-        return bytes(reduce(plus, map(self.result, several)).to_bytes())
 
-    # To where it is done
-
-    def to_json(self) -> str:
-        """Return it as text, to be sent to another process or machine."""
-        return json.dumps(
-            {
-                "kind": self.kind,
-                "specification": self.specification.to_json(),
-                "expected": self.expected.to_json(),
-                "skip_bad": self.skip_bad,
-                "checksums": self.checksums,
-                "rows": self.rows,
-                "table_bytes": self.table_bytes,
-                "first": base64.b64encode(self.first).decode(),
-            }
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Work:
-        """Take what `to_json` returned."""
-        told: dict[str, Any] = json.loads(text)
-        return cls(
-            told["kind"],
-            Specification.from_json(told["specification"]),
-            ExpectedSchema.from_json(told["expected"]),
-            told["skip_bad"],
-            told["checksums"],
-            told["rows"],
-            told["table_bytes"],
-            base64.b64decode(told["first"]),
-        )
+def finished(result: Any) -> Any:
+    """Return the result of a piece that has been read: there are no more rows of it, nor of groups in it."""
+    return result.close() if isinstance(result, Influences | State) else result
 
 
-def run_part(work: str, part: str) -> bytes:
-    """Do some work with one file; both are text. This is what other processes and machines call."""
-    return Work.from_json(work).run(FilePart.from_json(json.loads(part)))
+def merged(several: Iterable[Any]) -> Any:
+    """Return results as one."""
+    return reduce(plus, several)
 
 
-def run_rows(work: str, name: str, rows: Iterable[Any]) -> bytes:
-    """Do some work with record batches or tables; `name` is for messages. Other processes and machines call this."""
-    return Work.from_json(work).run_rows(name, rows)
+def attempted(do: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function returns, or why the data are refused: a cluster would try again what can't succeed."""
+    try:
+        return do(*arguments)
+    except InputError as error:
+        return error.with_traceback(None)
 
 
-def merge_parts(work: str, *several: bytes) -> bytes:
-    """Merge results; this is what other processes and machines call."""
-    return Work.from_json(work).merge(*several)
+def checked(found: Any) -> Any:
+    """Return a result that is none of `attempted`'s errors."""
+    if isinstance(found, InputError):
+        raise found
+    return found
+
+
+def check_importable(error: BaseException, cluster: str) -> None:
+    """Raise in plain words if what went wrong is that a worker has no survscore."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if "No module named 'survscore" in str(seen):
+            raise InputError(
+                f"the workers of {cluster} can't import survscore: install the same version there as here, or send it "
+                "to them (see the page on clusters)"
+            ) from None
+        seen = seen.__cause__ or seen.__context__
 
 
 def _error(name: str, what: str) -> InputError:

@@ -52,7 +52,7 @@ def default_weightings(outcomes: Outcomes, metrics: Iterable[Any] = ()) -> list[
 def as_weighting(given: str | Weighting | None, outcomes: Outcomes) -> Weighting:
     """Return a weighting by name, or as it is. There is a default only where the choice can't matter."""
     if isinstance(given, Weighting):
-        return given
+        return given.on_clock_of(outcomes)
     if given is None:
         if outcomes.event.all():
             return Uncensored()

@@ -288,6 +288,11 @@ class Administrative(Weighting):
             return some
         return replace(some, dropout_strata=self.dropout_strata.rows(rows))
 
+    @property
+    def on_own_clock(self) -> dict[str, Any]:  # noqa: D102
+        own = {} if isinstance(self.dropout, str) else {"dropout": self.dropout}
+        return own | ({"population": self.population} if isinstance(self.population, SurvivalCurves) else {})
+
     def placed(self, device: Any) -> Weighting:  # noqa: D102
         return self._with_curves(lambda name, curves: placed_curves(f"{name} curves", curves, device))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,6 +121,33 @@ class Weighting(ABC):
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:
         """Return the same for some of the individuals: what it holds for each of them is picked."""
         return self
+
+    @property
+    def on_own_clock(self) -> dict[str, Any]:
+        """What it was given whose times have a clock of their own, by argument: outcomes, curves, functions of time."""
+        return {}
+
+    def on_clock_of(self, outcomes: Outcomes) -> Self:
+        """Return the same for outcomes that may be counted from delayed entry, as those it is estimated from then are.
+
+        Curves and functions have no entry from which to count. Outcomes with entry do not suit scores without.
+        """
+        changed = {}
+        for argument, given in self.on_own_clock.items():
+            if outcomes.clock and not isinstance(given, Outcomes):
+                raise UnfitError(
+                    f"{argument}: scores of outcomes with delayed entry count time from there, and curves or functions "
+                    "do not tell by how much theirs differs. Count all from entry: y.since_entry(), "
+                    "curves.conditional_on(y.entry, times=...), and probabilities of being followed from there"
+                )
+            if isinstance(given, Outcomes) and given.entry is not None:
+                if not outcomes.clock and bool((given.entry > 0).any()):
+                    raise InputError(
+                        f"{argument}: these outcomes have delayed entry, and those that are scored have none; "
+                        "outcomes.since_entry() counts time from entry"
+                    )
+                changed[argument] = given.since_entry()
+        return replace(cast("Any", self), **changed) if changed else self
 
     def placed(self, device: Any) -> Weighting:
         """Return the same with its curves where the predictions are: a torch device, or None for NumPy arrays."""

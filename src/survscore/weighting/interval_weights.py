@@ -387,7 +387,7 @@ class IntervalWeights:
 
     @property
     def capped(self) -> bool:
-        """Whether weights have a cap: asked of all individuals alike, whoever of them reaches it."""
+        """Whether weights have a cap: asked of all individuals alike, whether or not they reach it."""
         return not np.isinf(self.max_weight)
 
     def sums(self, n_times: int) -> WeightSums:

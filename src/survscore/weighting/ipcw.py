@@ -171,6 +171,13 @@ class IPCW(Weighting):
             return some
         return replace(some, censoring=CensoringCurves(self.censoring.curves[rows]))
 
+    @property
+    def on_own_clock(self) -> dict[str, Any]:  # noqa: D102
+        if isinstance(self.censoring, (str, KnownCensoring)):
+            return {}
+        fitted = isinstance(self.censoring, KaplanMeierCensoring)
+        return {"censoring": self.censoring.outcomes if fitted else self.censoring}
+
     def placed(self, device: Any) -> Weighting:  # noqa: D102
         if not isinstance(self.censoring, CensoringCurves):
             return self

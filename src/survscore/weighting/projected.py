@@ -270,6 +270,10 @@ class Projected(Weighting):
             return replace(self, strata=self.strata.rows(rows))
         return replace(self, reference=self.reference[rows]) if isinstance(self.reference, SurvivalCurves) else self
 
+    @property
+    def on_own_clock(self) -> dict[str, Any]:  # noqa: D102
+        return {"reference": self.reference} if isinstance(self.reference, SurvivalCurves) else {}
+
     def placed(self, device: Any) -> Weighting:  # noqa: D102
         if not isinstance(self.reference, SurvivalCurves):
             return self
