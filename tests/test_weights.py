@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 from literal import STEP
-from registry import CASES, LOSSES, Case, fitted_problem, random_problem
+from registry import ASKED, CASES, FITTED, LOSSES, METRICS, Case, fitted_problem, random_problem
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.moments import pairs
 
@@ -400,3 +400,76 @@ def test_what_has_no_form_for_weights_says_so():
     for name, call in calls.items():
         with pytest.raises(ss.UnfitError, match=f"{name} has no form for sample weights"):
             call()
+
+
+POOLED = {name: ASKED.get(name, name) for name in METRICS if name not in LOSSES}
+
+
+def pooled(case, problem, metrics=POOLED, **options):
+    curves = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
+    found = Evaluation.of(
+        problem.y, curves, metric=[metrics[name] for name in metrics], weighting=case.weighting(problem),
+        times=problem.times, **options,
+    ).run()  # fmt: skip
+    return dict(zip(metrics, found, strict=True))
+
+
+@every_case
+def test_pooled_metrics_agree_with_the_literal_loop(case: Case):
+    problem = sized_problem(case, 120, causes=False)
+    masses = list(problem.y.weights), list(problem.training.weights)
+    found = pooled(case, problem, errors=False)
+    for name in ("auc", "oe", "net_benefit", "slope", "in_the_large", "ici"):
+        expected = [
+            oracle.metric(name, case.weights(unweighted(problem), t, *masses), problem.pi(t), masses[0])
+            for t in problem.times
+        ]
+        np.testing.assert_allclose(found[name].scores[0], expected, rtol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+@every_case
+def test_pooled_metrics_of_repeated_rows(case: Case, grouped):
+    for causes in (False, True):
+        problem = sized_problem(case, 260 if case.name == "projected" else 120, kind="frequency", causes=causes)
+        several, rows = repeated(problem)
+        labels = np.arange(len(problem.y)) // 4
+        found = pooled(case, problem, groups=labels if grouped else None)
+        expected = pooled(case, several, groups=labels[rows] if grouped else None)
+        for name in POOLED:
+            rtol = 1e-6 if name in FITTED else 1e-10
+            np.testing.assert_allclose(found[name].scores, expected[name].scores, rtol=rtol, atol=1e-9, err_msg=name)
+            for field in ("pointwise", "of_averages"):
+                np.testing.assert_allclose(
+                    *(getattr(one.moments, field) for one in (found[name], expected[name])),
+                    rtol=1e2 * rtol, atol=1e-12, err_msg=name,
+                )  # fmt: skip
+
+
+@every_case
+def test_scaled_weights_do_not_change_pooled_metrics(case: Case):
+    problem = sized_problem(case, 120)
+    scaled = replace(problem, y=problem.y.weighted(7 * problem.y.weights))
+    found, expected = pooled(case, scaled), pooled(case, problem)
+    for name in POOLED:
+        np.testing.assert_allclose(found[name].scores, expected[name].scores, rtol=1e-6, atol=1e-9, err_msg=name)
+        variances = (one.moments.pointwise for one in (found[name], expected[name]))
+        np.testing.assert_allclose(*variances, rtol=1e-5, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["auc", "oe", "net_benefit", "slope"])
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in JACKKNIFED], ids=lambda case: case.name)
+def test_standard_errors_of_pooled_metrics_are_those_of_the_jackknife(case: Case, name):
+    n = 300
+    problem = sized_problem(case, n)
+
+    def scores(rows):
+        return pooled(case, problem.take(rows), {name: POOLED[name]}, errors=False)[name].scores
+
+    without = np.array([scores(np.delete(np.arange(n), i)) for i in range(n)])
+    expected = (n - 1) / n * np.sum((without - without.mean(axis=0)) ** 2, axis=0)
+    found = pooled(case, problem, {name: POOLED[name]})[name]
+    variances = np.array([found.moments.variance(a, a) for a in (0, 1)])
+    # cases alone are few: their influences are corrected by their shares of all weights
+    tolerance = {"slope": 0.05, "auc": 0.03}.get(name, 0.02)
+    np.testing.assert_allclose(np.sqrt(variances), np.sqrt(expected[:2]), rtol=tolerance)

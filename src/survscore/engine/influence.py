@@ -32,7 +32,7 @@ from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
-from survscore.inference.units import Groups
+from survscore.inference.units import Groups, InfluenceFactors
 from survscore.metrics.sample import OTHER_EVENT, CountedStatuses
 from survscore.weighting.interval_weights import EVENT_FREE, IntervalWeights, TimeIndex
 
@@ -473,19 +473,23 @@ def joint_covariance(
     column: slice,
     groups: Groups | None,
     factor: NDArray[np.float64] | float,
+    weighted: InfluenceFactors | None = None,
 ) -> NDArray[np.float64]:
     """Return the covariance of several numbers at one time, from influences on them, (numbers, counted), of each model.
 
     Those are the influences while what was estimated inside the weights is held fixed, of those who are counted; for
-    each model, `sources` tell who these are. `factor`, for each number or for all, is that of a sample variance.
+    each model, `sources` tell who these are. `factor`, for each number or for all, is that of a sample variance, and
+    `weighted` what sample weights do to squares.
     """
     if all(source is sources[0] for source in sources):
         several, sources = [np.concatenate(several)], sources[:1]
     estimation, counted = sources[0]
     by_unit, codes = several[0], None if groups is None else groups.codes
+    rows: Any = slice(None)
     X = np.zeros((len(by_unit), 0, 1))
     if len(sources) == 1 and estimation.exits is None and counted.other is None:  # nobody else has any influence
-        codes = None if codes is None else codes[counted.rows]
+        rows = counted.rows
+        codes = None if codes is None else codes[rows]
     else:
         found = [
             of_model.of_counted(one, status, column) for one, (of_model, status) in zip(several, sources, strict=True)
@@ -494,6 +498,8 @@ def joint_covariance(
         X = np.concatenate([jumps for _, _, jumps in found])
     if groups is not None and codes is not None:
         by_unit = np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit])
+    elif weighted is not None:
+        by_unit = by_unit * weighted.of_rows(rows, column)[:, 0]
     root = np.broadcast_to(np.sqrt(factor), len(by_unit))
     products = cross_products(by_unit, by_unit) * np.outer(root, root)
     return np.asarray(products + (X[:, :, 0] * estimation.training_steps) @ X[:, :, 0].T)

@@ -282,7 +282,7 @@ def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, 
     for metric in metrics:
         if not isinstance(metric, (Loss, SampleMetric, FollowUpMetric)):
             raise InputError(f"metric {metric.name!r} is neither a Loss nor a SampleMetric nor a FollowUpMetric")
-        if y.weights is not None and not isinstance(metric, Loss):
+        if y.weights is not None and isinstance(metric, FollowUpMetric):
             raise UnfitError(f"metric {metric.name!r} has no form for sample weights: y.weighted(None) removes them")
         if isinstance(metric, FollowUpMetric):
             check_on_processor(f"metric {metric.name!r}", y, models)
