@@ -302,6 +302,8 @@ def warn_if_reversed(
     """
     if len(y) < FEW:
         return
+    if y.entry is not None:
+        y, models = of_cause(y, models, times=times, multiclass=True)
     every = np.atleast_1d(np.asarray(times, dtype=np.float64))
     chosen = every[np.unique(np.linspace(0, every.size - 1, MOST_TIMES).round().astype(np.intp))]
     for name, curves in dict(models).items():
@@ -314,11 +316,10 @@ def warn_if_reversed(
         lower = curves.interpolate(reached).lower
         columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
         values, grid = curves.probabilities[:, columns], curves.times[columns]
+        read: Any = {"extrapolation": curves.extrapolation, "monotone": "keep"}
         both = {
-            label: SurvivalCurves(
-                survival, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep"
-            )
-            for label, survival in (("given", values), ("opposite", 1 - values))
+            "given": SurvivalCurves(values, grid, curves.interpolation, **read),
+            "opposite": SurvivalCurves.from_event_probabilities(values, grid, curves.interpolation, **read),
         }
         with suppress(InputError):  # which is raised where scores are asked for
             (scored,) = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False).run()

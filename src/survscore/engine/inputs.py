@@ -58,8 +58,21 @@ def without_equal_weights(y: Outcomes) -> Outcomes:
 def without_models(y: Any, caller: str) -> Outcomes:
     """Return outcomes that are looked at alone, with time counted from delayed entry."""
     check_outcomes(y, entry=True, weights_of=caller)
-    counted: Outcomes = from_entry(y, {}, None, whole=False, caller="")[0]
-    return counted
+    return y if y.entry is None else from_entry(y, {}, None, whole=False, caller="")[0]
+
+
+def counted_from_entry(
+    y: Outcomes,
+    models: Any,
+    times: ArrayLike | None = None,
+    *,
+    whole: bool = True,
+    weights: bool = False,
+    caller: str,
+) -> tuple[Outcomes, Any]:
+    """Return outcomes and models with time counted from delayed entry; as they are without it. See `of_cause`."""
+    check_outcomes(y, entry=True, weights_of="" if weights else caller)
+    return (y, models) if y.entry is None else from_entry(y, as_models(models), times, whole=whole, caller=caller)
 
 
 def check_one_kind(y: Any, subject: str) -> None:
@@ -110,9 +123,7 @@ def of_cause(
     is where outcomes have sample weights, unless these are possible (`weights`). With delayed entry time is counted
     from there; predictions are then made for `times`, and between these if the `whole` curves are read.
     """
-    check_outcomes(y, entry=True, weights_of="" if weights else caller)
-    if y.entry is not None:
-        y, models = from_entry(y, as_models(models), times, whole=whole, caller=caller)
+    y, models = counted_from_entry(y, models, times, whole=whole, weights=weights, caller=caller)
     if cause is not None:
         y = y.for_cause(cause)
     _ = y.event_of_interest  # raises, if there are several and none was chosen
