@@ -137,8 +137,8 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
         total, result = sums_and_result(
             list(sources), weighting=_weightings(arguments), metric=arguments["metrics"],
-            models=_models(arguments, form), outcomes=_outcomes(arguments, form), form=form, ranges=None if ranged is None else "any",
-            add=list(arguments["add"]),
+            models=_models(arguments, form), outcomes=_outcomes(arguments, form), form=form,
+            ranges=None if ranged is None else "any", add=list(arguments["add"]),
             storage_options=_storage_options(arguments["storage_option"]), memory_limit=arguments["memory_limit"],
             lasting=arguments["state_out"] is not None, progress=show,
             **{name: arguments[name] for name in as_they_are},
