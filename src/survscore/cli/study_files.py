@@ -28,7 +28,8 @@ LARGEST = 1 << 20  # bytes
 TABLES = ("outcomes", "models", "score", "compare", "report", "table")
 OUTCOME_OPTIONS = (
     "id", "time", "event", "causes", "censoring-time", "cutoff", "start", "event-date", "last-seen", "unit", "end",
-    "reason", "event-reasons", "competing-reasons", "censored-reasons", "date-format", "origin", "drop-late-starts",
+    "reason", "event-reasons", "competing-reasons", "censored-reasons", "date-format", "origin", "open-end",
+    "drop-late-starts",
 )  # fmt: skip
 
 
