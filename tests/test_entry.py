@@ -1,5 +1,6 @@
 """Delayed entry: outcomes that hold it, product limits, and scores with time counted from it."""
 
+import io
 import re
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 import oracle
 import survscore as ss
+from commands import refused, run
 from registry import CASES, problems
 
 
@@ -231,3 +233,247 @@ class TestScores:
             np.testing.assert_array_equal(with_entry.scores, without.scores)
             np.testing.assert_array_equal(with_entry.se, without.se)
             assert with_entry.settings == without.settings
+
+
+@pytest.fixture
+def delayed():
+    """Exponential times of 250 individuals, of whom some were observed from the start, and the true model."""
+    rng = np.random.default_rng(5)
+    risk, n = rng.normal(size=400), 400
+    event_time, entry = rng.exponential(10 * np.exp(-risk)), rng.uniform(0, 8, n) * (rng.random(n) < 0.7)
+    end = entry + rng.uniform(2, 15, n)
+    there = event_time > entry
+    event_time, entry, end, risk = (values[there] for values in (event_time, entry, end, risk))
+    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end, entry=entry)
+    times = np.arange(0.0, 31.0)
+    return y, ss.SurvivalCurves(np.exp(-np.exp(risk)[:, None] * times / 10), times, "constant-hazard")
+
+
+def by_hand(y, curves, times):
+    """Return outcomes and curves as a user would count them from entry."""
+    return y.since_entry(), curves.conditional_on(y.entry, times=times)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.FewFollowedWarning")
+class TestAnalyses:
+    """Every analysis counts time from entry, and says so."""
+
+    def test_comparisons(self, delayed):
+        y, curves = delayed
+        models = {"true": curves, "late": ss.SurvivalCurves(curves.probabilities**0.5, curves.times, "constant-hazard")}
+        found = ss.compare(y, models, times=[2, 5])
+        later = {name: by_hand(y, one, [2, 5])[1] for name, one in models.items()}
+        expected = ss.compare(y.since_entry(), later, times=[2, 5])
+        for one, other in zip(found.scored, expected.scored, strict=True):
+            np.testing.assert_array_equal(one.scores, other.scores)
+            assert one.settings["clock"] == "time since entry"
+            assert "clock" not in other.settings
+        assert "individuals; time since entry; reference true; 95 % intervals" in str(found)
+
+    def test_default_times_are_those_since_entry(self, delayed):
+        y, curves = delayed
+        found = ss.compare(y, {"true": curves}, weighting="administrative", null=False)
+        assert found.times[-1] <= 22  # the curves end at 30, and the last entry is before 8
+        expected = ss.brier_score(*by_hand(y, curves, found.times), weighting="administrative", times=found.times)
+        np.testing.assert_allclose(found.scored[0].scores[0], expected.scores, atol=1e-15)
+
+    def test_predicted_horizons_remain_those_since_entry(self, delayed):
+        y, curves = delayed
+        few = ss.SurvivalCurves(curves.at([2, 5, 10, 30]), [2, 5, 10, 30], "constant-hazard")
+        np.testing.assert_array_equal(ss.compare(y, {"few": few}, weighting="administrative").times, [2, 5, 10])
+
+    def test_tables_and_figures_of_one_time(self, delayed):
+        y, curves = delayed
+        later, conditional = by_hand(y, curves, [4.0])
+        found = ss.calibration(y, curves, 4)
+        assert found.slope == ss.calibration(later, conditional, 4).slope
+        assert "Calibration at 4 (time since entry); " in str(found)
+        found = ss.decision_curve(y, {"true": curves}, 4, thresholds=[0.2, 0.4])
+        expected = ss.decision_curve(later, {"true": conditional}, 4, thresholds=[0.2, 0.4])
+        np.testing.assert_array_equal(found.net_benefit, expected.net_benefit)
+        assert "at 4 (time since entry)" in str(found)
+        terms = ss.score_terms(y, curves, weighting="administrative", times=[4])
+        np.testing.assert_array_equal(
+            terms.losses, ss.score_terms(later, conditional, weighting="administrative", times=[4]).losses
+        )
+        assert ss.at_horizon(y, 4).event.sum() == ss.at_horizon(later, 4).event.sum()
+        found, expected = (
+            ss.counted_population(y, {"true": curves}, times=[4]),
+            ss.counted_population(later, {"true": conditional}, times=[4]),
+        )
+        pd.testing.assert_frame_equal(found, expected)
+        table = ss.score_table(y, {"true": curves}, horizons=[4], metric=["brier", "oe"], weighting="administrative")
+        assert "individuals; time since entry; 95 % intervals" in str(table)
+        assert table.settings["clock"] == "time since entry"
+
+    def test_whole_curves(self, delayed):
+        y, curves = delayed
+        assert "time since entry" in ss.distribution_calibration(y, curves).notes
+        assert ss.diagnose(y, {"true": curves}).sentences[-1] == "All times are time since entry."
+
+    def test_segments_and_reports(self, delayed):
+        y, curves = delayed
+        by = np.where(np.arange(len(y)) % 2, "odd", "even")
+        segments = ss.compare(y, {"true": curves}, weighting="administrative", times=[2, 5], by=by)
+        assert "time since entry" in str(segments)
+        found = ss.report(y, {"true": curves}, times=[2, 5], horizons=[5], n_curves=1)
+        assert found.summary["data"]["clock"] == "time since entry"
+        assert "(delayed entry). Time is counted from entry" in str(found.summary)
+
+    def test_batches(self, delayed):
+        y, curves = delayed
+        parts = np.array_split(np.arange(len(y)), 3)
+        batches = ss.CurveBatches(lambda: (curves[part] for part in parts), len(y))
+        asked = {"weighting": "administrative", "times": [2, 5]}
+        np.testing.assert_allclose(
+            ss.brier_score(y, batches, **asked).scores, ss.brier_score(y, curves, **asked).scores
+        )
+        with pytest.raises(
+            ss.UnfitError, match=r"StreamingScore does not count time from entry: pass y\.since_entry\(\)"
+        ):
+            ss.StreamingScore(y, weighting="administrative")
+
+    def test_weights_causes_and_groups_are_kept(self, delayed):
+        y, _ = delayed
+        causes = ss.Outcomes(y.time, y.event * 2, y.censoring_time, entry=y.entry, causes=["a", "b"], weights=y.time)
+        later = causes.for_cause("b").since_entry()
+        assert later.causes == ("a", "b")
+        assert later.chosen_cause == "b"
+        np.testing.assert_array_equal(later.weights, y.time)
+
+    def test_incidences_are_conditional_on_no_event_of_any_cause(self, delayed):
+        y, curves = delayed
+        kinds = np.where(np.arange(len(y)) % 3, 1, 2) * y.event
+        y = ss.Outcomes(y.time, kinds, y.censoring_time, entry=y.entry, causes=["a", "b"])
+        event = 1 - curves.probabilities
+        grid = ss.IncidenceCurves({"a": event * 2 / 3, "b": event / 3}, curves.times, interpolation="linear")
+        found = ss.brier_score(y, grid, weighting="administrative", times=[3], cause="a")
+        at = grid.at([0]).shape[2]
+        assert at == 1
+        rows = np.arange(len(y))
+        F = np.array([[np.interp(y.entry[i] + u, grid.times, grid.probabilities[i, 0]) for u in (0, 3)] for i in rows])
+        S = np.array([1 - np.interp(y.entry[i], grid.times, grid.probabilities[i].sum(axis=0)) for i in rows])
+        literal = ss.SurvivalCurves(1 - ((F[:, 1] - F[:, 0]) / S)[:, None], [3])
+        expected = ss.brier_score(y.since_entry(), literal, weighting="administrative", times=[3], cause="a")
+        np.testing.assert_allclose(found.scores, expected.scores, atol=1e-13)
+        with pytest.raises(
+            ss.InputError, match="must be IncidenceCurves of all 2 causes: with delayed entry, those of one"
+        ):
+            ss.brier_score(y, curves, weighting="administrative", times=[3], cause="a")
+
+    def test_few_predicted_times_are_read_between(self, delayed):
+        y, curves = delayed
+        few = ss.SurvivalCurves(curves.at([2, 5, 30]), [2, 5, 30])
+        with pytest.warns(ss.InterpolationWarning, match="with delayed entry they are read at each individual's entry"):
+            ss.brier_score(y, few, weighting="administrative", times=[2])
+
+    @pytest.mark.parametrize(
+        ("change", "error", "message"),
+        [
+            (lambda y, c: (y, c.only_at(np.array([0.0, 5.0]))), ss.InputError,
+             "the curves must reach beyond entry: they end at 5, and .* individuals of .* entered then or later"),
+            (lambda y, c: (y, ss.SurvivalCurves(np.where(c.times < 3, c.probabilities, 0), c.times, "step")),
+             ss.InputError, "the curves, given that individuals are event-free at entry: survival must be above 0"),
+            (lambda y, c: (y, c[:5]), ss.InputError, "the curves has length 5, but y has length"),
+        ],
+    )  # fmt: skip
+    def test_curves_that_do_not_reach_are_refused(self, delayed, change, error, message):
+        y, curves = change(*delayed)
+        with pytest.raises(error, match=message) as raised:
+            ss.brier_score(y, curves, weighting="administrative", times=[1])
+        assert "\n" not in str(raised.value)
+
+    def test_there_is_no_score_where_curves_end(self, delayed):
+        y, curves = delayed
+        with pytest.warns(ss.UndefinedScoreWarning, match="the predictions end at 4.*, after the last entry"):
+            found = ss.brier_score(y, curves.only_at(np.arange(13.0)), weighting="administrative", times=[2, 12])
+        assert np.isfinite(found.scores[0])
+        assert np.isnan(found.scores[1])
+
+    def test_backtests_are_refused(self, delayed):
+        with pytest.raises(ss.UnfitError, match=r"^backtest does not allow for delayed entry"):
+            ss.backtest(delayed[0], {"true": delayed[1]}, as_of="2020-01-01", horizons=[1])
+
+    def test_training_outcomes_on_another_clock_are_refused(self, delayed):
+        y, curves = delayed
+        with pytest.raises(
+            ss.InputError, match="censoring: these outcomes have delayed entry, and those that are scored"
+        ):
+            ss.brier_score(y.since_entry(), curves, weighting=ss.IPCW(y), times=[2])
+
+    def test_the_null_model_of_training_data_counts_from_entry(self, delayed):
+        y, curves = delayed
+        asked = {"weighting": "administrative", "times": [2, 5]}
+        found = ss.compare(y, {"true": curves}, null=y[::2], **asked)
+        later, conditional = by_hand(y, curves, [2, 5])
+        expected = ss.compare(later, {"true": conditional}, null=y[::2].since_entry(), **asked)
+        np.testing.assert_array_equal(found.scored[0].scores, expected.scored[0].scores)
+
+    def test_landmarks_are_of_those_who_entered(self, delayed):
+        y, curves = delayed
+        asked = {"horizons": [3], "metric": "brier", "weighting": "administrative", "null": False}
+        found = ss.landmark_table(y, {"true": curves}, landmarks=[4], **asked)
+        rows, later = y.at_landmark(4)
+        expected = ss.brier_score(later, curves[rows].conditional_on(4), weighting="administrative", times=[3])
+        assert found.rows[0].estimate == expected.scores[0]
+        with pytest.raises(ss.InputError, match="landmark 40: s must be before the end of follow-up"):
+            ss.landmark_table(y, {"true": curves}, landmarks=[40], **asked)
+
+
+class TestCommandLine:
+    @pytest.fixture
+    def files(self, tmp_path, delayed):
+        y, curves = delayed
+        rows = {"time": y.time, "event": y.event * 1, "censoring_time": y.censoring_time, "since": y.entry}
+        pd.DataFrame(rows).to_csv(tmp_path / "outcomes.csv", index=False)
+        pd.DataFrame(curves.probabilities, columns=[f"{t:g}" for t in curves.times]).to_csv(
+            tmp_path / "net.csv", index=False
+        )
+        return tmp_path / "outcomes.csv", tmp_path / "net.csv"
+
+    @pytest.mark.parametrize("study_file", [False, True])
+    def test_entry_is_a_column(self, capsys, tmp_path, delayed, files, study_file):
+        y, curves = delayed
+        if study_file:
+            path = tmp_path / "study.toml"
+            path.write_text('[outcomes]\nfile = "outcomes.csv"\nentry = "since"\n[models.net]\nfile = "net.csv"\n')
+            asked = ["--study", path]
+        else:
+            asked = [*files, "--entry", "since"]
+        asked += ["--interpolation", "constant-hazard", "-w", "administrative", "-m", "brier", "-t", "2,5"]
+        code, out, _ = run(capsys, "score", *asked)
+        assert code == 0
+        assert "305 individuals; time since entry; 95 % intervals" in out
+        code, out, _ = run(capsys, "score", *asked, "--csv", "-")
+        expected = ss.brier_score(y, curves, weighting="administrative", times=[2, 5])
+        written = pd.read_csv(io.StringIO(out))
+        np.testing.assert_allclose(written["score"], expected.scores, atol=1e-12)
+
+    def test_dates_of_entry(self, capsys, tmp_path, delayed):
+        y, curves = delayed
+        seconds = 100_000
+
+        def dates(time):
+            return (np.datetime64("2000-01-01") + np.round(time * seconds).astype("m8[s]")).astype(str)
+
+        rows = {"start": dates(0 * y.time), "event_date": np.where(y.event, dates(y.time), ""), "in": dates(y.entry)}
+        pd.DataFrame({**rows, "until": dates(y.censoring_time)}).to_csv(tmp_path / "dates.csv", index=False)
+        columns = [f"{seconds * t:g}" for t in curves.times]
+        pd.DataFrame(curves.probabilities, columns=columns).to_csv(tmp_path / "net.csv", index=False)
+        code, out, _ = run(
+            capsys, "score", tmp_path / "dates.csv", tmp_path / "net.csv", "--cutoff", "until", "--entry-date", "in",
+            "--unit", "s", "--interpolation", "constant-hazard", "-t", f"{2 * seconds},{5 * seconds}", "-m", "brier",
+            "-w", "administrative", "--csv", "-",
+        )  # fmt: skip
+        assert code == 0
+        expected = ss.brier_score(y, curves, weighting="administrative", times=[2, 5])
+        np.testing.assert_allclose(pd.read_csv(io.StringIO(out))["score"], expected.scores, atol=1e-5)
+
+    def test_bad_columns_are_refused_in_a_line(self, capsys, files):
+        line = refused(capsys, "score", *files, "--entry", "time", "-w", "administrative")
+        assert "entry must be before time" in line
+        assert "there is no column 'when' (entry)" in refused(capsys, "score", *files, "--entry", "when")
+        line = refused(capsys, "score", *files, "--entry-date", "since")
+        assert line == "survscore: --entry-date is for dates, which need --cutoff\n"
+        line = refused(capsys, "score", *files, "--entry", "since", "--cutoff", "2020-01-01")
+        assert "entry is for times; with a cutoff, times come from dates" in line

@@ -153,7 +153,7 @@ def compare(
     1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
     """
     null = True if null is y else null
-    y, models = of_cause(y, models, cause, times=times, multiclass=True)
+    y, models = of_cause(y, models, cause, times=times, multiclass=True, weights=True)
     if weighting is None:
         weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
     request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)
@@ -225,7 +225,7 @@ class Request:
 
 def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -> SegmentedComparison:
     """Compare models on all individuals, then on every segment at the same times."""
-    check_outcomes(y)
+    check_outcomes(y, weights_of="")
     segments = Segments.of(by, len(y))
     total = request.run(y, models)
     keep = request.ranges == "any"
@@ -302,6 +302,8 @@ def warn_if_reversed(
     """
     if len(y) < FEW:
         return
+    if y.entry is not None:
+        y, models = of_cause(y, models, times=times, multiclass=True)
     every = np.atleast_1d(np.asarray(times, dtype=np.float64))
     chosen = every[np.unique(np.linspace(0, every.size - 1, MOST_TIMES).round().astype(np.intp))]
     for name, curves in dict(models).items():
@@ -314,11 +316,10 @@ def warn_if_reversed(
         lower = curves.interpolate(reached).lower
         columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
         values, grid = curves.probabilities[:, columns], curves.times[columns]
+        read: Any = {"extrapolation": curves.extrapolation, "monotone": "keep"}
         both = {
-            label: SurvivalCurves(
-                survival, grid, curves.interpolation, extrapolation=curves.extrapolation, monotone="keep"
-            )
-            for label, survival in (("given", values), ("opposite", 1 - values))
+            "given": SurvivalCurves(values, grid, curves.interpolation, **read),
+            "opposite": SurvivalCurves.from_event_probabilities(values, grid, curves.interpolation, **read),
         }
         with suppress(InputError):  # which is raised where scores are asked for
             (scored,) = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False).run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from survscore._validation import InputError, several
 from survscore.causes import ALL_CAUSES, ALL_STATUSES, Causes
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from survscore.outcomes import Outcomes
 
 
-def with_cause(study: Study, cause: str | None) -> Study:
+def with_cause(study: Study, cause: str | None, times: Any = None) -> Study:
     """Return a study with one cause as the event of interest: the one that was named, or the event of reasons.
 
-    Its predictions are then of this cause alone, or of all, for multi-class scores. Raise where there are several
-    causes and none is known.
+    Its predictions are then of this cause alone, or of all, for multi-class scores. With delayed entry they are made
+    for `times` after it, those at which the command scores them. Raise where there are several causes and none is
+    known.
     """
     from survscore.engine.inputs import of_cause
 
@@ -26,11 +27,12 @@ def with_cause(study: Study, cause: str | None) -> Study:
         raise InputError(f"--cause {cause} is for competing causes: these outcomes have events of one kind")
     if cause is None and y.causes and not y.interest:
         raise InputError(f"{listed_causes(y)}: --cause says which one scores are of")
-    y, models = of_cause(y, study.models, None if cause is None else _named(y, cause), multiclass=True)
+    wanted = None if cause is None else _named(y, cause)
+    y, models = of_cause(y, study.models, wanted, times=times, multiclass=True)
     return replace(study, outcomes=y, models=models)
 
 
-def with_each_cause(study: Study, cause: str | None) -> list[Study]:
+def with_each_cause(study: Study, cause: str | None, times: Any = None) -> list[Study]:
     """Return a study for each cause that is to be shown: the one that was named, or all, if models predict all.
 
     The last is then of all causes together, for multi-class scores.
@@ -38,10 +40,10 @@ def with_each_cause(study: Study, cause: str | None) -> list[Study]:
     from survscore.reports.causes import causes_shown
 
     if cause is not None:
-        return [with_cause(study, cause)]
+        return [with_cause(study, cause, times)]
     causes = causes_shown(study.outcomes, study.models, None)
     shown = [*causes, ALL_CAUSES] if causes else [None]
-    return [with_cause(study, name) for name in shown]
+    return [with_cause(study, name, times) for name in shown]
 
 
 def listed_causes(y: Outcomes) -> str:

@@ -284,6 +284,9 @@ reading = several(
     option("--id", "id_column", metavar="COLUMN", help="Column of ids in all files, by which rows are matched.",
            usual="id, if there is one"),
     outcome_columns,
+    option("--entry", metavar="COLUMN", help="With delayed entry, column of the times at which individuals came under "
+           "observation: scores count time from there."),
+    option("--entry-date", metavar="COLUMN", help="The same with --cutoff: column of these dates."),
     option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event or "
            "--reason says which."),
     option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended. Each reason "

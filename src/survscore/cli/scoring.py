@@ -46,7 +46,7 @@ REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons")
 WORDS = {"strata": (*RANKS, options.NONE), "dropout_strata": ("own-ranks", options.NONE)}
 STRATA = tuple(WORDS)
 PASSED_ON = ("caps", "divide_by", "dropout", "population", "theta", "reference_curves")
-DATES = ("start", "event_date", "last_seen", "end", "date_format", "origin", "open_end")
+DATES = ("start", "event_date", "last_seen", "entry_date", "end", "date_format", "origin", "open_end")
 MOST_HORIZONS = 6  # at which a report shows calibration
 Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
@@ -261,7 +261,7 @@ def report(
             raise InputError(f"--{name.replace('_', '-')} is for --as-of, an earlier data cut-off")
     with noted(), progress(total=1) as show:
         study, weightings = read_files(arguments, show, usual="all", metrics=())
-        studies = with_each_cause(study, arguments["cause"])
+        studies = with_each_cause(study, arguments["cause"], arguments["times"])
         cause = studies[0].outcomes.chosen_cause or None
         _warn_if_reversed(studies[0], weightings, arguments)
         tested = None
@@ -367,7 +367,7 @@ def read(
 ) -> tuple[Study, list[Weighting]]:
     """Read all files that a command was given, and say which weightings it was asked for; of one cause of events."""
     study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
-    study = with_cause(study, arguments["cause"])
+    study = with_cause(study, arguments["cause"], arguments.get("times"))
     _warn_if_reversed(study, weightings, arguments)
     return study, weightings
 
@@ -377,7 +377,7 @@ def read_each(
 ) -> tuple[list[Study], list[Weighting]]:
     """Do what `read` does, and return a study for each cause of events that is to be shown."""
     study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
-    studies = with_each_cause(study, arguments["cause"])
+    studies = with_each_cause(study, arguments["cause"], arguments.get("times"))
     for one in studies:
         _warn_if_reversed(one, weightings, arguments)
     return studies, weightings
@@ -437,10 +437,11 @@ def _advice(study: Study, weightings: list[Weighting], arguments: Arguments, kno
 
     y, models = any_event(study.outcomes, study.models)
     others = {name: curves for name, curves in models.items() if name not in known}
-    sentences = leak_warnings(y, others, weightings, groups=study.groups, level=arguments["level"]) if others else ()
+    found = leak_warnings(y, others, weightings, groups=study.groups, level=arguments["level"]) if others else {}
+    sentences = list(found.values())
     if len(weightings) > 1 and arguments["names"]:
         return [*sentences, _recommended(weightings, y).sentence]
-    return list(sentences)
+    return sentences
 
 
 def _recommended(weightings: list[Weighting], y: Outcomes) -> WeightingChoice:
@@ -469,7 +470,7 @@ def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Argu
 
 def outcome_arguments(arguments: Arguments) -> dict[str, Any]:
     """Return the arguments of `read_outcomes` that options stand for."""
-    named = ("time", "event", "causes", "censoring_time", "cutoff", *DATES, *REASONS, "unit")
+    named = ("time", "event", "causes", "censoring_time", "entry", "cutoff", *DATES, *REASONS, "unit")
     late = "drop" if arguments["drop_late_starts"] else "raise"
     return {name: arguments[name] for name in named if arguments[name] is not None} | {"late_starts": late}
 
@@ -599,6 +600,7 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
         "events": int(y.event.sum()),
         **({"causes": y.n_by_cause} if y.causes else {}),
         **({"cause": y.chosen_cause} if y.interest else {}),
+        **({"clock": y.clock} if y.clock else {}),
         "dropped_out": y.n_dropped_out,
         "files": study.files,
         "curves": curves_read(study.models, np.zeros(0)),

@@ -27,9 +27,9 @@ LARGEST = 1 << 20  # bytes
 # Which tables there are, beside [models.NAME]: what an option is about.
 TABLES = ("outcomes", "models", "score", "compare", "report", "table")
 OUTCOME_OPTIONS = (
-    "id", "time", "event", "causes", "censoring-time", "cutoff", "start", "event-date", "last-seen", "unit", "end",
-    "reason", "event-reasons", "competing-reasons", "censored-reasons", "date-format", "origin", "open-end",
-    "drop-late-starts",
+    "id", "time", "event", "causes", "censoring-time", "entry", "cutoff", "start", "event-date", "last-seen",
+    "entry-date", "unit", "end", "reason", "event-reasons", "competing-reasons", "censored-reasons", "date-format",
+    "origin", "open-end", "drop-late-starts",
 )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
         check_target(out, tuple(FORMATS), inputs(arguments))
     metrics = arguments["metrics"]
     with noted(), progress(total=1) as show:
-        studies, weightings = read_each(arguments, show, usual="shown")
+        studies, weightings = read_each({**arguments, "times": horizons}, show, usual="shown")
         tables = []
         if len(studies) > 1 and metrics not in ((), ("all",)) and not _of_all_causes(metrics):
             studies = studies[:-1]

@@ -190,7 +190,8 @@ def _times(held: _Candidates) -> Observed | None:
         )
     started = next((one for one in profiles if one.name.lower() in ("start", "tstart", "time1", "entry")), None)
     if started is not None and started.numbers is not None and started.kind != "dates" and np.nanmax(started.numbers):
-        told = f"{started.name!r} looks like a time of entry, or of the beginning of an interval; it is ignored"
+        told = f"{started.name!r} looks like a time of entry, or of the beginning of an interval; it is ignored. If "
+        told += f"those who had the event before it are not in the table, --entry {started.name} counts time from it"
         held.doubts.append(Doubt(started.name, told))
     _ask_about_drop_outs(held, time, end, status)
     _ask_about_ends(held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -60,10 +60,12 @@ def read_outcomes(
     event: str | None = None,
     causes: Sequence[str] | None = None,
     censoring_time: str | None = None,
+    entry: str | None = None,
     cutoff: str | None = None,
     start: str | None = None,
     event_date: str | None = None,
     last_seen: str | None = None,
+    entry_date: str | None = None,
     end: str | None = None,
     reason: str | None = None,
     event_reasons: Sequence[str] | None = None,
@@ -94,6 +96,10 @@ def read_outcomes(
         such as yes and no, churned and active; under competing risks the causes 1, 2, ..., and 0 without event. Where
         `censoring_time` has fewer digits than `time`, or otherwise, a
         difference of one in the last digit is treated as rounding, with a warning.
+    entry : str, optional
+        With delayed entry (left truncation), the column of the times at which individuals came under observation.
+    entry_date : str, optional
+        The same with `cutoff`: the column of these dates.
     causes : sequence of str, optional
         Under competing risks the names of the causes 1, 2, ... in `event`; or `event` holds the names themselves.
     cutoff : str, optional
@@ -155,12 +161,14 @@ def read_outcomes(
     segments = {one: vector(file.column(columns.named("by", one))) for one in by} or None
     meanings = {"event": event_reasons, "competing": competing_reasons, "censored": censored_reasons}
     status = _Status(columns, event, reason, meanings, tuple(causes or ()))
-    of_times = {"time": time, "censoring_time": censoring_time}
-    of_dates = {"start": start, "event_date": event_date, "last_seen": last_seen, "end": end}
+    of_times = {"time": time, "censoring_time": censoring_time, "entry": entry}
+    of_dates = {
+        "start": start, "event_date": event_date, "last_seen": last_seen, "entry_date": entry_date, "end": end
+    }  # fmt: skip
     if cutoff is None:
         of_dates |= {"date_format": date_format, "origin": origin, "open_end": str(open_end) if open_end else None}
         _refuse(of_dates, "{} is for dates, which need a cutoff")
-        outcomes, kept = _from_times(columns, time, status, censoring_time), None
+        outcomes, kept = _from_times(columns, time, status, censoring_time, entry), None
     else:
         _refuse(of_times, "{} is for times; with a cutoff, times come from dates")
         no_ends = (open_end,) if isinstance(open_end, str) else tuple(open_end)
@@ -175,6 +183,9 @@ def read_outcomes(
             told = "{} and end both say when observation ended; give one"
             _refuse({"event_date": event_date, "last_seen": last_seen}, told)
             read = _end_dates(columns, writing, start, end, status)
+        if entry_date is not None:
+            name = columns.named("entry_date", entry_date)
+            read = replace(read, entry_date=writing.dates(file, name), names={**read.names, "entry_date": name})
         outcomes, kept = _from_dates(file, read, as_unit("unit", unit or "D"), late_starts)
     name = None if id is False else columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
@@ -254,7 +265,9 @@ class _Status:
         return Reasons(**some).read(self.columns.file, self.columns.named("reason", self.reason))
 
 
-def _from_times(columns: _Columns, time: str | None, status: _Status, censoring_time: str | None) -> Outcomes:
+def _from_times(
+    columns: _Columns, time: str | None, status: _Status, censoring_time: str | None, entry: str | None
+) -> Outcomes:
     file = columns.file
     if time is None and "time" not in file.names and {"start", "event_date"} <= set(file.names):
         raise InputError(f"{file.path}: holds dates (start, event_date); give the data cut-off as cutoff")
@@ -263,13 +276,15 @@ def _from_times(columns: _Columns, time: str | None, status: _Status, censoring_
     times = numbers(file.path, names["time"], file.column(names["time"]))
     ended = status.ends()
     ends = None if end is None else numbers(file.path, end, file.column(end))
-    with about(file.path, {**names, "censoring_time": end}):
+    entered = columns.optional("entry", entry) if entry is not None else None
+    late = None if entered is None else numbers(file.path, entered, file.column(entered))
+    with about(file.path, {**names, "censoring_time": end, "entry": entered}):
         # checked first, since rounding is about numbers that are right otherwise
-        alone = Outcomes(times, ended.event, causes=ended.causes)
+        alone = Outcomes(times, ended.event, causes=ended.causes, entry=late)
         if ends is not None and (times > ends).any():
             ends = as_vector(ends, "censoring_time", allow_infinite=True)
             ends = as_shown(file.path, alone.time, alone.event, ends)
-        made = alone if ends is None else Outcomes(times, ended.event, ends, causes=ended.causes)
+        made = alone if ends is None else Outcomes(times, ended.event, ends, causes=ended.causes, entry=late)
     return made if ended.interest is None else made.for_cause(ended.interest)
 
 
@@ -325,6 +340,7 @@ class _Dates:
     last_seen: Any
     names: dict[str, str | None]
     ended: Ends | None = None
+    entry_date: Any = None
 
 
 def _event_dates(
@@ -376,7 +392,9 @@ def _from_dates(
 
     check_choice("late_starts", late_starts, ("raise", "drop"))
     with about(file.path, read.names):
-        found = _dates.follow_up(read.start, read.event_date, read.cutoff, unit, read.last_seen, late_starts == "drop")
+        found = _dates.follow_up(
+            read.start, read.event_date, read.cutoff, unit, read.last_seen, late_starts == "drop", read.entry_date
+        )
         if read.ended is None or read.ended.causes is None:
             return Outcomes.of_follow_up(found), found.kept
         numbered = {name: code for code, name in enumerate(read.ended.causes, start=1)}

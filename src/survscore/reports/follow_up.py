@@ -33,6 +33,7 @@ def follow_up(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None)
         remaining["censoring_time_at_least"] = _at_least(end, times)
     return {
         "n": len(y),
+        **({"clock": y.clock} if y.clock else {}),
         "events": int(y.event.sum()),
         "causes": {"cause": list(y.n_by_cause), "events": list(y.n_by_cause.values())},
         "censoring_times_known": end is not None,

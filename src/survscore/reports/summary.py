@@ -18,6 +18,7 @@ from survscore._validation import (
     FewGroupsWarning,
     InputError,
     UndefinedScoreWarning,
+    as_times,
     check_length,
     check_whole,
     plural,
@@ -28,7 +29,15 @@ from survscore.analysis.compare import compare
 from survscore.causes import ALL_CAUSES, ALL_STATUSES, Cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Range
-from survscore.engine.inputs import Null, any_event, as_models, check_predictions, of_cause, one_or_more
+from survscore.engine.inputs import (
+    Null,
+    any_event,
+    as_models,
+    check_predictions,
+    counted_from_entry,
+    of_cause,
+    one_or_more,
+)
 from survscore.engine.placing import check_on_processor
 from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
@@ -143,6 +152,8 @@ def summarise(
     differs by 0.0000 (95 % interval −0.0014 to 0.0014, p = 0.999).'
     """
     given = as_models({"model": models} if isinstance(models, (SurvivalCurves, IncidenceCurves)) else models)
+    scored_at = None if times is None else np.union1d(as_times(times), [] if horizons is None else as_times(horizons))
+    y, given = counted_from_entry(y, given, scored_at, caller="a report")
     several = causes_shown(y, given, cause)
     if several:
         asked: dict[str, Any] = {
@@ -152,7 +163,7 @@ def summarise(
             "progress": progress,
         }  # fmt: skip
         return _of_several(y, given, several, asked, n_curves, ids)
-    y, named = of_cause(y, given, cause, multiclass=True)
+    y, named = of_cause(y, given, cause, multiclass=True, caller="report")
     # of all causes together, what is no multi-class score is of events of any cause
     any_kind, of_any_event = any_event(y, named)
     for name, curves in of_any_event.items():
@@ -195,7 +206,7 @@ def summarise(
     disagreements = findings.disagreements()
     caution = _caution(y, chosen, choices.sentence)
     progress(1, 3, "checking calibration")
-    horizons_shown = horizons_of(any_kind, of_any_event, comparison.times, horizons)
+    horizons_shown = horizons_of(any_kind, of_any_event, comparison.times, horizons, given=times is not None)
     for_these = for_the_same(chosen, comparison.times)
     calibration = calibrated(y, named, for_these, horizons_shown, groups, level, asked=horizons is not None)
     table = at_horizons(
@@ -233,6 +244,7 @@ def summarise(
                 if metric in findings.recommendations
                 else answers.sentence(metric),
                 "cards": answers.cards(metric),
+                "parts": answers.parts(metric),
                 "recommendation": recommendation(
                     recommended.sentence,
                     caution,
@@ -247,6 +259,7 @@ def summarise(
         },
         "leaks": leaks,
         "pairs": as_table(answers.pairs()),
+        "interpolation": {name: str(curves.interpolation) for name, curves in named.items()},
         "steps": [name for name, curves in named.items() if curves.interpolation == "step"],
         "explanations": [one.explanation for one in weightings],
         "level": float(level),

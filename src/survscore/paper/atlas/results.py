@@ -27,6 +27,7 @@ TABLES = {
     "closing": ("family", "against", "horizon"),
     "truths": ("cutoff", "horizon", "score", "model"),
     "backtests": ("family", "cutoff", "horizon", "score"),
+    "recommendations": ("family", "cutoff", "horizon", "individuals"),
     "sets": ("family", "score"),
 }
 #: Shares of statuses that the closing date hides, by which horizons are put together.
@@ -56,6 +57,9 @@ class Atlas:
         Kaplan-Meier as the score said then, and in truth; both relative to Kaplan-Meier's.
     backtests : pandas.DataFrame
         How each score did by set, family, earlier day and horizon.
+    recommendations : pandas.DataFrame
+        How many pairs of models the recommendation as of an earlier day decided, and how many rightly, by set, family,
+        earlier day and horizon; of all individuals, and of halves.
     sets : pandas.DataFrame
         The same over all days and horizons of a set, with intervals.
     settings : dict
@@ -68,6 +72,7 @@ class Atlas:
     truths: pd.DataFrame
     models: pd.DataFrame
     backtests: pd.DataFrame
+    recommendations: pd.DataFrame
     sets: pd.DataFrame
     settings: dict[str, Any]
 
@@ -79,7 +84,8 @@ class Atlas:
         tables = {}
         for table, keys in TABLES.items():
             rows = [{"set": name, **row} for name, one in results.items() for row in one["tables"][table]]
-            tables[table] = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["set", *keys])
+            frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["set", *keys])
+            tables[table] = frame.where(frame.notna(), np.nan).infer_objects()  # NaN is null in JSON
         about = pd.DataFrame([{"set": name, **_in_words(one["about"])} for name, one in results.items()])
         seconds = {name: round(one["seconds"], 1) for name, one in results.items()}
         versions = next(iter(results.values()))["versions"]
