@@ -192,6 +192,26 @@ def test_methods_tell_what_was_done(report, lost_report):
     assert any("Blanche" in reference for reference in lost_report.summary["methods"]["references"])
 
 
+def test_methods_state_what_is_assumed_and_cite_nothing_else(lost_case):
+    y, models = lost_case
+    read = {**models, "steps": ss.SurvivalCurves(models["truth"].probabilities, models["truth"].times, "step")}
+    found = summarise(y, read, metric="brier", times=[30, 60], n_curves=0)["methods"]
+    text = " ".join(found["paragraphs"])
+    assert (
+        'based on the projected score (weighting "projected (own ranks)"), to which all individuals contribute' in text
+    )
+    assert "hold if C* is independent of the time of the event given the covariates" in text
+    assert "are assumed to have, from the end of their follow-up on, the hazards of individuals of similar" in text
+    assert "which assumes that drop-out is independent of the time of the event given predicted risk" in text
+    assert "curves were read linearly (truth, leaking and <script>alert(1)</script>) and as steps (steps)." in text
+    assert "At 30 and 60, calibration was judged under the weighting" in text
+    assert not any("Graf" in one for one in found["references"])
+    known = ss.Outcomes(y.time, np.ones(len(y)))
+    text = " ".join(of_models(known, models, metric="brier")["methods"]["paragraphs"])
+    assert "assume" not in text
+    assert "independent" not in text
+
+
 def test_methods_of_groups_segments_and_other_weightings(case):
     y, models = case
     by = {"half": np.where(np.arange(len(y)) % 2, "a", "b")}
@@ -314,6 +334,7 @@ def test_the_command_line_adds_a_backtest(dated, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.nightly
 def test_a_situation_is_plain_data(situation):
     summary = report_of(situation, n_curves=0, metric="brier").summary
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from combinations import nightly_but
 from looks import measure
 from report_situations import SITUATIONS, report_of
 
@@ -58,7 +59,7 @@ WANTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("situation", nightly_but(["contradiction", "drop_outs"], SITUATIONS))
 def test_the_first_screen_answers(browser, situation, tmp_path):
     report = report_of(situation, n_curves=0)
     page = browser.new_page(viewport={"width": 1280, "height": 800})
@@ -83,3 +84,33 @@ def test_the_first_screen_answers(browser, situation, tmp_path):
     # a box in red only where the only weighting is known to mislead
     assert page.locator(".recommendation.no:visible").count() == (situation == "only_ipcw")
     page.close()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_recommendation_comes_first_with_both_parts_and_the_tipping_point(browser, width, tmp_path):
+    """By default, of administrative and projected scores."""
+    report = report_of("contradiction", weighting=None, n_curves=0)
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(report.save(tmp_path / "report.html").as_uri())
+    page.wait_for_selector("html[data-drawn]")
+    advice, cards = (page.locator(f"{which}:visible").first.bounding_box() for which in (".recommendation", ".cards"))
+    assert advice["y"] < min(cards["y"], 800)
+    text = measure(page, "visibleText") if width == 1280 else page.inner_text("body")
+    assert "Recommendation: do not use classifier for new individuals." in text
+    assert "The sign would change with more than 7.5 times the assumed hazard of those with hidden status." in text
+    table = page.locator("table[data-name=score-parts]:visible")
+    assert width == 390 or table.bounding_box()["y"] + table.bounding_box()["height"] < 800
+    rows = [row.split("\t") for row in table.inner_text().splitlines() if "\t" in row]
+    parts = report.summary["answer"]["brier"]["parts"]
+    assert [row[0].strip() for row in rows[1:]] == parts["model"] == ["honest", "classifier", "Kaplan-Meier"]
+    assert [float(row[2]) for row in rows[1:]] == [pytest.approx(value, abs=6e-5) for value in parts["projected"]]
+    assert [row[3].strip() for row in rows[1:]] == ["", "more than 7.5 times the hazard", "none"]
+    share, scores = parts["share_observed"][0], report.summary["means"]
+    projected = [value for value, name in zip(scores["score"], scores["weighting"], strict=True) if "projected" in name]
+    whole = [share * a + (1 - share) * b for a, b in zip(parts["observed"], parts["projected"], strict=True)]
+    assert whole == pytest.approx(projected[: len(whole)])
+    page.close()
+
+
+def test_what_is_known_of_all_has_no_parts():
+    assert report_of("only_ipcw", n_curves=0).summary["answer"]["brier"]["parts"] == {}

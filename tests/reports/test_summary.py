@@ -78,10 +78,12 @@ def test_horizons_nobody_asked_for_may_be_out_of_reach(case):
     y, models = case
     unknown = ss.Outcomes(np.minimum(y.time, 30), y.event & (y.time <= 30))
     found = summarise(unknown, models, times=[10, 20, 90], n_curves=0)["calibration"]
-    assert set(found["numbers"]["horizon"]) == {22.5}
+    assert set(found["numbers"]["horizon"]) == {10, 20}  # of the times that were asked for
+    several = summarise(unknown, models, times=range(2, 92, 3), n_curves=0)["calibration"]
+    assert set(several["numbers"]["horizon"]) == {2}  # of three, spread over all; the others are out of reach
     early = ss.Outcomes(np.minimum(y.time, 5), y.event & (y.time <= 5))
-    summary = summarise(early, models, times=[1, 4, 90], n_curves=0)
-    assert "there is no calibration at 67.5: only individuals with event are left" in summary["calibration"]["missing"]
+    summary = summarise(early, models, times=[0, 60, 90], n_curves=0)
+    assert "there is no calibration at 90: only individuals with event are left" in summary["calibration"]["missing"]
     assert "Not shown: there is no calibration" in render(summary)
 
 
@@ -150,7 +152,7 @@ def test_weightings_that_fit_are_chosen():
     ]  # fmt: skip
     assert dropped["data"]["dropped_out"] == (~event).sum()
     assert dropped["calibration"]["weighting"] == dropped["weightings"][0]
-    assert dropped["calibration"]["numbers"]["horizon"] == [1]  # the one predicted time among those
+    assert dropped["calibration"]["numbers"]["horizon"] == [1, 2, 4]  # what was asked for
 
 
 def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report):

@@ -154,7 +154,7 @@ def compare(
     1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
     """
     null, entry = True if null is y else null, getattr(y, "entry", None)
-    y, models = of_cause(y, models, cause, times=times, multiclass=True)
+    y, models = of_cause(y, models, cause, times=times, multiclass=True, weights=True)
     if weighting is None:
         weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
     request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)
@@ -228,7 +228,7 @@ class Request:
 
 def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -> SegmentedComparison:
     """Compare models on all individuals, then on every segment at the same times."""
-    check_outcomes(y)
+    check_outcomes(y, weights_of="")
     segments = Segments.of(by, len(y))
     total = request.run(y, models)
     keep = request.ranges == "any"

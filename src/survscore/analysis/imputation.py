@@ -161,7 +161,7 @@ def _of_tables(tables: Sequence[ScoreTable], level: float | None) -> PooledTable
         pooled, lost = _pooled_row([rows[key] for rows in by_key], used)
         rows_pooled.append(pooled)
         information.append(lost)
-    warnings = tuple(dict.fromkeys(text for table in tables for text in table.leak_warnings))
+    warnings = {model: text for table in tables for model, text in table.leak_warnings.items()}
     settings = {**first.settings, "level": used, "imputations": len(tables)}
     return PooledTable(
         tuple(rows_pooled), first.by, used, first.n, first.n_dropped_out, settings, warnings,

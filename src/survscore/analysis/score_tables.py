@@ -151,7 +151,7 @@ def score_table(
       biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     null, entry = True if null is y else null, getattr(y, "entry", None)
-    y, named = of_cause(y, models, cause, times=horizons, multiclass=True)
+    y, named = of_cause(y, models, cause, times=horizons, multiclass=True, caller="score_table")
     any_kind, of_any_event = any_event(y, named)
     for name, curves in of_any_event.items():
         check_predictions(any_kind, curves, f"the curves of {name!r}")

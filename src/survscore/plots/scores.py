@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from survscore._utils.units import Unit
 from survscore._validation import shown as printable
 from survscore.metrics import AUC, Direction, cause_label, metric_label, sides
@@ -33,6 +35,13 @@ def time_axis(ax: Axes, own: bool) -> None:
             ax.set_xlim(left=0.0)
         ax.locator_params(axis="x", nbins=6 if style.points(ax)[0] < 72 * style.NARROW * 0.7 else 9)
         ax.locator_params(axis="y", nbins=7)
+
+
+def rows_below(times: Any, counted: Any, events: Any, effective: Any) -> dict[str, tuple[Any, Any]]:
+    """Return how many are counted and have the event; under weights also Kish's effective number of individuals."""
+    rows = {"counted": (times, counted), "with event": (times, events)}
+    weighted = bool(np.any(np.asarray(effective) < np.asarray(counted) - 0.5))
+    return rows | ({"effective n": (times, effective)} if weighted else {})
 
 
 @dataclass(eq=False, repr=False)
@@ -74,9 +83,7 @@ class ScoreCurveDisplay(Display):
             if line.get("label") is not None:
                 name_lines(on.ax, [(self.line_, str(line["label"]))])
             if on.own if counts is None else counts:
-                counts_below(
-                    on.ax, {"counted": (score.times, score.n_counted), "with event": (score.times, score.n_events)}
-                )
+                counts_below(on.ax, rows_below(score.times, score.n_counted, score.n_events, score.n_effective))
             return self._drawn(on)
 
 
@@ -186,10 +193,10 @@ class DifferenceDisplay(Display):
         found = {}
         for weighting in weightings[:MOST_ROWS]:
             part = table[table["weighting"] == weighting]
-            row = "counted" if len(weightings) == 1 else named[weighting]
-            found[row] = (part["time"].to_numpy(), part["n_counted"].to_numpy())
+            times, *numbers = (part[name].to_numpy() for name in ("time", "n_counted", "n_events", "n_effective"))
             if len(weightings) == 1:
-                found["with event"] = (part["time"].to_numpy(), part["n_events"].to_numpy())
+                return rows_below(times, *numbers)
+            found[named[weighting]] = (times, numbers[0])
         return found
 
 

@@ -163,6 +163,28 @@ class Answers:
             pairs += [(name, str(compared.null)) for name in in_order[: None if len(real) < FEW_MODELS else 1]]
         return [self._concluded(self._card(self.contrast(metric, *pair)), metric) for pair in pairs]
 
+    def parts(self, metric: str) -> dict[str, list[Any]]:
+        """Return what was observed of a projected score and what is projected, and with which hazards signs change.
+
+        The reference comes first. Nothing where there are no projected scores, or no status is hidden.
+        """
+        concluded = self.findings.recommendations.get(metric)
+        verdicts = () if concluded is None else concluded.verdicts
+        if not verdicts or not verdicts[0].hidden:
+            return {}
+        reference = verdicts[0].fits[1]
+        rows = [(reference, None), *((one.fits[0], one) for one in verdicts)]
+        hidden = [None if one is None else one.sensitivity for _, one in rows]
+        return {
+            "model": [fit.model for fit, _ in rows],
+            "observed": [plain(fit.observed_score) for fit, _ in rows],
+            "projected": [plain(fit.projected_score) for fit, _ in rows],
+            "share_observed": [plain(verdicts[0].share_observed)] * len(rows),
+            "tipping_lower": [None if point is None else plain(point.tipping_lower) for point in hidden],
+            "tipping_upper": [None if point is None else plain(point.tipping_upper) for point in hidden],
+            "sign_changes": ["" if one is None else one.tipping for _, one in rows],
+        }
+
     def _concluded(self, card: dict[str, Any], metric: str) -> dict[str, Any]:
         """Return a card with what the recommendation adds to it, where there is one."""
         if metric not in self.findings.recommendations or card["verdict"] not in RELATIONS:

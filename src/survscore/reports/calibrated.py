@@ -42,14 +42,20 @@ BRIER_PARTS = (
     "uncertainty",
 )
 AT_HORIZONS = ("brier", "auc", "oe")
+MOST_HORIZONS = 4  # of times that were asked for
 
 
 def horizons_of(
-    y: Outcomes, models: Mapping[str, SurvivalCurves], times: NDArray[np.float64], asked: ArrayLike | None
+    y: Outcomes,
+    models: Mapping[str, SurvivalCurves],
+    times: NDArray[np.float64],
+    asked: ArrayLike | None,
+    *,
+    given: bool = False,
 ) -> list[float]:
-    """Return the horizons that were asked for, or three within what predictions and data reach.
+    """Return the horizons that were asked for; of `given` times all if they are few, or else three of them.
 
-    Of models that predict at few times, these are predicted ones.
+    Where nothing was asked for, three within what predictions and data reach: predicted ones, if these are few.
     """
     if asked is not None:
         return [float(t) for t in as_times(asked, "horizons")]
@@ -58,6 +64,10 @@ def horizons_of(
         last = min(last, float(y.censoring_time.max()))
     if last <= 0:
         return []
+    within = times[(times > 0) & (times <= last)]
+    if given and within.size:
+        few = within.size <= MOST_HORIZONS
+        return [float(within[place]) for place in spread_over(np.arange(within.size), within.size if few else 3)]
     with suppress(InputError):  # models that share no time, of which the times of the comparison were named
         shared = shared_times(models, last)
         if shared is not None:

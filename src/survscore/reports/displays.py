@@ -70,6 +70,7 @@ class Displays:
     def found(self) -> dict[str, list[Display]]:
         """Return the tables by their place; a place may have one for each metric."""
         places: dict[str, Callable[[], Iterable[Display]]] = {
+            "score-parts": self.score_parts,
             "follow-up": self.follow_up, "counted": self.counted, "causes": self.causes,
             "means": self.means, "verdicts": self.verdicts,
             "pairs": self.pairs, "horizons": self.horizons, "falls": self.falls,
@@ -102,6 +103,28 @@ class Displays:
             return []
         digits = digits_of(table["lower"], table["upper"], table["bound_lower"])
         return [Column("bounds", between(table["bound_lower"], table["bound_upper"], digits), "number")]
+
+    def score_parts(self) -> Iterable[Display]:
+        """Yield the observed and the projected part of scores, and what would change the sign of differences."""
+        for metric, answer in self.summary["answer"].items():
+            table = answer["parts"]
+            if not table:
+                continue
+            share = 100 * table["share_observed"][0]
+            headings = {
+                "observed": f"observed: C* ≥ t ({share:.0f} %)", "projected": f"projected: C* < t ({100 - share:.0f} %)"
+            }  # fmt: skip
+            tipping = [f"{one} times the hazard" if " than " in one else one for one in table["sign_changes"]]
+            columns = [
+                Column("model", table["model"], "model"),
+                *(Column(text, [fixed(one, 4) for one in table[name]], "number") for name, text in headings.items()),
+                Column("tipping point", tipping),
+            ]
+            caption = (
+                f"{_capital(self._mean(metric))} in two parts. Tipping point: the hazard of those with hidden status "
+                f"at which the difference to {self.summary['reference']} changes its sign"
+            )
+            yield Display("score-parts", caption, columns, table["model"], metric)
 
     def follow_up(self) -> Iterable[Display]:
         """Yield the quantiles of follow-up."""

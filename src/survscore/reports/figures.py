@@ -24,6 +24,7 @@ def tables(summary: dict[str, Any]) -> dict[str, Table]:
         "scores": summary["scores"],
         "verdicts": summary["verdicts"],
         "pairs": summary["pairs"],
+        "score-parts": _by_metric({name: one["parts"] for name, one in summary["answer"].items()}),
         "horizons": summary["horizons"],
         "differences": summary["contrasts"],
         "disagreements": summary["disagreements"]["table"],
@@ -47,6 +48,14 @@ def tables(summary: dict[str, Any]) -> dict[str, Table]:
         "backtest-scores": backtest.get("scores", {}),
     }
     return {name: table for name, table in by_name.items() if any(table.values())}
+
+
+def _by_metric(tables: dict[str, Table]) -> Table:
+    """Return tables of several metrics as one."""
+    known = {metric: table for metric, table in tables.items() if table}
+    columns = next(iter(known.values()), {})
+    joined = {name: [value for table in known.values() for value in table[name]] for name in columns}
+    return {"metric": [metric for metric, table in known.items() for _ in table["model"]], **joined}
 
 
 def panels(summary: dict[str, Any]) -> dict[str, list[Panel]]:

@@ -10,7 +10,7 @@ from survscore.engine.inputs import NULL_INCIDENCE, Null
 from survscore.metrics import controls_note, survival_label
 from survscore.outcomes import Outcomes
 from survscore.reports.verdicts import share, short
-from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
+from survscore.weighting import IPCW, Administrative, Projected, Uncensored, Weighting
 
 REFERENCES = {
     "administrative": "Kvamme H, Borgan Ø (2023). The Brier Score under Administrative Censoring: Problems and "
@@ -31,6 +31,8 @@ REFERENCES = {
     "benjamini-hochberg": "Benjamini Y, Hochberg Y (1995). Controlling the false discovery rate: a practical and "
     "powerful approach to multiple testing. Journal of the Royal Statistical Society B 57(1), 289-300.",
 }
+
+FORMS = {"linear": "linearly", "constant-hazard": "with a constant hazard", "step": "as steps"}
 
 
 class _Cited:
@@ -72,7 +74,7 @@ def methods(
     cite = _Cited()
     paragraphs = [
         _data(summary),
-        _scores(summary, weightings, headline, null, n_times, cite),
+        f"{_scores(summary, weightings, headline, null, n_times, cite)} {_interpolation(summary)}".strip(),
         _errors(summary, weightings, cite),
         " ".join(part for part in (_calibration(summary, cite), _diagnosis(summary), _backtest(summary)) if part),
         f"All was computed with survscore {summary['survscore']}.",
@@ -143,6 +145,7 @@ def _scores(
     others = [one for place, one in enumerate(weightings) if place != headline]
     if others:
         told.append(f"For comparison, we report {'; and '.join(_weighting(one, summary, cite) for one in others)}.")
+    told += _assumptions(weightings)
     if summary["null_model"]:
         source = {True: "of the same outcomes", "counted": "of those counted"}.get(
             null if not isinstance(null, Outcomes) else "", "of other outcomes"
@@ -164,6 +167,12 @@ def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> s
     match weighting:
         case Uncensored():
             return f"the score of all individuals, whose status was known at all these times {name}"
+        case Projected():
+            cited = cite("kaplan-meier" if summary["cause"] is None else "aalen-johansen")
+            return (
+                f"the projected score {name}, to which all individuals contribute: those whose status at t is hidden, "
+                f"since C* < t or by drop-out, with their probability of being event-free{cited}"
+            )
         case Administrative():
             told = (
                 f"the administrative score{cite('administrative')} {name}, which at time t counts those with C* of at "
@@ -171,14 +180,43 @@ def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> s
             )
             if summary["data"]["dropped_out"]:
                 cited = cite("kaplan-meier") if weighting.estimated else ""
+                given = "the covariates" if weighting.dropout_strata != "own-ranks" else "predicted risk"
                 strata = ", estimated by strata of predicted risk" if weighting.dropout_strata == "own-ranks" else ""
-                told += f", and weights by the inverse of the probability of not having dropped out{strata}{cited}"
+                told += f", with weights by the inverse of the probability of not having dropped out{strata}{cited}, "
+                told += f"which assumes that drop-out is independent of the time of the event given {given}"
             return told
         case IPCW():
             cited = cite("ipcw", "kaplan-meier") if weighting.estimated else cite("ipcw")
             return f"the score with inverse probability of censoring weights{cited} {name}"
         case _:
             return f"a score {name}"
+
+
+def _assumptions(weightings: Sequence[Weighting]) -> list[str]:
+    """Return what has to hold for scores to be those of all individuals."""
+    told = []
+    if any(isinstance(one, Administrative | IPCW) for one in weightings):
+        told.append(
+            "For all individuals, and not only those who are counted, such scores hold if C* is independent of the "
+            "time of the event given the covariates."
+        )
+    told += [
+        f"Individuals with hidden status are assumed to have, from the end of their follow-up on, {one.hazards}."
+        for one in weightings
+        if isinstance(one, Projected)
+    ]
+    return told
+
+
+def _interpolation(summary: dict[str, Any]) -> str:
+    """Return how predictions were read between their times."""
+    by_form: dict[str, list[str]] = {}
+    for model, form in summary["interpolation"].items():
+        by_form.setdefault(form, []).append(model)
+    told = [f"{FORMS.get(form, form)} ({several(models)})" for form, models in by_form.items()]
+    if len(told) == 1:
+        told = [told[0].partition(" (")[0]]
+    return f"Between predicted times, curves were read {several(told)}." if told else ""
 
 
 def _errors(summary: dict[str, Any], weightings: Sequence[Weighting], cite: _Cited) -> str:
@@ -210,9 +248,12 @@ def _calibration(summary: dict[str, Any], cite: _Cited) -> str:
     if not horizons:
         return ""
     return (
-        f"At {several([short(one) for one in horizons])}{_in_unit(summary)}, calibration was judged under the same "
-        "weighting by the ratio of observed to expected events, the calibration slope, smooth curves with their "
-        f"integrated calibration index{cite('ici')}, and mean squared miscalibration, corrected for chance."
+        f"At {several([short(one) for one in horizons])}{_in_unit(summary)}, calibration was judged under the "
+        f'weighting "{summary["calibration"]["weighting"]}" by the ratio of observed to expected events, the '
+        "calibration slope, "
+        f"smooth curves with their integrated calibration index{cite('ici')}, and mean squared miscalibration, "
+        "corrected for chance."
+        + (f" There we report AUC{cite('auc')} as well." if "auc" in summary["horizons"].get("metric", []) else "")
     )
 
 

@@ -163,7 +163,7 @@ def summarise(
             "progress": progress,
         }  # fmt: skip
         return _of_several(y, given, several, asked, n_curves, ids)
-    y, named = of_cause(y, given, cause, multiclass=True)
+    y, named = of_cause(y, given, cause, multiclass=True, caller="report")
     # of all causes together, what is no multi-class score is of events of any cause
     any_kind, of_any_event = any_event(y, named)
     for name, curves in of_any_event.items():
@@ -206,7 +206,7 @@ def summarise(
     disagreements = findings.disagreements()
     caution = _caution(y, chosen, choices.sentence)
     progress(1, 3, "checking calibration")
-    horizons_shown = horizons_of(any_kind, of_any_event, comparison.times, horizons)
+    horizons_shown = horizons_of(any_kind, of_any_event, comparison.times, horizons, given=times is not None)
     for_these = for_the_same(chosen, comparison.times)
     calibration = calibrated(y, named, for_these, horizons_shown, groups, level, asked=horizons is not None)
     table = at_horizons(
@@ -244,6 +244,7 @@ def summarise(
                 if metric in findings.recommendations
                 else answers.sentence(metric),
                 "cards": answers.cards(metric),
+                "parts": answers.parts(metric),
                 "recommendation": recommendation(
                     recommended.sentence,
                     caution,
@@ -258,6 +259,7 @@ def summarise(
         },
         "leaks": leaks,
         "pairs": as_table(answers.pairs()),
+        "interpolation": {name: str(curves.interpolation) for name, curves in named.items()},
         "steps": [name for name, curves in named.items() if curves.interpolation == "step"],
         "explanations": [one.explanation for one in weightings],
         "level": float(level),

@@ -220,9 +220,15 @@ class Verdict:
         """For whom, and under which assumption, in words."""
         if not self.hidden or self.verdict == "too few":
             return ""
+        low, high = self.sensitivity.plausible
+        of_late_starters = self.share_dropped_out > 0 and not np.isnan(self.sensitivity.hazard_ratio)
+        only = (
+            f" Which multiples of these hazards are plausible ({low:.2f} to {high:.2f}) was estimated from those with "
+            f"C* < {self.t} alone; for those who dropped out there is no such estimate."
+        )
         return (
             f"Verdicts refer to {self.population}. Those with hidden status are assumed to have, from the end of "
-            f"their follow-up on, {self.hazards}."
+            f"their follow-up on, {self.hazards}.{only if of_late_starters else ''}"
         )
 
     @property
@@ -251,6 +257,11 @@ class Verdict:
         looked_at = f"1/{most} to {most}" if theta == 1 else f"{1 / MOST_THETA / theta:.2g} to {MOST_THETA / theta:.2g}"
         start = f"The sign would change with {ends}" if ends else f"The sign is the same for {looked_at}"
         return f" {start} times the assumed hazard of those with hidden status."
+
+    @property
+    def tipping(self) -> str:
+        """With how many times the assumed hazards the sign of the difference changes; "none" of those looked at."""
+        return "" if self.same or np.isnan(self.sensitivity.difference) else self._ends() or "none"
 
     def _ends(self) -> str:
         low, high = (

@@ -14,7 +14,6 @@ from survscore._validation import InputError, check_choice, check_length, plural
 from survscore.censoring.distributions import CensoringFunction
 from survscore.censoring.fitted import CensoringModel
 from survscore.curves import SurvivalCurves
-from survscore.inference.units import n_eligible
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import (
     NORMALIZE,
@@ -367,16 +366,16 @@ class _Ranked:
         outcomes, m = index.outcomes, index.times.size
         if outcomes.censoring_time is None or not outcomes.n_dropped_out or m == 0:
             return None
-        followed = n_eligible(arrays.where(outcomes.event, index.before_time, index.until_time), m)
+        followed = index.n_followed
         last = max(int(np.count_nonzero(followed >= MIN_FOLLOWED)), 1) - 1
-        stayed = n_eligible(arrays.where(outcomes.dropped_out, index.until_time, np.int32(m)), m)
-        n_strata = number_of_strata(min(len(outcomes) - stayed[last], followed[last]))
+        stayed = index.n_eligible(arrays.where(outcomes.dropped_out, index.until_time, np.int32(m)))
+        n_strata = number_of_strata(min(index.n - stayed[last], followed[last]))
         return cls(some_times(index.times[: last + 1]), n_strata) if n_strata > 1 else None
 
     def strata(self, index: TimeIndex, curves: Mapping[str, SurvivalCurves]) -> list[Codes]:
         """Return the strata of each model."""
         outcomes = index.outcomes
-        neighbours = Neighbours(outcomes.censoring_time, outcomes.time)
+        neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
         found = by_own_ranks(neighbours, list(curves.values()), self.times, self.n_strata)
         return [_joined(index, codes, n_strata) for codes, n_strata in found]
 

@@ -15,6 +15,7 @@ from survscore._validation import InputError, UnfitError, plural
 from survscore.censoring.fitted import CensoringModel, FittedOnSample, FittedOnTraining
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
+from survscore.inference.units import SampleWeights
 from survscore.outcomes import Outcomes
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
 from survscore.weighting.strata import Strata
@@ -158,6 +159,11 @@ class Weighting(ABC):
 
 def fit_on_sample(index: TimeIndex, exits: NDArray[np.bool_], strata: Strata | None, variance: str) -> FittedOnSample:
     """Fit the product limit of exits to the scored outcomes."""
+    if index.sample is not None and variance == "martingale":
+        raise UnfitError(
+            "variance='martingale' has no form for sample weights (it is that of R's riskRegression, which has none): "
+            "use 'exact'"
+        )
     codes, n_strata = (None, 1) if strata is None else strata.codes(len(index.outcomes))
     codes = None if codes is None else arrays.beside(codes, index.outcomes.time)
     return fit_by_code(index, exits, codes, n_strata, martingale=variance == "martingale")
@@ -178,7 +184,10 @@ def fit_by_code(
     drop-outs.
     """
     of_order = None if codes is None else arrays.take(codes, index.order)
-    curve, passed = ProductLimit.in_order(index.ordered_time, arrays.take(exits, index.order), of_order, n_strata)
+    weights = None if index.sample is None else arrays.take(index.sample.values, index.order)
+    curve, passed = ProductLimit.in_order(
+        index.ordered_time, arrays.take(exits, index.order), of_order, n_strata, weights
+    )
     return FittedOnSample(curve, codes, exits, passed, martingale, power)
 
 
@@ -190,9 +199,11 @@ def fit_on_training(
     training_strata: Strata | None,
 ) -> FittedOnTraining:
     """Fit the product limit of exits to other outcomes."""
-    time = index.outcomes.time
+    time, weights = index.outcomes.time, SampleWeights.of(training)
+    own = None if weights is None else weights.values
+    squares = None if weights is None or weights.frequency else weights.squares
     if strata is None or training_strata is None:
-        curve = ProductLimit.of(training.time, exits, others_first=True)
+        curve = ProductLimit.of(training.time, exits, others_first=True, weights=own, squares=squares)
         return FittedOnTraining(curve.beside(time), None)
     there, _ = training_strata.codes(len(training))
     codes, _ = strata.codes(len(index.outcomes), training_strata)
@@ -200,7 +211,11 @@ def fit_on_training(
     used, place = np.unique(codes, return_inverse=True)
     rows = arrays.beside(np.flatnonzero(np.isin(there, used)), training.time)
     there = arrays.beside(np.searchsorted(used, there), training.time)
-    curve = ProductLimit.of(training.time[rows], exits[rows], others_first=True, codes=there[rows], n_strata=used.size)
+    own, squares = (None if values is None else values[rows] for values in (own, squares))
+    curve = ProductLimit.of(
+        training.time[rows], exits[rows], others_first=True, codes=there[rows], n_strata=used.size, weights=own,
+        squares=squares,
+    )  # fmt: skip
     return FittedOnTraining(curve.beside(time), arrays.beside(place.astype(np.int32), time))
 
 

@@ -37,7 +37,7 @@ def on_earlier_days(
     data: Prepared, entries: Sequence[Entry], effort: Effort, folds: int, n_draws: int, n_splits: int, seed: int,
     progress: Progress = silent,
 ) -> dict[str, list[Row]]:  # fmt: skip
-    """Return how each score did on every earlier day, as rows of three tables.
+    """Return how each score did on every earlier day, as rows of four tables.
 
     Models are fitted once a day, for all families.
     """
@@ -53,13 +53,14 @@ def on_earlier_days(
             )
         )  # fmt: skip
     names = list(scores())
-    tables: dict[str, list[Row]] = {"truths": [], "backtests": [], "sets": []}
+    tables: dict[str, list[Row]] = {"truths": [], "backtests": [], "recommendations": [], "sets": []}
     for one in found:
         tables["truths"] += truth_rows(one, names)
     for name in FAMILIES if found else ():
         some = [one.only(family(name, entries)) for one in found]
         for one in some:
             tables["backtests"] += [{"family": name, **row} for row in judged_rows(one, names)]
+            tables["recommendations"] += [{"family": name, **row} for row in recommendation_rows(one)]
         tables["sets"] += [{"family": name, **row} for row in together(some, names)]
     return tables
 
@@ -94,6 +95,13 @@ def judged_rows(found: Backtest, names: Sequence[str]) -> list[Row]:
     written = table.assign(cutoff=table["cutoff"].astype(str).str[:10], weighting=table["weighting"].map(named))
     records = written.rename(columns={"weighting": "score"}).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in records]
+
+
+def recommendation_rows(found: Backtest) -> list[Row]:
+    """Return how often the recommendation decided between two models, and how often rightly; see `Backtest`."""
+    table = found.recommendations
+    written = table.assign(cutoff=table["cutoff"].astype(str).str[:10])
+    return [{str(name): value for name, value in row.items()} for row in written.to_dict("records")]
 
 
 def together(several: Sequence[Backtest], names: Sequence[str]) -> list[Row]:
