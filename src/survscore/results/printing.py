@@ -10,11 +10,11 @@ import numpy as np
 
 from survscore._validation import (
     FewFollowedWarning,
-    UnequalWeightsWarning,
     FewGroupsWarning,
     InputError,
     InterpolationWarning,
     UndefinedScoreWarning,
+    UnequalWeightsWarning,
     plural,
     shown,
     warn,
@@ -277,7 +277,9 @@ def warn_about(results: Iterable[ScoreArrays]) -> None:
         warn(caution, FewGroupsWarning)
     for caution in dict.fromkeys(caution for scored in several for caution in scored.support.few_followed()):
         warn(caution, FewFollowedWarning)
-    unequal = (caution for scored in several if scored.moments is not None for caution in scored.support.unequal_weights())
+    unequal = (
+        caution for scored in several if scored.moments is not None for caution in scored.support.unequal_weights()
+    )
     for caution in dict.fromkeys(unequal):
         warn(caution, UnequalWeightsWarning)
 
