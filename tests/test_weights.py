@@ -394,7 +394,6 @@ def test_what_has_no_form_for_weights_says_so():
         ),
         "metric 'concordance'": lambda: ss.score_all(y, curves, metric="concordance", weighting="ipcw", times=times),
         "metric 'crps'": lambda: ss.score_all(y, curves, metric="crps", weighting="ipcw", times=times),
-        "StreamingScore": lambda: ss.StreamingScore(y, weighting="ipcw", times=times),
         "score_terms": lambda: ss.score_terms(y, curves, weighting="ipcw", times=times),
         "diagnose": lambda: ss.diagnose(y, models),
         "backtest": lambda: ss.backtest(y, models, as_of="2020-01-01", horizons=[2]),
@@ -628,3 +627,54 @@ def test_weights_on_the_command_line(capsys, tmp_path):
     code, _, message = run(capsys, *options, "--weights", "nowhere")
     assert code == 2
     assert "there is no column 'nowhere'" in message
+
+
+def test_scores_of_batches_that_are_pushed():
+    problem = sized_problem(next(case for case in CASES if case.name == "ipcw"), 90)
+    asked = {"weighting": "ipcw", "times": problem.times}
+    stream = ss.StreamingScore(problem.y, **asked)
+    for start in range(0, 90, 30):
+        stream.update(problem.curves[start : start + 30])
+    expected = ss.brier_score(problem.y, problem.curves, **asked)
+    np.testing.assert_allclose(stream.result().scores, expected.scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("causes", [False, True], ids=["one kind", "causes"])
+def test_sample_weights_of_networks(causes):
+    """The loss is that of repeated rows, and nets learn from those who have weight."""
+    torch = pytest.importorskip("torch")
+    from survscore.models.losses import log_likelihood_loss
+
+    generator = torch.Generator().manual_seed(1)
+    logits = torch.randn(6, 8 if causes else 4, generator=generator)
+    labels = torch.randint(-1, 3 if causes else 2, (6, 4), generator=generator).to(torch.int8)
+    often = torch.tensor([1, 2, 1, 3, 1, 1])
+    found = log_likelihood_loss(logits, labels, often / often.float().mean())
+    expected = log_likelihood_loss(*(part.repeat_interleave(often, 0) for part in (logits, labels)))
+    torch.testing.assert_close(found, expected)
+
+    rng = np.random.default_rng(1)
+    n = 400
+    group, time = rng.integers(0, 2, n), rng.exponential(1.0, n)
+    slow = group == 1
+    time = np.where(slow, 10 * time, time)
+    # the covariate says nothing: predictions are those of a mixture, by weights
+    X = rng.normal(size=(n, 1))
+    event = np.where(time < 8, rng.integers(1, 3, n) if causes else 1, 0)
+    y = ss.Outcomes(np.minimum(time, 8.0), event, np.full(n, 8.0), **({"causes": ["a", "b"]} if causes else {}))
+    settings = {"n_times": 6, "n_layers": 1, "width": 8, "epochs": 15, "random_state": 0, "device": "cpu"}
+    w = np.where(slow, 9.0, 1.0)
+
+    def event_free(model):
+        curves = model.predict_curves(X)
+        curves = curves.event_free() if causes else curves
+        return float(curves.at([2.0]).mean())
+
+    plain = event_free(ss.models.LogisticHazard(**settings).fit(X, y))
+    weighted = event_free(ss.models.LogisticHazard(**settings).fit(X, y, sample_weight=w))
+    assert weighted == event_free(ss.models.LogisticHazard(**settings).fit(X, y.weighted(w)))
+    assert weighted > plain + 0.1
+    with pytest.raises(ss.InputError, match="sample_weight: y has sample weights already"):
+        ss.models.LogisticHazard(**settings).fit(X, y.weighted(w), sample_weight=w)
+    with pytest.raises(ss.InputError, match="weights"):
+        ss.models.LogisticHazard(**settings).fit(X, y, sample_weight=-w)
