@@ -20,7 +20,7 @@ _NAMES = {
     "_config": "config",
     "_validation": (
         "DelayedEntryWarning DeviceMemoryError FewFollowedWarning FewGroupsWarning InputError InterpolationWarning "
-        "UndefinedScoreWarning UnfitError"
+        "UndefinedScoreWarning UnequalWeightsWarning UnfitError"
     ),
     "analysis.backtest": "backtest",
     "analysis.backtest_results": "Backtest",
