@@ -117,6 +117,7 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python $(INSTALL) -c constraints.txt --group dev -e ".[$(EXTRAS)]"
 	touch $@ $(VENV)/.demo
 
-$(VENV)/.docs: $(VENV)/.dev
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python $(INSTALL) $(PIP_WITH_GROUPS)
 	$(BIN)/python $(INSTALL) -c constraints.txt --group dev --group docs -e ".[$(EXTRAS)]"
-	touch $@
+	touch $@ $(VENV)/.dev $(VENV)/.demo

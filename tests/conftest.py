@@ -5,11 +5,13 @@ import shutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from combinations import QUICK
+
 # What is drawn is the same in every run, so that a change is judged by what it changes. make test-all draws more of it
 # (--hypothesis-profile=thorough), and the weekly run draws anew (--hypothesis-profile=explore).
 settings.register_profile(
     "fixed",
-    max_examples=30,
+    max_examples=QUICK,
     derandomize=True,
     deadline=None,
     suppress_health_check=[

@@ -152,6 +152,43 @@ def test_halves_are_scores_of_some_and_truth_of_others(grouped):
     assert run(y, models).halves.empty
 
 
+@pytest.mark.parametrize("lost", [False, True])
+def test_recommendations_are_those_as_of_then(lost):
+    """Of each pair of models, and on each half, and judged by the truth."""
+    y, models = study(3, leak=True, lost=lost)
+    found = run(y, models, n_splits=1)
+    there = y.dates.start <= THEN
+    then, (day,) = y[there].as_of(THEN), found.days
+    some = {name: curves[there] for name, curves in models.items()}
+    compared = ss.compare(then, some, weighting=["administrative", "projected"], times=HORIZONS, null=False)
+    counts = np.zeros((2, 4), dtype=int)
+    for k, (a, b) in enumerate(combinations(models, 2)):
+        for j, time in enumerate(HORIZONS):
+            verdicts = compared.against(a).recommendation(time=time).verdicts
+            (code,) = [one.verdict for one in verdicts if one.sensitivity.model == b]
+            assert day.recommended[k, j] == {"better": 1, "worse": -1}.get(code, 0)
+            if code in ("better", "worse"):
+                places = [found.models.index(name) for name in (a, b)]
+                right = (day.truth[places[1], j] < day.truth[places[0], j]) == (code == "better")
+                counts[j] += (1, right, day.sure[k, j], day.sure[k, j] and not right)
+    table = found.recommendations
+    whole = table[table["individuals"] == "all"]
+    assert whole["n_pairs"].tolist() == [6, 6]
+    np.testing.assert_array_equal(whole[["n_decided", "n_ordered", "n_settled", "n_wrong"]], counts)
+    assert 4 < counts[:, 0].sum() < 12
+    halves = table[table["individuals"] == "halves"]
+    assert halves["n_pairs"].tolist() == [12, 12]
+    assert (halves["n_decided"] == np.count_nonzero(day.half_recommended, axis=(0, 1))).all()
+    assert f"decided {100 * counts[:, 0].sum() / 12:.3g} % of pairs" in found.recommended_sentence
+    assert found.recommended_sentence in " ".join(str(found).split())
+    two = found.only(["noise 0", "leaks"]).recommendations
+    assert two["n_pairs"].tolist() == [1, 1, 2, 2]
+    assert two["n_wrong"].sum() == 0
+    alone = run(y, models, weighting="ipcw")
+    assert alone.recommendations["n_decided"].sum() == 0
+    assert alone.recommended_sentence == ""
+
+
 def test_halves_without_a_score_are_left_out_for_all():
     y, models = study(5)
     at_last = int((y[y.dates.start <= THEN].as_of(THEN).time > 600).sum())
@@ -357,6 +394,7 @@ def test_it_is_drawn():
     assert "worse than the best" in display.ax_.get_xlabel()
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_the_verdict_is_right():
     """Of 100 studies: among honest models no score is accused, and where one leaks IPCW is; intervals cover."""

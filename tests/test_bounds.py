@@ -4,11 +4,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import oracle
 import survscore as ss
+from combinations import examples
 from registry import problems, random_problem
 from survscore.engine import bounds
 from survscore.engine.completions import smallest_ratio, z_of_ratio
@@ -34,7 +35,7 @@ def compared(problem, metric="brier", **settings):
 
 
 @pytest.mark.parametrize("metric", ["brier", "log"])
-@settings(max_examples=40)
+@examples(20)
 @given(data=st.data())
 def test_at_each_time_they_are_those_of_all_that_can_have_happened(metric, data):
     problem = data.draw(problems("lost", min_size=2, max_size=10))

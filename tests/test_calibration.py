@@ -588,6 +588,7 @@ def test_bad_input_is_named(change, message):
 # Whether intervals hold what they promise
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize(("a", "b", "weighting"), [(0.0, 1.0, "ipcw"), (0.3, 1.4, "administrative")])
 def test_intervals_cover(a, b, weighting):

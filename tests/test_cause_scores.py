@@ -9,11 +9,12 @@ from types import FunctionType
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import oracle
 import survscore as ss
+from combinations import examples
 from registry import ASKED, CASES, HISTORIES, METRICS, Case, projected_strata, random_problem, with_causes
 from survscore.engine.sensitivity import THETAS
 from survscore.inference.late_starters import LateStarters
@@ -145,7 +146,7 @@ def parts(case, problem, t, mass=None, training_mass=None):
 
 
 @every_case
-@settings(max_examples=8)
+@examples(4)
 @given(data=st.data())
 def test_auc_against_the_event_free_is_that_of_all_pairs(case: Case, data):
     """Values, and standard errors by the derivative in how often each individual counts."""

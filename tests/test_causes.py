@@ -7,10 +7,11 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
+from combinations import examples
 from survscore import Outcomes
 from survscore.causes import Causes
 
@@ -296,7 +297,7 @@ def test_as_of_is_from_dates_with_that_cutoff(earlier):
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.integers(0, 3)), min_size=1, max_size=20), st.floats(0, 6), st.data())
-@settings(deadline=None, max_examples=60)
+@examples(20)
 def test_picking_joining_and_ending_earlier_keep_causes(seen, end, data):
     names = ["a", "b", "c"]
     y = Outcomes([time for time, _ in seen], [code for _, code in seen], [6.0] * len(seen), causes=names)

@@ -1,18 +1,19 @@
 import lifelines
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import oracle
 import survscore as ss
+from combinations import examples
 from registry import HALVES, outcomes_of
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.product_limit import ProductLimit
 from survscore.weighting.interval_weights import _Buckets, time_order
 
 
-@settings(max_examples=200)
+@examples(60)
 @given(y=st.integers(1, 20).flatmap(outcomes_of), times=st.sets(HALVES, min_size=1))
 def test_kaplan_meier_agrees_with_the_literal_one(y, times):
     G = ss.KaplanMeierCensoring(y)
@@ -21,7 +22,7 @@ def test_kaplan_meier_agrees_with_the_literal_one(y, times):
     np.testing.assert_allclose(G.before(y), [before(t) for t in y.time], rtol=1e-14)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(data=st.data(), n_strata=st.integers(1, 3), events_first=st.booleans())
 def test_product_limits_by_strata_are_those_of_each_stratum(data, n_strata, events_first):
     y = data.draw(st.integers(1, 30).flatmap(outcomes_of))
@@ -39,7 +40,7 @@ def test_product_limits_by_strata_are_those_of_each_stratum(data, n_strata, even
         np.testing.assert_allclose(curve.greenwood[curve.strata()[k]], alone.greenwood, rtol=1e-14)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(
     grid=st.sets(st.floats(0, 1e6) | HALVES, min_size=1, max_size=200).map(sorted).map(np.array),
     keys=st.lists(st.floats(0, 1e6) | HALVES, min_size=1, max_size=50).map(np.array),
@@ -53,7 +54,7 @@ def test_looking_up_by_buckets_is_a_search(grid, keys, inclusive):
     np.testing.assert_array_equal(table.count(keys, inclusive=inclusive), expected)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(data=st.data())
 def test_order_of_time_has_events_first_then_ends_then_drop_outs(data):
     y = data.draw(st.integers(1, 30).flatmap(outcomes_of))

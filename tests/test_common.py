@@ -10,10 +10,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import survscore as ss
+from combinations import every_pair, examples
 from registry import (
     ASKED,
     CASES,
@@ -39,8 +40,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 SCORED = (*LOSSES, "auc")  # of the other metrics, fewer: test_pooled.py
-thorough = settings(max_examples=40)
-brief = settings(max_examples=10)  # what must not matter, where the numbers themselves have been looked at
+thorough = examples(12)
+brief = examples(5)  # what must not matter, where the numbers themselves have been looked at
 
 
 def score(case, problem, metrics=SCORED, times=None, *, errors=True):
@@ -315,7 +316,7 @@ def assert_all_intervals_hold(problem, metrics, weighting, groups=None):
 
 
 @every_case
-@settings(max_examples=5)
+@examples(3)
 @given(data=st.data())
 def test_intervals_hold_their_estimate_and_nothing_impossible(case: Case, data):
     problem = data.draw(case.problems(min_size=2))
@@ -333,7 +334,7 @@ def test_intervals_of_regressions_hold_their_estimate(case: Case):
 
 
 @pytest.mark.parametrize("case", SEEN, ids=lambda case: case.name)
-@settings(max_examples=4)
+@examples(2)
 @given(data=st.data())
 def test_intervals_of_follow_up_hold_their_estimate(case, data):
     problem = data.draw(case.problems(min_size=2))
@@ -377,9 +378,7 @@ def test_kaplan_meier_weights_sum_to_n(problem):
     np.testing.assert_allclose(result.weight_sums[defined], len(problem.y), rtol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("same_grid", [True, False])
-@pytest.mark.parametrize(("lost", "causes"), [(True, False), (False, False), (True, True)])
+@every_pair(dtype=["float32", "float64"], same_grid=[True, False], lost=[True, False], causes=[False, True])
 def test_large_input_takes_the_compiled_way_and_agrees(dtype, same_grid, lost, causes):
     problem = random_problem(
         10_000, 20, dtype=dtype, same_grid=same_grid, lost=lost, causes=causes

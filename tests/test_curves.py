@@ -5,18 +5,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sksurv.functions import StepFunction
 
 import oracle
 import survscore as ss
+from combinations import examples
 from registry import HALVES, curves_of
 
 ROWS = [[0.9, 0.5], [0.8, 0.0]]
 
 
-@settings(max_examples=200)
+@examples(60)
 @given(curves=curves_of(3), times=st.sets(HALVES, min_size=1), each=st.lists(HALVES, min_size=3, max_size=3))
 def test_reading_agrees_with_the_literal_one(curves, times, each):
     times = sorted(times)

@@ -10,6 +10,7 @@ import pytest
 
 import survscore as ss
 from calendar_study import TIMES, CalendarStudy
+from combinations import nightly_but
 from survscore.analysis import censoring_leak
 from survscore.analysis import diagnose as diagnosis
 from survscore.analysis.censoring_r2 import as_features
@@ -262,7 +263,7 @@ STUDIES = [
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("study", STUDIES, ids=str)
+@pytest.mark.parametrize("study", nightly_but(STUDIES[-1:], STUDIES), ids=str)
 def test_models_without_a_leak_are_not_flagged(study):
     """The whole table is made by benchmarks/diagnosis.py: no false alarm in 200 data sets."""
     sample, train = study.sample(1000, 50), study.sample(1000, 60)
@@ -272,7 +273,7 @@ def test_models_without_a_leak_are_not_flagged(study):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", nightly_but([0], range(2)))
 def test_models_are_found_that_know_censoring_times_roughly(seed):
     """Covariates with R2 = 0.8; the whole table is made by benchmarks/diagnosis.py."""
     sample = CalendarStudy(r2=0.8).sample(5000, 70 + seed)

@@ -10,6 +10,7 @@ from scipy import integrate, stats
 from scipy.interpolate import interp1d
 
 import survscore as ss
+from combinations import every_pair
 from survscore.analysis.distribution_sums import Followed
 from survscore.inference.intervals import chi_square_p
 from survscore.inference.smooth_test import moments, pooling, quadratic_test, ratio_limits
@@ -130,9 +131,11 @@ def literal_continuous(y, curves, observed, n_bins):
     return total, covariance, seen, expected, bin_covariance
 
 
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
-@pytest.mark.parametrize("test", ["smooth", "martingale", "lost", "unknown"])
+@every_pair(
+    ties=[False, True],
+    interpolation=["linear", "step", "constant-hazard"],
+    test=["smooth", "martingale", "lost", "unknown"],
+)
 def test_intervals_are_the_literal_ones(test, interpolation, ties):
     y, curves = case(
         3,
@@ -271,6 +274,7 @@ def rejected(n_draws, *, form="intervals", test="auto", **settings):
     return np.mean(np.array(p_values) < 0.05)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     "settings",
@@ -295,6 +299,14 @@ def test_right_curves_are_rejected_as_often_as_they_should(settings):
 
 
 @pytest.mark.statistical
+def test_right_curves_are_rarely_rejected_and_wrong_ones_are():
+    """A quick look at what the others measure."""
+    assert rejected(100, n_times=30, dropping=0.15) <= 0.12
+    assert rejected(30, n_times=60, dropping=0.1, power=1.25) > 0.6
+
+
+@pytest.mark.nightly
+@pytest.mark.statistical
 def test_lines_are_no_curves():
     # why intervals are the default: right at grid points, linear between
     assert rejected(200, n_times=12, form="continuous") > 0.15
@@ -302,6 +314,7 @@ def test_lines_are_no_curves():
     assert rejected(200, n_times=6, form="intervals") < 0.09
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize(("follow_up", "test", "power"), [
     (LONG, "smooth", 0.77), (SHORT, "smooth", 0.50), (LONG, "martingale", 0.80), (SHORT, "martingale", 0.48),
@@ -311,6 +324,7 @@ def test_hazards_a_fifth_too_low_are_found(follow_up, test, power):
     assert rejected(300, follow_up=follow_up, n_times=60, test=test, factor=1 / 1.2) == pytest.approx(power, abs=0.1)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_a_wrong_shape_is_found():
     assert rejected(100, n_times=60, power=1.25) > 0.9
@@ -328,6 +342,7 @@ def test_without_the_switch_drop_outs_would_make_right_curves_wrong():
     assert wrong > 90
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_groups_that_depend_on_each_other():
     def p_values(seed):
@@ -550,12 +565,12 @@ def test_curves_that_rise_are_no_distributions(form):
 # What runs
 
 
-@pytest.mark.parametrize("interpolation", ["linear", "constant-hazard"])
-@pytest.mark.parametrize("form", ["intervals", "continuous"])
-@pytest.mark.parametrize(
-    "lost", [{}, {"dropping": 0.1}, {"dropping": 0.1, "width": 0.5}], ids=["all followed", "lost", "lost, ties"]
+@every_pair(
+    interpolation=["linear", "constant-hazard"],
+    form=["intervals", "continuous"],
+    lost=[{}, {"dropping": 0.1}, {"dropping": 0.1, "width": 0.5}],
+    dtype=["float32", "float64"],
 )
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_compiled_sums_are_those_of_numpy(dtype, lost, form, interpolation):
     y, curves = case(23, 3000, interpolation=interpolation, **lost)
     survival = curves.probabilities.astype(dtype)

@@ -103,6 +103,7 @@ def one_replicate(seed, grid):
     return np.concatenate(parts), np.concatenate((nobody_lost.scores["score"], nobody_lost.contrasts["difference"]))
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("grid", [None, 1.0])
 def test_unbiased_and_covering(grid):

@@ -5,7 +5,7 @@ The pictures in ``reference/figures`` are made by ``python tests/figure_cases.py
 
 import doctest
 import re
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 
 import matplotlib as mpl
@@ -18,6 +18,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 import survscore as ss
+from combinations import nightly_but
 from figure_cases import DRAWINGS, PICTURES, TIMES, compared, figure_of, problem, scores, small_image, training
 from looks import WRITE, read_picture
 from survscore import plots
@@ -53,7 +54,13 @@ def difference(one, other):
     return np.abs(a - b).mean() / 255
 
 
-@pytest.mark.parametrize("name", PICTURES)
+#: Eight pictures, and one with odd names; the others are looked at when all tests run.
+OFTEN = (
+    "comparison", "weightings", "sensitivity", "segments", "calibration", "decisions", "backtest", "demo", "hostile",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", nightly_but(OFTEN, PICTURES))
 def test_it_looks_as_it_did(name, tmp_path):
     drawn, wanted = small_image(figure_of(name, plots.COLUMN)), reference(name)
     assert abs(drawn.height - wanted.height) <= 0.1 * wanted.height
@@ -88,6 +95,7 @@ def pictures_of_the_docs():
     ]
 
 
+@pytest.mark.nightly
 def test_pictures_of_the_docs_are_of_today(tmp_path):
     """`SURVSCORE_WRITE_REFERENCES=1 pytest tests/test_figures.py` writes them anew: look at them."""
     for name, figure, dpi in pictures_of_the_docs():
@@ -142,8 +150,9 @@ def faults(figure):
     ]
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", DRAWINGS)
+@pytest.mark.parametrize(
+    ("name", "width"), nightly_but([(name, plots.COLUMN) for name in OFTEN], product(DRAWINGS, WIDTHS))
+)
 def test_no_text_overlaps_another_or_is_cut(name, width):
     figure = figure_of(name, width)
     assert len(drawn_texts(figure)) > 8
@@ -204,6 +213,7 @@ def test_names_that_do_not_fit_stand_in_a_legend_beside_the_curves():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == list(scores())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", [name for name in DRAWINGS if name.startswith("paper") or name == "scores"])
 def test_lines_of_panels_are_named_once_and_beside_them(name, width):

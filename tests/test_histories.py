@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import survscore as ss
+from combinations import every_pair, examples, nightly_but
 from registry import HISTORIES, SEEN, Problem, Seen, random_problem
 from survscore.engine.histories import Histories
 from survscore.engine.influence import Estimation
@@ -47,7 +48,7 @@ def score(case: Seen, name, problem, **others):
 
 @every_seen
 @every_history
-@settings(max_examples=15)
+@examples(6)
 @given(data=st.data())
 def test_agrees_with_the_literal_loop(case, name, data):
     problem = reachable(data.draw(case.problems(name)), name)
@@ -82,7 +83,7 @@ def variances(case, name, problem, models):
 
 @every_seen
 @every_history
-@settings(max_examples=8)
+@examples(3)
 @given(data=st.data())
 def test_influences_are_the_derivatives(case, name, data):
     """By groups of one, so that no small-sample correction but n/(n - 1) is in the way: to 1e-9."""
@@ -125,10 +126,12 @@ def constant(problem, mass):
 N, OTHERS = 20, 12
 
 
-@pytest.mark.parametrize("name", ["concordance", "crps", "log_score"])
-@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
-@pytest.mark.parametrize("others", [False, True])
-@pytest.mark.parametrize("place", [1, 6])
+@every_pair(
+    name=["concordance", "crps", "log_score"],
+    interpolation=["linear", "step", "constant-hazard"],
+    others=[False, True],
+    place=[1, 6],
+)
 def test_the_null_model_counts_with_its_estimation(name, interpolation, others, place):
     """To numerical derivatives, of the individuals themselves or of those that the curve was made of."""
     if (name, interpolation) == ("crps", "constant-hazard"):
@@ -178,11 +181,10 @@ def test_the_null_model_counts_with_its_estimation(name, interpolation, others, 
 DATASETS = json.loads((Path(__file__).parent / "reference" / "r_reference.json").read_text())["datasets"]
 
 
-@pytest.mark.parametrize("data", DATASETS.values(), ids=DATASETS.keys())
-@pytest.mark.parametrize("model", ["a", "b"])
-@pytest.mark.parametrize("backend", ["numpy", "compiled"])
-def test_concordance_of_r(data, model, backend):
+@every_pair(which=DATASETS, model=["a", "b"], backend=["numpy", "compiled"])
+def test_concordance_of_r(which, model, backend):
     """survival::concordance with timewt "n" (Harrell) and "n/G2" (Uno), up to each time."""
+    data = DATASETS[which]
     y = ss.Outcomes(data["time"], data["event"], data.get("censoring_time"))
     curves = ss.SurvivalCurves(data[f"model_{model}"], data["times"])
     kinds = [ss.Concordance("harrell"), ss.Concordance()]
@@ -226,10 +228,12 @@ def test_large_input_takes_the_compiled_way_and_agrees(name):
         np.testing.assert_allclose(other.se, found[0].se, rtol=1e-10)
 
 
-@every_history
-@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
-@pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@every_pair(
+    name=HISTORIES,
+    interpolation=["linear", "step", "constant-hazard"],
+    lost=[False, True],
+    dtype=["float32", "float64"],
+)
 def test_compiled_loops_agree_with_numpy(dtype, lost, interpolation, name):
     problem = random_problem(1500, 8, seed=4, lost=lost)
     if name == "crps" and interpolation == "constant-hazard":
@@ -476,9 +480,7 @@ def test_one_prediction_for_everybody_is_a_coin():
 # What they claim
 
 
-@pytest.mark.parametrize("name", ["crps", "log_score"])
-@pytest.mark.parametrize("interpolation", ["linear", "step"])
-@pytest.mark.parametrize("lost", [False, True])
+@every_pair(name=["crps", "log_score"], interpolation=["linear", "step"], lost=[False, True])
 def test_falling_to_zero_after_the_end_changes_nothing(name, interpolation, lost):
     """C* on the grid: what is predicted for later is not looked at. IPCW looks at it, and rewards the fall."""
     rng = np.random.default_rng(7)
@@ -500,6 +502,7 @@ def test_falling_to_zero_after_the_end_changes_nothing(name, interpolation, lost
         assert (ipcw.contrasts["verdict"] == "better").all()
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["crps", "log_score"])
 def test_the_truth_scores_best(name):
@@ -551,7 +554,7 @@ FOLLOWED = {
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("longest", FOLLOWED)
+@pytest.mark.parametrize("longest", nightly_but(["the extremes"], FOLLOWED))
 def test_whose_concordance_each_kind_estimates(longest):
     """Cohort and weighted are what they say, however C* tells; pooled, Uno's and Harrell's need not be."""
     followed, off = np.array(FOLLOWED[longest][0]), FOLLOWED[longest][1]
@@ -570,6 +573,7 @@ def test_whose_concordance_each_kind_estimates(longest):
         assert abs(uno.scores[0] - everybody) > 4 * uno.se[0]
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize("drop_out", [np.inf, 6.0])
 def test_intervals_cover(drop_out):

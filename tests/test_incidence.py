@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
+from combinations import examples
 from survscore import IncidenceCurves
 
 TIMES = np.array([1.0, 2.0, 4.0])
@@ -43,7 +44,7 @@ def literal(curves, i, k, time):
 
 
 @given(incidences(), WHEN)
-@settings(deadline=None, max_examples=60)
+@examples(20)
 def test_reading_agrees_with_the_literal_one(curves, times):
     n, n_causes, _ = curves.shape
     expected = [[[literal(curves, i, k, time) for time in times] for k in range(n_causes)] for i in range(n)]
@@ -51,7 +52,7 @@ def test_reading_agrees_with_the_literal_one(curves, times):
 
 
 @given(incidences(), WHEN)
-@settings(deadline=None, max_examples=60)
+@examples(20)
 def test_survival_of_causes_and_of_all_agree_with_incidences(curves, times):
     found = curves.at(times)
     for k, cause in enumerate(curves.causes):
@@ -64,7 +65,7 @@ def test_survival_of_causes_and_of_all_agree_with_incidences(curves, times):
 
 
 @given(incidences(), WHEN, st.data())
-@settings(deadline=None, max_examples=60)
+@examples(20)
 def test_picking_individuals_commutes_with_reading(curves, times, data):
     rows = data.draw(st.lists(st.integers(0, len(curves) - 1), min_size=1, max_size=5))
     np.testing.assert_array_equal(curves[rows].at(times), curves.at(times)[rows])
@@ -75,7 +76,7 @@ def test_picking_individuals_commutes_with_reading(curves, times, data):
 
 
 @given(incidences())
-@settings(deadline=None, max_examples=40)
+@examples(15)
 def test_layouts_of_other_packages_come_back_the_same(curves):
     values, times = curves.probabilities, curves.times
     total = values.sum(axis=1, keepdims=True)

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
 import survscore as ss
+from combinations import every_pair, examples
 from literal import variances
 from registry import ASKED, CASES, UNFITTED, Case, random_problem, strata_of
 from survscore.inference.intervals import simultaneous_quantile, student_p
@@ -36,7 +37,7 @@ def small_problem(seed, n=40, *, ties=True):
 
 @every_case
 @pytest.mark.parametrize("metric", UNFITTED)
-@settings(max_examples=8)
+@examples(3)
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_standard_errors_are_those_of_the_derivative(case: Case, metric, data):
@@ -83,9 +84,7 @@ def numbers(result):
     return np.concatenate([table.select_dtypes("number").to_numpy().ravel() for table in tables])
 
 
-@pytest.mark.parametrize("case", [*CASES, *MARTINGALE], ids=lambda case: case.name)
-@pytest.mark.parametrize(("same_grid", "causes"), [(True, False), (False, False), (True, True)])
-@pytest.mark.parametrize("grouped", [False, True])
+@every_pair(case=[*CASES, *MARTINGALE], same_grid=[True, False], causes=[False, True], grouped=[False, True])
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_all_ways_to_standard_errors_agree(case, same_grid, causes, grouped):
     """In array code, with and without covariances over time, and compiled: scores, differences, means over time."""
@@ -243,9 +242,7 @@ WEIGHTINGS = {
 }
 
 
-@pytest.mark.parametrize("name", WEIGHTINGS)
-@pytest.mark.parametrize("loss", ["brier", "log"])
-@pytest.mark.parametrize("grouped", [False, True])
+@every_pair(name=WEIGHTINGS, loss=["brier", "log"], grouped=[False, True])
 def test_every_standard_error_agrees_with_the_jackknife(name, loss, grouped):
     y, curves, times, rng = small_problem(5, n=200, ties=False)
     other = ss.SurvivalCurves(np.clip(curves.probabilities + rng.normal(0, 0.1, (200, 1)), 0.01, 0.99), times)

@@ -8,6 +8,7 @@ import pytest
 
 import oracle
 import survscore as ss
+from combinations import every_pair
 from survscore.engine.sensitivity import THETAS
 
 TIMES = np.array([1.0, 2.0, 4.0, 6.0])
@@ -97,9 +98,7 @@ def literal(metric, weighting, y, curves, t, theta=1.0):
     return total / weights
 
 
-@pytest.mark.parametrize("dropouts", [False, True], ids=["none lost", "drop-outs"])
-@pytest.mark.parametrize("weighting", WEIGHTINGS)
-@pytest.mark.parametrize("metric", ["brier", "log"])
+@every_pair(dropouts=[False, True], weighting=WEIGHTINGS, metric=["brier", "log"])
 def test_scores_are_sums_over_statuses(metric, weighting, dropouts):
     y, models = study(dropouts=dropouts)
     given = ss.Administrative(dropout_strata=None) if weighting == "administrative" else WEIGHTINGS[weighting]

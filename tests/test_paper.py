@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
+from combinations import examples
 from survscore.simulate import ConstantHazardStudy
 
 GRID = np.linspace(0.001, 0.999, 999)
@@ -26,7 +27,7 @@ def two_point_expectation(pi, weighting, *, S, end, t=5.0, loss="brier"):
 
 
 @pytest.mark.parametrize("loss", ["brier", "log"])
-@settings(max_examples=10)
+@examples(5)
 @given(S=probability)
 def test_expected_administrative_score_is_smallest_for_the_true_survival(loss, S):
     values = [two_point_expectation(pi, "administrative", S=S, end=10.0, loss=loss) for pi in GRID[::10]]
@@ -34,7 +35,7 @@ def test_expected_administrative_score_is_smallest_for_the_true_survival(loss, S
 
 
 @pytest.mark.parametrize("loss", ["brier", "log"])
-@settings(max_examples=10)
+@examples(5)
 @given(S=probability)
 def test_expected_ipcw_score_with_known_censoring_is_smallest_for_zero_after_censoring(loss, S):
     known = ss.IPCW("known")

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import survscore as ss
+from combinations import every_pair
 from registry import random_problem
 from survscore._utils import arrays, parallel
 from survscore._utils.parallel import cached_property, each
@@ -191,9 +192,11 @@ def test_the_memory_of_temporaries_is_used_again():
     assert int(done.stdout) < 300
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("n", [100, 10_000, 200_000])
-@pytest.mark.parametrize("kind", ["even", "tied", "uneven", "one far away", "all equal", "single precision"])
+@every_pair(
+    threads=[1, 2],
+    n=[100, 10_000, 200_000],
+    kind=["even", "tied", "uneven", "one far away", "all equal", "single precision"],
+)
 def test_positions_are_in_order_and_those_of_equal_values_as_they_come(kind, n, threads):
     rng = np.random.default_rng(1)
     values = {

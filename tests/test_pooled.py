@@ -6,12 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import literal
 import oracle
 import survscore as ss
+from combinations import examples
 from registry import ASKED, CASES, CURVED, FITTED, METRICS, Case, fitted_problem
 from survscore.metrics import NetBenefit, as_metric, metric_label, sides
 
@@ -40,7 +41,7 @@ def compared(problem, case, metrics, **settings):
 @every_case
 @pytest.mark.parametrize("metric", NEW)
 @quiet
-@settings(max_examples=8)
+@examples(4)
 @given(data=st.data())
 def test_agrees_with_the_literal_loop(case: Case, metric, data):
     """With one individual, one status, predictions of 0 and 1, and ties of all kinds."""

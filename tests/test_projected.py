@@ -9,6 +9,7 @@ import pytest
 
 import oracle
 import survscore as ss
+from combinations import every_pair
 from survscore.weighting.ranks import doubled_ranks
 
 STEP = 1e-30  # of complex derivatives, which lose no digits
@@ -82,9 +83,7 @@ every_strata = pytest.mark.parametrize("strata", STRATA)
 METRICS = ["brier", "log", "auc", "oe", "slope", "in_the_large"]
 
 
-@every_strata
-@pytest.mark.parametrize("metric", METRICS)
-@pytest.mark.parametrize("theta", [1.0, 1.7])
+@every_pair(strata=STRATA, metric=METRICS, theta=[1.0, 1.7])
 def test_scores_and_errors_are_those_of_the_literal_loop(strata, metric, theta):
     """With ties of all kinds; standard errors by the derivative in how often each individual counts, to 1e-8."""
     n = 48
@@ -132,9 +131,7 @@ def reference_formula(kind, y, pi, t, codes, theta=1.0):
     return loss.mean(), (loss + extra).std(ddof=1) / np.sqrt(n)
 
 
-@pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("theta", [0.0, 0.5, 1.0, 2.5])
-@pytest.mark.parametrize("kind", ["brier", "log"])
+@every_pair(lost=[False, True], theta=[0.0, 0.5, 1.0, 2.5], kind=["brier", "log"])
 def test_one_horizon_is_that_of_the_formula(kind, theta, lost):
     y, models, label = draw(200, 4, ties=False, lost=lost)
     weighting = ss.Projected(strata=label, theta=theta)
@@ -167,11 +164,7 @@ def test_errors_are_those_of_the_jackknife(lost):
     np.testing.assert_allclose(se, expected, rtol=0.02)
 
 
-@every_strata
-@pytest.mark.parametrize("metric", ["brier", "log"])
-@pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("null", [False, True])
-@pytest.mark.parametrize("threads", [2, 7])
+@every_pair(strata=STRATA, metric=["brier", "log"], grouped=[False, True], null=[False, True], threads=[2, 7])
 def test_compiled_code_agrees(strata, metric, grouped, null, threads, monkeypatch):
     monkeypatch.setattr("survscore.engine.compiled.ROWS", 64)  # several blocks of rows
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8), raising=False)

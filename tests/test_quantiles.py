@@ -4,15 +4,16 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from combinations import examples
 from survscore import InputError
 from survscore.inference.intervals import fisher_quantile, student_p, student_quantile
 
 
-@settings(max_examples=200)
+@examples(60)
 @given(statistic=st.floats(-40, 40), df=st.floats(0.5, 1e6), level=st.floats(0.01, 0.9999))
 def test_p_values_and_quantiles_are_scipys(statistic, df, level):
     expected = 2 * stats.t.sf(abs(statistic), df)
@@ -20,7 +21,7 @@ def test_p_values_and_quantiles_are_scipys(statistic, df, level):
     assert student_quantile(level, df) == pytest.approx(stats.t.ppf(0.5 + level / 2, df), rel=1e-9)
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(numerator=st.integers(1, 8), denominator=st.floats(1, 1e6), level=st.floats(0.01, 0.999))
 def test_fishers_quantiles_are_scipys(numerator, denominator, level):
     expected = stats.f.ppf(level, numerator, denominator)

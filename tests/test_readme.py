@@ -70,6 +70,7 @@ def opened(browser, path, view):
     return page
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_readme_looks_as_it_did(browser, readme, view):
     page, blocks = opened(browser, readme, view), VIEWS[view][1]
@@ -118,6 +119,7 @@ def test_every_picture_of_the_readme_is_in_the_docs():
         assert (ROOT / address).is_file(), address
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("view", "picture"), [("desktop", "demo.png"), ("phone", "demo-narrow.png")])
 def test_the_first_picture_is_drawn_for_the_window(browser, readme, view, picture):
     page = opened(browser, readme, view)

@@ -287,6 +287,9 @@ def test_drop_outs_are_part_of_population_and_assumption():
         f"and the {100 * np.mean(dropped_out):.0f} % with C* >= 12 who dropped out before 12"
     )
     assert verdict.assumption.startswith("those with hidden status have, from the end of their follow-up on, ")
+    low, high = verdict.sensitivity.plausible
+    assert f"are plausible ({low:.2f} to {high:.2f}) was estimated from those with C* < 12 alone" in verdict.scope
+    assert "for those who dropped out there is no such estimate" in verdict.scope
     y, models, _ = sample(first_end=13.0, dropout=0.03)
     (verdict,) = ss.compare(y, models, times=[12.0], null=False).recommendation().verdicts
     proportion = np.mean(~y.event & (y.time < 12))
@@ -295,6 +298,7 @@ def test_drop_outs_are_part_of_population_and_assumption():
     assert "The sign would change with" in verdict.sentence
     assert verdict.sensitivity.plausible == (0.5, 2.0)
     assert "no estimate for those who dropped out" in verdict.sensitivity.ratio_reason
+    assert "are plausible" not in verdict.scope
     y, models, _ = sample(first_end=13.0)
     (verdict,) = ss.compare(y, models, times=[6.0, 12.0], null=False).recommendation().verdicts
     assert (verdict.population, verdict.scope) == ("all individuals", "")
@@ -390,7 +394,34 @@ def test_a_leaking_model_is_named_where_there_is_no_recommendation(settings, adv
     segmented = ss.compare(y, models, reference="coarse", times=[6.0, 12.0], by=np.arange(len(y)) % 2, **settings)
     assert SCOPE in " ".join(str(segmented).split())
     honest = ss.compare(y, {"coarse": models["coarse"]}, times=churn_study.MONTHS, **settings)
-    assert honest.leak_warnings == ()
+    assert not honest.leak_warnings
+
+
+IN_TABLE = "better (1)"
+BELOW_TABLE = "(1) for individuals with C* >= t only: one of the two models encodes C*"
+
+
+def administrative_part(text):
+    """Return the printed administrative table."""
+    return text[text.index("administrative") : text.index("projected (own")]
+
+
+def test_the_administrative_table_says_for_whom_a_leaking_model_is_better():
+    y, models = leaking_study()
+    result = ss.compare(y, models, reference="coarse", times=churn_study.MONTHS)
+    assert result.encodes == ("leaking",)
+    for text in (result.to_text(200), result.integrated().to_text(200)):
+        words = re.findall(r"\sleaking\s.*[)\d] +(better.*)", text)
+        assert words
+        assert set(words) == {IN_TABLE}
+        assert text.count(BELOW_TABLE) == 1
+    against = administrative_part(result.against("leaking").to_text(200).split("reference leaking")[1])
+    words = re.findall(r"[)\d] +((?:worse|better|undecided).*)", against)
+    assert words
+    assert all(word.endswith(" (1)") for word in words)
+    table = ss.score_table(y, models, horizons=[6.0, 12.0], metric="brier", reference="coarse")
+    assert table.leak_warnings.keys() == {"leaking"}
+    assert IN_TABLE in table.to_text(200)
 
 
 def test_a_score_table_names_leaking_models():

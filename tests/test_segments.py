@@ -376,6 +376,7 @@ def test_groups_that_span_segments_are_not_compared(data):
     assert within.integrated().between()["p_value"].notna().any()
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_intervals_by_segment_cover_and_segments_that_are_alike_do_not_differ():
     times, replicates = np.array([2.0, 4.0, 6.0]), 400

@@ -5,11 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from combinations import nightly_but
 from survscore.cli.starting import is_command
 from survscore.datasets.kkbox import synthesize
 from survscore.io import write_study
@@ -114,8 +116,10 @@ def check_whole(out):
             assert content.endswith(b"\n"), path
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.5, 2.0])
-@pytest.mark.parametrize("name", ["report", "compare", "evaluate", "demo", "reproduce", "synthesize", "prepare"])
+COMMANDS = ["report", "compare", "evaluate", "demo", "reproduce", "synthesize", "prepare"]
+
+
+@pytest.mark.parametrize(("name", "delay"), nightly_but([("evaluate", 0.5)], product(COMMANDS, (0.0, 0.5, 2.0))))
 def test_every_long_command_ends_when_it_is_told_to(made, tmp_path, name, delay):
     # both signals, at moments that differ from command to command
     number = (signal.SIGINT, signal.SIGTERM)[(len(name) + int(2 * delay)) % 2]
@@ -149,6 +153,7 @@ def test_ctrl_c_reaches_workers_without_a_word_of_theirs(made, tmp_path):
     check_whole(tmp_path)
 
 
+@pytest.mark.nightly
 def test_workers_do_not_outlive_a_killed_parent(made, tmp_path):
     process = started(commands(made, tmp_path)["reproduce"])
     deadline = time.monotonic() + 60
@@ -177,7 +182,7 @@ main(sys.argv[2:])
 """
 
 
-@pytest.mark.parametrize("number", CODES)
+@pytest.mark.parametrize("number", nightly_but([signal.SIGINT], CODES))
 def test_a_query_that_would_take_years_is_left(made, tmp_path, number):
     marker, out = tmp_path / "begun", tmp_path / "out"
     out.mkdir()
@@ -198,6 +203,7 @@ def test_a_query_that_would_take_years_is_left(made, tmp_path, number):
     assert list(out.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_what_is_ignored_stays_ignored(tmp_path):
     """As of a job in the background, or by nohup."""
     process = subprocess.Popen(as_told(signal.SIG_IGN, ["simulate", str(tmp_path / "play")]))
@@ -235,7 +241,10 @@ def test_only_the_command_takes_signals_from_the_start(arguments, expected):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process of Windows can't send itself this signal")
-@pytest.mark.parametrize("in_handler", [True, False], ids=["main thread", "watching thread"])
+@pytest.mark.parametrize(
+    "in_handler",
+    [pytest.param(True, id="main thread"), pytest.param(False, id="watching thread", marks=pytest.mark.nightly)],
+)
 def test_what_must_not_be_interrupted_is_finished_first(in_handler):
     # a step of Python between two calls lets the handler run; one long call leaves it to the thread that watches
     wait = "for _ in range(100): time.sleep(0.002)" if in_handler else "time.sleep(0.2)"

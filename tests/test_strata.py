@@ -6,6 +6,7 @@ import pytest
 
 import oracle
 import survscore as ss
+from combinations import every_pair
 from registry import CASES, random_problem
 from survscore.engine import blocks
 
@@ -232,10 +233,9 @@ def jackknife(statistic, units):
 SETTINGS = {"plain": {}, "capped": {"max_weight": 1.25}, "divided by n": {"normalize": "n"}}
 
 
-@pytest.mark.parametrize("kind", ["ipcw", "administrative"])
-@pytest.mark.parametrize("name", [*SETTINGS, "training"])
-@pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@every_pair(
+    kind=["ipcw", "administrative"], name=[*SETTINGS, "training"], grouped=[False, True], backend=["numpy", "compiled"]
+)
 def test_standard_errors_are_those_of_the_jackknife(kind, name, grouped, backend):
     """Scores, differences and means over time, also of the null model, which is one curve for all strata."""
     n, n_training = 400, 300
@@ -288,9 +288,7 @@ class OwnStrata(ss.Weighting):
         return [one.prepare(index) for one in self.each]
 
 
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("grouped", [False, True])
-@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@every_pair(place=[0, 1], grouped=[False, True], backend=["numpy", "compiled"])
 def test_models_may_have_strata_of_their_own(backend, grouped, place):
     """Three strata for the one, two for the other: scores as alone, differences and means by the jackknife.
 
@@ -552,6 +550,7 @@ def test_risk_strata_of_tensors_are_the_same():
         np.testing.assert_allclose(b, a, rtol=1e-9)
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 @pytest.mark.parametrize(("slope", "rate"), [(0.8, 0.038), (-1.0, 0.024)])
 def test_intervals_hold_the_truth_where_drop_out_depends_on_the_covariate(slope, rate):

@@ -7,10 +7,11 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
+from combinations import every_pair, examples
 from registry import ASKED, CASES, METRICS, random_problem
 from survscore.engine.evaluation import Evaluation
 
@@ -122,7 +123,7 @@ def test_every_metric_of_tensors(case, way):
 
 
 @every_case
-@settings(max_examples=8)
+@examples(3)
 @given(data=st.data())
 def test_torch_agrees_with_numpy_on_ties_of_all_kinds(case, data):
     problem = data.draw(case.problems())
@@ -163,9 +164,7 @@ def test_every_number_type_is_read_as_it_is(dtype, device):
     assert_same(found, expected)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("time_type", ["int64", "float32", "float64"])
-@pytest.mark.parametrize("event_type", ["bool", "uint8", "float32"])
+@every_pair(device=DEVICES, time_type=["int64", "float32", "float64"], event_type=["bool", "uint8", "float32"])
 def test_outcomes_on_a_device(device, time_type, event_type):
     problem = random_problem(150, 8, lost=True)
     whole = problem.y

@@ -3,10 +3,11 @@
 import datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
+from combinations import examples
 from survscore.checks import EXAMPLE, parse_rules, read_rules
 from survscore.checks.rules import KEYS, VALUES
 
@@ -138,7 +139,7 @@ LIKELY = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400)
+@examples(150)
 @given(
     st.one_of(
         st.fixed_dictionaries({"check": st.lists(TABLES | LIKELY | ANYTHING, max_size=3)}),

@@ -9,9 +9,10 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from combinations import examples
 from survscore import InputError
 
 pytest.importorskip("rdata", reason="needs rdata: pip install 'survscore[datasets]'")
@@ -165,13 +166,13 @@ def test_a_file_that_goes_on_is_refused(tmp_path):
     assert "goes on after its end" in outcome(tmp_path, gzip.compress(SMALL) + b"more")
 
 
-@settings(max_examples=300)
+@examples(100)
 @given(st.integers(5, len(SMALL) - 1), st.binary(min_size=1, max_size=8))
 def test_bytes_that_are_changed_do_no_harm(tmp_path_factory, place, bytes_):
     outcome(tmp_path_factory.getbasetemp(), SMALL[:place] + bytes_ + SMALL[place + len(bytes_) :])
 
 
-@settings(max_examples=200)
+@examples(70)
 @given(st.binary(max_size=200))
 def test_any_bytes_do_no_harm(tmp_path_factory, bytes_):
     folder = tmp_path_factory.getbasetemp()
@@ -263,7 +264,7 @@ def test_an_index_that_lies_is_found_out(tmp_path, place, message):
     assert "\n" not in str(error.value)
 
 
-@settings(max_examples=200)
+@examples(70)
 @given(st.integers(0, 150), st.binary(min_size=1, max_size=8))
 def test_an_index_whose_bytes_are_changed_does_no_harm(tmp_path_factory, place, bytes_):
     folder, whole = tmp_path_factory.getbasetemp(), index(0, 30, 1)

@@ -5,9 +5,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from combinations import every_pair, examples
 from survscore import InputError
 from survscore.io import long_form, read_predictions
 
@@ -53,10 +54,11 @@ def written(path, kind, ids, times, values):
     return path
 
 
-@settings(max_examples=60)
+@pytest.mark.parametrize("order", ORDERS)
+@examples(8)
 @given(
-    st.sampled_from(ORDERS), st.sampled_from(KINDS), st.sampled_from([".parquet", ".csv", ".arrow"]),
-    st.integers(1, 9), st.integers(1, 6), st.integers(0, 99),
+    kind=st.sampled_from(KINDS), ending=st.sampled_from([".parquet", ".csv", ".arrow"]),
+    n=st.integers(1, 9), m=st.integers(1, 6), seed=st.integers(0, 99),
 )  # fmt: skip
 def test_any_order_gives_the_same_matrix(tmp_path_factory, order, kind, ending, n, m, seed):
     rng = np.random.default_rng(seed)
@@ -85,9 +87,7 @@ def test_rows_in_order_are_not_copied(tmp_path):
     assert np.shares_memory(form.matrix(values), values)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("change", ["left out", "twice", "instead of another"])
+@every_pair(order=ORDERS, kind=KINDS, change=["left out", "twice", "instead of another"])
 def test_every_cell_has_one_row(tmp_path, order, kind, change):
     n, m = 7, 3
     individuals, times = ordered(order, n, m, np.random.default_rng(1))

@@ -12,11 +12,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 import mangling
 import survscore as ss
+from combinations import examples
 from commands import run
 from survscore import cli
 from survscore.cli.proposing import checking_line, command_line, quoted
@@ -967,7 +968,7 @@ def answered(capsys, *arguments):
     return code
 
 
-ANY = settings(max_examples=150)
+ANY = examples(50)
 TEXTS = st.one_of(
     st.sampled_from(["", "0", "1", "2", "yes", "no", "alive", "2015-01-01", "01.02.2015", "20150101", "1e999", "NaN",
                      "-1", "0.5", "99", "1483228800", "2015.5", "01JAN2015", "2015-01-01T00:00:00Z", "2016-13-45"]),

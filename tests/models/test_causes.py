@@ -494,6 +494,7 @@ def test_bad_input_is_refused(call, message):
 # By simulation
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_ipcw_alone_prefers_classifiers_that_drop_the_censored():
     """Where the date of entry is a covariate; see benchmarks/competing_risks.py for more of them."""
@@ -520,6 +521,7 @@ def test_ipcw_alone_prefers_classifiers_that_drop_the_censored():
     assert projected == truth == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.statistical
 def test_the_incidences_of_a_net_come_closer_to_the_truth_with_more_data():
     columns, grid = ["satisfaction", "debt"], np.arange(5.0, 81.0, 5.0)

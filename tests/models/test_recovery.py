@@ -50,6 +50,7 @@ REFERENCE = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_scores_order_the_methods_as_in_the_reference_run():
     train, validation, test = (STUDY.sample(n, seed=seed) for n, seed in ((20_000, 1), (5_000, 2), (20_000, 3)))
@@ -79,7 +80,7 @@ def test_scores_order_the_methods_as_in_the_reference_run():
     "classifier",
     [
         make_pipeline(StandardScaler(), LogisticRegression()),
-        HistGradientBoostingClassifier(max_iter=100, random_state=0),
+        pytest.param(HistGradientBoostingClassifier(max_iter=100, random_state=0), marks=pytest.mark.nightly),
     ],
     ids=["logistic regression", "gradient boosting"],
 )
@@ -108,6 +109,7 @@ def test_classifiers_per_horizon_leak_too(classifier):
     assert both["biased"].probabilities.mean() < both["honest"].probabilities.mean() - 0.02
 
 
+@pytest.mark.nightly
 def test_logistic_hazard_comes_closer_to_the_truth_with_more_data():
     study = SineConstantAcceleratingStudy("independent")
     test = study.sample(2000, seed=9)
@@ -129,6 +131,7 @@ def bce_minimiser(survival, censoring_survival, times):
     return survival * censoring_survival / (survival * censoring_survival + seen)
 
 
+@pytest.mark.nightly
 def test_bce_converges_to_its_biased_minimiser():
     study = ConstantHazardStudy(hazard=0.002)
     train = study.sample(40_000, seed=1)
@@ -143,6 +146,7 @@ def test_bce_converges_to_its_biased_minimiser():
     assert (got[1:] < study.survival(times)[1:] - 0.005).all()  # biased low
 
 
+@pytest.mark.nightly
 def test_bce_falls_to_zero_after_the_censoring_time_that_it_is_told():
     study = ConstantHazardStudy()
     train, test = study.sample(20_000, seed=1), study.sample(4_000, seed=2)

@@ -30,7 +30,7 @@ from survscore.paper.atlas.results import Atlas
 mpl.use("agg")
 ENTRIES = [one for one in models.listed() if one.name in MODELS]
 WEIGHTINGS = ["administrative", ss.Projected(min_followed=10), "ipcw"]
-TABLES = ("scores", "closing", "truths", "backtests", "sets")
+TABLES = ("scores", "closing", "truths", "backtests", "recommendations", "sets")
 
 
 @pytest.fixture(scope="module")
@@ -287,11 +287,13 @@ def test_large_sets_are_sampled_and_groups_stay_whole():
 # Runs
 
 
+@pytest.mark.nightly
 def test_a_rerun_gives_the_same_numbers(finished, tmp_path):
     _, found = finished
     same(run(tmp_path), found)
 
 
+@pytest.mark.nightly
 def test_processes_give_the_same_numbers(finished, tmp_path):
     _, found = finished
     told = []
@@ -299,6 +301,7 @@ def test_processes_give_the_same_numbers(finished, tmp_path):
     assert [state[:2] for state in told] == [(0, 2), (1, 2), (2, 2)]
 
 
+@pytest.mark.nightly
 def test_another_seed_gives_others(finished, tmp_path):
     _, found = finished
     other = run(tmp_path, [simulated()], seed=2)
@@ -332,6 +335,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(finished, tmp_path, monkeyp
     assert len(again) == 1
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this platform does not kill")
 def test_a_killed_run_leaves_whole_files_and_goes_on(finished, tmp_path):
     _, found = finished
@@ -381,7 +385,7 @@ def test_what_is_written_can_be_read(finished):
     written = {path.name for path in folder.iterdir()}
     assert written == {
         "sets", "about.csv", "models.csv", "scores.csv", "closing.csv", "truths.csv", "backtests.csv", "sets.csv",
-        "summary.csv", "settings.json", "forest.svg",
+        "recommendations.csv", "summary.csv", "settings.json", "forest.svg",
     }  # fmt: skip
     read = Atlas.read(folder)
     pd.testing.assert_frame_equal(read.sets, found.sets, check_exact=True)

@@ -101,6 +101,7 @@ def test_cumulative_hazards_become_incidences_by_a_loop():
         assert found[i, :, 2].sum() == pytest.approx(1 - np.exp(-hazards[:, i, -1].sum()))
 
 
+@pytest.mark.nightly
 def test_cox_by_cause_recovers_two_constant_hazards():
     rng = np.random.default_rng(4)
     n = 1500
@@ -163,6 +164,7 @@ def test_means_over_sets_and_against_the_null_model(finished):
     assert (found.models["runs"] == found.backtests.groupby(["set", "cause", "family", "score"]).size().iloc[0]).all()
 
 
+@pytest.mark.nightly
 def test_a_rerun_keeps_what_is_there_and_gives_the_same_numbers(finished, tmp_path, monkeypatch):
     folder, found = finished
     again = atlas_by_cause([with_causes(), with_causes("other", seed=2)], out=tmp_path, size=TINY)
@@ -209,6 +211,7 @@ def test_bad_input_is_refused(tmp_path):
     assert list(tmp_path.glob("*.csv")) == []
 
 
+@pytest.mark.nightly
 def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(datasets, "names", lambda *, causes=False: ["simulated", "elsewhere"])
     monkeypatch.setattr(datasets, "available", lambda: ["simulated"])

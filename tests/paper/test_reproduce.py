@@ -33,6 +33,7 @@ def computed(tmp_path_factory):
     return run
 
 
+@pytest.mark.nightly
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_parallel_replicates_are_the_same(computed, tmp_path):
     run = run_in(tmp_path, n_jobs=2)

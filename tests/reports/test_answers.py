@@ -333,6 +333,7 @@ def test_the_command_line_adds_a_backtest(dated, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.nightly
 def test_a_situation_is_plain_data(situation):
     summary = report_of(situation, n_curves=0, metric="brier").summary
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary

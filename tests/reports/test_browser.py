@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import survscore as ss
+from combinations import nightly_but
 from report_case import HOSTILE, OPTIONS, TITLE
 from survscore.reports import sections
 from survscore.reports.cells import evenly
@@ -89,6 +90,7 @@ def test_the_metric_is_switched(page, report):
     assert lines(page, "scores").first.get_attribute("d") == before
 
 
+@pytest.mark.nightly
 def test_models_and_bands_are_switched(page):
     assert page.locator('[data-chart="scores"] path.band').count() == 8
     page.get_by_label("intervals").uncheck()
@@ -181,6 +183,7 @@ def test_tables_open_and_files_hold_all_digits(page, report):
                     assert row[column] == str(value)
 
 
+@pytest.mark.nightly
 def test_tips_hold_what_they_say_and_stand_beside_their_chart(page):
     for plot in page.locator(".plot").all():
         plot.scroll_into_view_if_needed()
@@ -238,6 +241,7 @@ def test_the_methods_are_copied(page):
     assert "Journal of Machine Learning Research" in selected
 
 
+@pytest.mark.nightly
 def test_full_names_are_told_on_hover_and_focus(page):
     full = "ipcw (Kaplan-Meier of the scored outcomes)"
     tip = page.locator("#full-name")
@@ -253,6 +257,7 @@ def test_full_names_are_told_on_hover_and_focus(page):
     assert not tip.is_visible()
 
 
+@pytest.mark.nightly
 def test_colours_change_on_request_and_with_the_system(page, browser):
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
@@ -306,6 +311,7 @@ def test_the_keyboard_reaches_everything(page):
     assert wanted <= reached
 
 
+@pytest.mark.nightly
 def test_on_paper_charts_stay_and_controls_go(page):
     page.emulate_media(media="print")
     assert not page.locator("form.controls").is_visible()
@@ -325,6 +331,7 @@ def test_a_report_without_script_still_answers(browser, report, tmp_path):
     context.close()
 
 
+@pytest.mark.nightly
 def test_the_notebook_s_frame_draws(browser, report, tmp_path):
     path = tmp_path / "notebook.html"
     path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{report._repr_html_()}", encoding="utf-8")
@@ -345,6 +352,7 @@ class Counting(http.server.SimpleHTTPRequestHandler):
         self.asked.append(str(arguments[0]))
 
 
+@pytest.mark.nightly
 def test_links_in_a_notebook_stay_in_their_frame(browser, report, tmp_path):
     (tmp_path / "notebook.html").write_text(
         f"<!DOCTYPE html><meta charset=utf-8>{report._repr_html_()}", encoding="utf-8"
@@ -365,6 +373,7 @@ def test_links_in_a_notebook_stay_in_their_frame(browser, report, tmp_path):
         server.server_close()
 
 
+@pytest.mark.nightly
 def test_a_finger_reads_values(browser, report, tmp_path):
     context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     opened = context.new_page()
@@ -378,6 +387,7 @@ def test_a_finger_reads_values(browser, report, tmp_path):
     context.close()
 
 
+@pytest.mark.nightly
 def test_only_values_that_exist_are_read(browser, case, tmp_path):
     y, models = case
     short_one = ss.SurvivalCurves(models["truth"].probabilities[:, :40], models["truth"].times[:40])
@@ -391,6 +401,7 @@ def test_only_values_that_exist_are_read(browser, case, tmp_path):
     opened.close()
 
 
+@pytest.mark.nightly
 def test_the_point_that_is_read_outlives_a_resize(page):
     plot = page.locator('[data-chart="scores"] .plot').first
     plot.focus()
@@ -402,6 +413,7 @@ def test_the_point_that_is_read_outlives_a_resize(page):
     assert plot.get_attribute("aria-valuetext") == told
 
 
+@pytest.mark.nightly
 def test_the_place_that_is_read_outlives_a_switch(browser, case, tmp_path):
     y, models = case
     fine = ss.SurvivalCurves(models["truth"].at(np.arange(0.5, 90, 0.5)), np.arange(0.5, 90, 0.5))
@@ -418,6 +430,7 @@ def test_the_place_that_is_read_outlives_a_switch(browser, case, tmp_path):
     opened.close()
 
 
+@pytest.mark.nightly
 def test_without_models_sliders_say_so(page):
     for box in page.locator("form input[name=model]").all():
         box.uncheck()
@@ -436,7 +449,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", nightly_but(["one model", "many segments"], ODD))
 def test_odd_reports_are_drawn_without_an_error(browser, case, odd, tmp_path):
     y, models = case
     options = dict(ODD[odd])
@@ -458,6 +471,7 @@ def test_odd_reports_are_drawn_without_an_error(browser, case, odd, tmp_path):
     assert said == []
 
 
+@pytest.mark.nightly
 def test_paper_is_white_at_night(browser, report, tmp_path):
     night = browser.new_page(color_scheme="dark")
     night.goto(report.save(tmp_path / "report.html").as_uri())
@@ -466,6 +480,7 @@ def test_paper_is_white_at_night(browser, report, tmp_path):
     night.close()
 
 
+@pytest.mark.nightly
 def test_many_models_differ_in_colour_or_dash(browser, case, tmp_path):
     y, models = case
     several = {f"model {k}": models["truth"] for k in range(12)}
@@ -486,6 +501,7 @@ def test_many_models_differ_in_colour_or_dash(browser, case, tmp_path):
     opened.close()
 
 
+@pytest.mark.nightly
 def test_the_direction_goes_with_the_metric(browser, lost_report, tmp_path):
     opened = show(browser, lost_report.save(tmp_path / "report.html"))
     texts = opened.locator('[data-chart="scores"] svg text', has_text="is better")

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from combinations import nightly_but
 from looks import measure
 from report_situations import SITUATIONS, report_of
 
@@ -58,7 +59,7 @@ WANTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("situation", SITUATIONS)
+@pytest.mark.parametrize("situation", nightly_but(["contradiction", "drop_outs"], SITUATIONS))
 def test_the_first_screen_answers(browser, situation, tmp_path):
     report = report_of(situation, n_curves=0)
     page = browser.new_page(viewport={"width": 1280, "height": 800})

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
+from combinations import every_pair
 from commands import refused, run
 from survscore.io import Form
 from survscore.scale import State, evaluate_state
@@ -50,9 +51,11 @@ def same(found, wanted, *, but=()):
                 assert mine[column].astype(str).tolist() == theirs[column].astype(str).tolist()
 
 
-@pytest.mark.parametrize("more", [{}, {"ranges": "any"}, {"groups": "who"}, {"by": "plan"}, {"metric": "auc"}], ids=str)
-@pytest.mark.parametrize("weighting", [ss.Administrative(dropout_strata=None), "ipcw"], ids=["administrative", "ipcw"])
-@pytest.mark.parametrize("dropouts", [False, True])
+@every_pair(
+    more=[{}, {"ranges": "any"}, {"groups": "who"}, {"by": "plan"}, {"metric": "auc"}],
+    weighting=[ss.Administrative(dropout_strata=None), "ipcw"],
+    dropouts=[False, True],
+)
 def test_evaluate_is_compare(dropouts, weighting, more):
     y, curves, frame = study(dropouts=dropouts)
     labels = {name: frame[more[name]].to_numpy() for name in ("groups",) if name in more}

@@ -18,6 +18,7 @@ import pytest
 
 import survscore as ss
 from cluster_case import check_alike
+from combinations import nightly_but
 from commands import run
 from registry import without_predictions
 from scale_case import TIMES, rows, write
@@ -247,7 +248,9 @@ def test_segments(data, tmp_path, capsys):
 # Interrupted
 
 
-@pytest.mark.parametrize(("stop", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("stop", "code"), nightly_but([(signal.SIGINT, 130)], [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+)
 def test_interrupted_and_resumed(stop, code, tmp_path):
     folder = write(tmp_path / "data", files=150, n=4000)
     kept, out, whole = tmp_path / "kept", tmp_path / "out.csv", tmp_path / "whole.csv"
@@ -278,6 +281,7 @@ def test_interrupted_and_resumed(stop, code, tmp_path):
     assert sums[0].read_bytes() == sums[1].read_bytes()
 
 
+@pytest.mark.nightly
 def test_a_large_file_is_left_before_its_end(tmp_path):
     (tmp_path / "data").mkdir()
     pq.write_table(rows(400_000), tmp_path / "data" / "large.parquet", row_group_size=10_000)

@@ -44,6 +44,7 @@ def test_the_same_scores_as_in_memory(tmp_path):
     check_close(ss.evaluate(folder, weighting=weighting, metric=metric), in_memory(table))
 
 
+@pytest.mark.nightly
 def test_a_killed_process_goes_on_where_it_was(tmp_path, monkeypatch):
     table = rows()
     folder = in_files(tmp_path / "data", table, 20)
@@ -108,6 +109,7 @@ def test_a_file_without_a_column_is_named(tmp_path):
         ss.evaluate(folder, weighting="ipcw")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("compiles", [True, False])
 def test_after_an_error_threads_compile_to_the_end(compiles, monkeypatch):
     """What else they do is waited for only some seconds: a storage may be silent."""

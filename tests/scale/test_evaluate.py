@@ -11,6 +11,7 @@ import pytest
 
 import survscore as ss
 from cluster_case import check_alike
+from combinations import every_pair
 from registry import without_predictions
 from scale_tables import make, same
 from survscore.scale import ModelColumns, State, evaluate_state, specify
@@ -59,9 +60,7 @@ def test_every_source_gives_the_same_sums(weighting, tmp_path):
         check_alike(state_of(source, what), expected)
 
 
-@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
-@pytest.mark.parametrize("whole", [True, False])
-@pytest.mark.parametrize("drop_outs", [False, True])
+@every_pair(weighting=["administrative", "ipcw"], whole=[True, False], drop_outs=[False, True])
 def test_results_are_those_of_compare(weighting, whole, drop_outs, tmp_path):
     case = make(1500, whole=whole, drop_outs=drop_outs)
     result = ss.evaluate(case.write(tmp_path / "files", 7), weighting=weighting)
@@ -132,6 +131,7 @@ def test_groups_that_are_not_go_into_random_buckets(labels, tmp_path):
     np.testing.assert_allclose(result.contrasts["se"], expected.contrasts["se"], rtol=0.1)
 
 
+@pytest.mark.nightly
 def test_intervals_with_bucketed_groups_cover():
     """Customers come back, and their rows are alike: without groups the intervals would be too short."""
     rng = np.random.default_rng(11)

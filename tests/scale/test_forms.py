@@ -10,6 +10,7 @@ import pytest
 
 import mangling
 import survscore as ss
+from combinations import every_pair
 from commands import run
 from survscore import InputError
 from survscore.io import Form
@@ -64,9 +65,7 @@ def changed(frame, form):
 FORMS = ["plain", "event", "percent", "event percent", "month", "words", "event percent month words"]
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
+@every_pair(ending=["csv", "parquet"], form=FORMS, weighting=["administrative", "ipcw"])
 @pytest.mark.filterwarnings("ignore:in column")
 def test_the_scores_of_score(capsys, tmp_path, frame, form, ending, weighting):
     table, options = changed(frame, form)

@@ -5,11 +5,12 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
 from cluster_case import check_alike
+from combinations import every_pair, examples
 from registry import one_curve, without_predictions
 from scale_tables import make, same
 from survscore.scale import ModelColumns, OutcomeColumns, State, specify
@@ -29,9 +30,7 @@ def compared(case, weighting, metric="brier", **more):
     return ss.compare(case.y, case.models, weighting=weighting, metric=metric, times=case.times, null=False, **more)
 
 
-@pytest.mark.parametrize("drop_outs", [False, True])
-@pytest.mark.parametrize("name", WEIGHTINGS)
-@pytest.mark.parametrize("metric", ["brier", "log", ss.metrics.Log(1e-3)], ids=str)
+@every_pair(drop_outs=[False, True], name=WEIGHTINGS, metric=["brier", "log", ss.metrics.Log(1e-3)])
 def test_results_are_those_of_data_in_memory(name, metric, drop_outs):
     case = make(drop_outs=drop_outs)
     weighting = WEIGHTINGS[name]
@@ -78,7 +77,7 @@ def test_evaluation_times_at_which_somebody_leaves(bins):
         same(State(what).update(table).result(), expected)
 
 
-@settings(max_examples=25)
+@examples(10)
 @given(st.data())
 def test_any_partition_in_any_order_gives_the_same_sums(data):
     case = make(400, n_times=3)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import survscore as ss
+from combinations import nightly_but
 from survscore.simulate import (
     ConstantHazardStudy,
     SineConstantAcceleratingStudy,
@@ -36,7 +37,7 @@ def draw(truth, end, rng):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("loss", ["brier", "log"])
+@pytest.mark.parametrize("loss", nightly_but(["brier"], ["brier", "log"]))
 @pytest.mark.parametrize(
     ("weighting", "ratio"),
     [

@@ -40,13 +40,15 @@ from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Estimates
 from survscore.results.printing import warn_about_interpolation
+from survscore.results.recommendation import scored_by_both
+from survscore.results.sensitivity import Sensitivity
 from survscore.weighting import IPCW, Administrative, Projected, Weighting
 
 #: Makes weights of the outcomes as of a day, for what is to be estimated from them.
 WeightingOf = Callable[[Outcomes], Weighting]
 Index = NDArray[np.intp]
 Values = NDArray[np.float64]
-Halves = tuple[Values, Values, NDArray[np.bool_], NDArray[np.bool_]]
+Halves = tuple[Values, Values, NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int8]]
 DRAWS_AT_ONCE = 10  # that a process makes
 
 
@@ -243,7 +245,7 @@ def _check_dated(y: Any) -> None:
             "backtest does not allow for delayed entry: on an earlier day, others would have been under observation. "
             "Compare models with compare or score_table"
         )
-    check_outcomes(y)
+    check_outcomes(y, weights_of="backtest")
     if y.dates is None:
         raise InputError("y must know its dates: make it by Outcomes.from_dates")
 
@@ -350,20 +352,23 @@ class _Cohort:
             truth_se=np.array([estimates.se(a, a) for a in range(len(self.curves))]),
             sure=self._significant(true)[0],
             claimed=self._significant(estimated),
+            recommended=self._recommended(estimated),
             drawn_scores=drawn_scores,
             drawn_truth=drawn_truth,
             half_scores=halves[0],
             half_truth=halves[1],
             half_sure=halves[2],
             half_claimed=halves[3],
+            half_recommended=halves[4],
             undefined=tuple(self._without_score(estimated.scored)),
         )
 
     def halves(self, n_splits: int, seed: int) -> Halves:
-        """Return scores of one half and the truth of the other, and which differences are significant by either.
+        """Return scores of one half and the truth of the other, what is significant by either, and what is recommended.
 
-        Of shape (halves, weightings, models, horizons), (halves, models, horizons), (halves, pairs, horizons) and
-        (halves, weightings, pairs, horizons); each split makes two halves, the same individuals on every day.
+        Of shape (halves, weightings, models, horizons), (halves, models, horizons), (halves, pairs, horizons),
+        (halves, weightings, pairs, horizons) and (halves, pairs, horizons); each split makes two halves, the same
+        individuals on every day.
         """
         groups, n_models, n_times = self.request.groups, len(self.curves), self.horizons.size
         kinds, n_pairs = len(self.weightings), pairs_of(n_models)[0].size
@@ -371,6 +376,7 @@ class _Cohort:
         truth = np.full((2 * n_splits, n_models, n_times), np.nan)
         sure = np.zeros((2 * n_splits, n_pairs, n_times), dtype=bool)
         claimed = np.zeros((2 * n_splits, kinds, n_pairs, n_times), dtype=bool)
+        recommended = np.zeros((2 * n_splits, n_pairs, n_times), dtype=np.int8)
         codes = np.arange(self.there.size) if groups is None else groups
         for k in range(2 * n_splits):
             split, side = divmod(k, 2)
@@ -383,7 +389,8 @@ class _Cohort:
             true = self._scores(self.now, [Administrative()], other)
             scores[k], truth[k] = [each.scores for each in estimated.scored], true.scored[0].scores
             sure[k], claimed[k] = self._significant(true)[0], self._significant(estimated)
-        return scores, truth, sure, claimed
+            recommended[k] = self._recommended(estimated)
+        return scores, truth, sure, claimed, recommended
 
     def _significant(self, comparison: Comparison) -> NDArray[np.bool_]:
         """Return which differences of models are significant, (weightings, pairs, horizons)."""
@@ -396,6 +403,20 @@ class _Cohort:
             ]
         )
 
+    def _recommended(self, comparison: Comparison) -> NDArray[np.int8]:
+        """Return which model of each pair is recommended, (pairs, horizons): -1 the first, 1 the second, 0 neither."""
+        first, _ = pairs_of(len(self.curves))
+        found = np.zeros((first.size, self.horizons.size), dtype=np.int8)
+        if not comparison.has_recommendation:
+            return found
+        weighting = scored_by_both(comparison)[0].weighting
+        for b, reference in enumerate(comparison.models[:-1]):
+            points = Sensitivity(comparison.against(reference), {}).points(comparison.models[b + 1 :])
+            of_pairs = [point for point in points if point.weighting == weighting]
+            decided = [np.sign(point.difference) if point.decided else 0 for point in of_pairs]
+            found[first == b] = -np.reshape(decided, (-1, self.horizons.size))
+        return found
+
     def _scores(
         self, y: Outcomes, weightings: Sequence[str | Weighting], rows: Index | None = None, *, errors: bool = True
     ) -> Comparison:
@@ -407,7 +428,9 @@ class _Cohort:
             weightings = [
                 weighting.of_rows(rows) if isinstance(weighting, Weighting) else weighting for weighting in weightings
             ]
-        request = replace(self.request, weighting=weightings, groups=groups if errors else None, errors=errors)
+        request = replace(
+            self.request, weighting=weightings, groups=groups if errors else None, errors=errors, by_theta=errors
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return request.run(y, curves)

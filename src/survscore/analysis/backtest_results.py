@@ -103,6 +103,7 @@ class Day:
     truth_se: Values
     sure: NDArray[np.bool_]  # (pairs, horizons): whether the order of two models in truth is significant
     claimed: NDArray[np.bool_]  # (weightings, pairs, horizons): whether it was by the score as of then
+    recommended: NDArray[np.int8]  # (pairs, horizons), as of then: -1 the first, 1 the second, 0 neither
     drawn_scores: Values  # (draws, weightings, models, horizons); a draw is the same individuals on every day
     drawn_truth: Values  # (draws, models, horizons)
     # scores of one half of the individuals, and the truth of the other half: (halves, ...), each as above
@@ -110,6 +111,7 @@ class Day:
     half_truth: Values
     half_sure: NDArray[np.bool_]
     half_claimed: NDArray[np.bool_]
+    half_recommended: NDArray[np.int8]
     undefined: tuple[str, ...] = ()  # under which weightings, and at which horizons, there is no score, and why
 
     def only(self, places: NDArray[np.intp]) -> Day:
@@ -122,12 +124,14 @@ class Day:
             truth_se=self.truth_se[places],
             sure=self.sure[pairs],
             claimed=self.claimed[:, pairs],
+            recommended=self.recommended[pairs],
             drawn_scores=self.drawn_scores[:, :, places],
             drawn_truth=self.drawn_truth[:, places],
             half_scores=self.half_scores[:, :, places],
             half_truth=self.half_truth[:, places],
             half_sure=self.half_sure[:, pairs],
             half_claimed=self.half_claimed[:, :, pairs],
+            half_recommended=self.half_recommended[:, pairs],
         )
 
 
@@ -281,6 +285,32 @@ class Backtest(PrintedAsTables):
         return pd.DataFrame(rows)
 
     @property
+    def recommendations(self) -> pd.DataFrame:
+        """Long table: which pairs of models were decided by a recommendation as of then, and how many of them rightly.
+
+        `Comparison.recommendation` needs administrative and projected scores by a loss; without, nothing is decided.
+        Columns: cutoff, horizon, individuals ("all", or "halves" where one half is scored and the other is the truth),
+        n_pairs, n_decided, n_ordered (as in truth), and n_settled, the pairs that were decided and differ significantly
+        in truth, with n_wrong, those of them with the other order.
+        """
+        first, second = pairs_of(len(self.models))
+        columns, parts = ("n_pairs", "n_decided", "n_ordered", "n_settled", "n_wrong"), []
+        for day in self.days:
+            whole = (day.recommended[None], day.truth[None], day.sure[None])
+            halves = (day.half_recommended, day.half_truth, day.half_sure)
+            for individuals, (recommended, truth, sure) in (("all", whole), ("halves", halves)):
+                difference = truth[:, first] - truth[:, second]
+                known = ~np.isnan(difference)
+                decided = known & (recommended != 0)
+                ordered = decided & (recommended * difference > 0)
+                wrong = decided & sure & (recommended * difference < 0)
+                counts = [flags.sum(axis=(0, 1)) for flags in (known, decided, ordered, decided & sure, wrong)]
+                of = {"cutoff": day.date, "horizon": self.horizons, "individuals": individuals}
+                if len(truth):
+                    parts.append(of | dict(zip(columns, counts, strict=True)))
+        return stacked(parts)
+
+    @property
     def table(self) -> pd.DataFrame:
         """Long table: how each weighting did at each cut-off and horizon.
 
@@ -371,6 +401,20 @@ class Backtest(PrintedAsTables):
         days = f"{plural(len(self.days), 'earlier day')} and {plural(self.horizons.size, 'horizon')}"
         return f"Over {days}, the model chosen was in truth worse than the best by {several(choices)}: {verdict}."
 
+    @property
+    def recommended_sentence(self) -> str:
+        """How many pairs of models the recommendation as of then decided, and how many rightly; empty without any."""
+        table = self.recommendations
+        sums = table[table["individuals"] == "all"].sum(numeric_only=True)
+        if not sums["n_decided"]:
+            return ""
+        decided, ordered = sums["n_decided"] / sums["n_pairs"], sums["n_ordered"] / sums["n_decided"]
+        return (
+            f"The recommendation decided {100 * decided:.3g} % of pairs of models, {100 * ordered:.3g} % of them as in "
+            f"truth; {int(sums['n_wrong'])} of the {int(sums['n_settled'])} that differ significantly in truth were "
+            "decided wrongly."
+        )
+
     def plot(self, ax: Any = None, *, width: float | None = None) -> BacktestDisplay:
         """Draw how much worse than the best the chosen models were, by weighting: means with intervals, and each day.
 
@@ -414,6 +458,7 @@ class Backtest(PrintedAsTables):
             f"that, over {shown(rows[0][0])}",
             *(message for day in self.days for message in day.undefined),
             self.sentence,
+            *filter(None, [self.recommended_sentence]),
         )
         return Tables(caption, [Part("", header, rows, notes, "lrrrr")])
 

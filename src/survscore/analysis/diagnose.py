@@ -412,8 +412,9 @@ def leaking_models(
 
     The comparisons of that rule are made only for models that lose more than a twentieth of their survival right after
     C*, and clearly more than right before. Models that are not in the processor's memory are left out, and there are
-    none where C* is unknown or the same for all.
+    none where C* is unknown or the same for all. Sample weights have no part in it: predictions encode C* or don't.
     """
+    y = y.weighted(None)
     named = {
         name: curves
         for name, curves in models.items()
@@ -445,8 +446,8 @@ def leak_warnings(
     *,
     groups: ArrayLike | None = None,
     level: float = 0.95,
-) -> tuple[str, ...]:
-    """Return a warning for each model that encodes C* (`leaking_models`): to whom its scores refer."""
+) -> dict[str, str]:
+    """Return a warning for each model that encodes C* (`leaking_models`), by name: to whom its scores refer."""
     leaking = leaking_models(y, models, groups=groups, level=level)
     used = {type(weighting) for weighting in weightings} if leaking else set()
     scope = ""
@@ -454,7 +455,7 @@ def leak_warnings(
         scope = " Its administrative scores, and differences to other models, refer to individuals with C* >= t only: "
         scope += "see the projected ones" if Projected in used else "compare with weighting 'projected'"
         scope += " before using it for new individuals."
-    return tuple(f"{answer.warning}{scope}" for answer in leaking)
+    return {answer.model: f"{answer.warning}{scope}" for answer in leaking}
 
 
 def _falls(windows: Windows, curves: SurvivalCurves) -> bool:

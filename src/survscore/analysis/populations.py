@@ -80,9 +80,10 @@ def counted_population(
     """
     read_at = [moment for given in (times, horizon) if given is not None for moment in np.atleast_1d(given)]
     if models is None:
-        y, named = without_models(y), {}
+        y, named = without_models(y, "counted_population"), {}
     else:
-        y, named = of_cause(y, models, times=np.unique(read_at) if read_at else None)
+        read_times = np.unique(read_at) if read_at else None
+        y, named = of_cause(y, models, times=read_times, caller="counted_population")
     end = check_censoring_time(y, "counted_population", "without it each individual is counted")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
@@ -211,7 +212,7 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     >>> ss.at_horizon(y, 3)
     Horizon(rows=array([0, 1, 2]), event=array([ True, False, False]), weight=array([1., 1., 1.]))
     """
-    y = without_models(y).numpy()
+    y = without_models(y, "at_horizon").numpy()
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
     times = as_times([time], "time")
     weights = as_weighting(Administrative() if weighting is None else weighting, y).prepare(TimeIndex(y, times))

@@ -150,7 +150,7 @@ def score_table(
       biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     null = True if null is y else null
-    y, named = of_cause(y, models, cause, times=horizons, multiclass=True)
+    y, named = of_cause(y, models, cause, times=horizons, multiclass=True, caller="score_table")
     any_kind, of_any_event = any_event(y, named)
     for name, curves in of_any_event.items():
         check_predictions(any_kind, curves, f"the curves of {name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from survscore._validation import several
 from survscore._validation import shown as printable
 from survscore.metrics import cause_label, metric_label
-from survscore.results.printing import caption, legend, short_names, with_short_names
+from survscore.results.printing import caption, legend, short_names, verdict_of, with_short_names
 from survscore.results.rounding import Number, p_text
 from survscore.results.tables import Line, Part, Tables, as_text
 
@@ -150,9 +150,10 @@ def _conclusions(findings: Findings, metric: str, view: View, weighting: str) ->
 def _by_another(findings: Findings, first: str, metric: str) -> str:
     """Say whether another metric says the same as the first, and if not, what."""
     verdicts: dict[str, dict[Cell, str]] = {first: {}, metric: {}}
+    encodes = findings.comparison.encodes
     for row in findings.judged.to_dict("records"):
         if row["metric"] in verdicts:
-            verdicts[row["metric"]][row["weighting"], row["model"]] = row["verdict"]
+            verdicts[row["metric"]][row["weighting"], row["model"]] = verdict_of(row, encodes)
     cause = findings.comparison.scored[0].cause
     label = cause_label(metric_label(metric), cause)
     differing = [
@@ -204,7 +205,7 @@ def _side_by_side(compared: Comparison, blocks: Sequence[Block], title: str, vie
     """Return one table in which a model's scores under all weightings stand below each other."""
     names = short_names(compared.weightings)
     several_times, several_weightings = len(blocks) > 1, len(names) > 1
-    lines = []
+    lines, encodes = [], compared.encodes
     for block in blocks:
         first = block.label
         for model in compared.models:
@@ -215,7 +216,7 @@ def _side_by_side(compared: Comparison, blocks: Sequence[Block], title: str, vie
                     continue
                 words = (*([first] if several_times else []), name, *([short] if several_weightings else []))
                 numbers = (_score(row), None if contrast is None else _difference(contrast))
-                lines.append(Line(words, numbers, _judged(contrast, reference=bool(name))))
+                lines.append(Line(words, numbers, _judged(contrast, encodes, reference=bool(name))))
                 first = name = ""
     words = [*([_time_header(view)] if several_times else []), "model", *(["weighting"] if several_weightings else [])]
     header = (*words, "score", f"difference to {printable(compared.reference, 24)}", "p", "verdict")
@@ -234,7 +235,7 @@ def _whole(findings: Findings, metric: str, weighting: str, blocks: Sequence[Blo
     bounded = any(
         has_bounds(row) for block in blocks for (name, _), row in block.contrasts.items() if name == weighting
     )
-    lines = []
+    lines, encodes = [], compared.encodes
     for block in blocks:
         first = block.label
         of_reference = block.scores[weighting, compared.reference]["score"]
@@ -247,7 +248,7 @@ def _whole(findings: Findings, metric: str, weighting: str, blocks: Sequence[Blo
                 rest.append("" if contrast is None else bounds_cell("{:+.4f}", contrast))
             words = (*([first] if len(blocks) > 1 else []), printable(model))
             numbers = (_score(row), None if contrast is None else _difference(contrast))
-            lines.append(Line(words, numbers, (*rest, *_judged(contrast, reference=contrast is None))))
+            lines.append(Line(words, numbers, (*rest, *_judged(contrast, encodes, reference=contrast is None))))
             first = ""
     words = [*([_time_header(view)] if len(blocks) > 1 else []), "model"]
     beside = [*(["relative"] if relative else []), *(["bounds"] if bounded else []), "p", "verdict"]
@@ -271,11 +272,11 @@ def _difference(row: Row) -> Number:
     return Number(row["difference"], row["lower"], row["upper"], se=row["se"], reliable=bool(row["reliable"]), sign="+")
 
 
-def _judged(contrast: Row | None, *, reference: bool) -> tuple[str, str]:
+def _judged(contrast: Row | None, encodes: Collection[str], *, reference: bool) -> tuple[str, str]:
     """Return the cells of p and of the verdict."""
     if contrast is None:
         return "", "reference" if reference else ""
-    return p_text(contrast["p_value"]), "" if contrast["verdict"] == "unknown" else contrast["verdict"]
+    return p_text(contrast["p_value"]), verdict_of(contrast, encodes)
 
 
 def _time_header(view: View) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +28,14 @@ if TYPE_CHECKING:
 )
 @click.option("--size", type=click.Choice(["full", "quick"]), default="full", show_default=True,
               help="All of it, or few individuals and models barely fitted: to see that it works.")  # fmt: skip
+@click.option("--draws", type=click.IntRange(min=0), default=None,
+              help="Resamples for intervals of sets; 0 leaves these out. By default 200, quick 20.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
               help="Sets to compute at once; by default as many as there are cores.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="atlas", show_default=True,
               help="Folder for tables and the forest plot. Sets that are finished there are kept.")  # fmt: skip
-def atlas(sets: str | None, causes: bool, size: str, seed: int, jobs: int | None, out: Path) -> None:
+def atlas(sets: str | None, causes: bool, size: str, draws: int | None, seed: int, jobs: int | None, out: Path) -> None:
     """Fit the same models to real data sets, and see which score would have chosen the right one.
 
     At the data cut-off: which model each score prefers, and where two scores contradict each other significantly. On
@@ -49,6 +52,7 @@ def atlas(sets: str | None, causes: bool, size: str, seed: int, jobs: int | None
     from survscore.cli.tables import console
     from survscore.paper.atlas import atlas as run
     from survscore.paper.atlas import atlas_by_cause
+    from survscore.paper.atlas.running import SIZES
 
     check_folder(out)
     names = None if sets is None else [name.strip() for name in sets.split(",") if name.strip()]
@@ -57,10 +61,11 @@ def atlas(sets: str | None, causes: bool, size: str, seed: int, jobs: int | None
     with progress(total=None if names is None else len(names)) as show:
         n_jobs = jobs or config.n_cores()
         if causes:
-            by_cause = atlas_by_cause(names, out=out, size=size, seed=seed, n_jobs=n_jobs, progress=show)
+            by_cause = atlas_by_cause(names, out=out, size=SIZES[size], seed=seed, n_jobs=n_jobs, progress=show)
             lines = printed_by_cause(by_cause)
         else:
-            lines = printed(run(names, out=out, size=size, seed=seed, n_jobs=n_jobs, progress=show))
+            amount = SIZES[size] if draws is None else replace(SIZES[size], n_draws=draws)
+            lines = printed(run(names, out=out, size=amount, seed=seed, n_jobs=n_jobs, progress=show))
     console().print(*lines, sep="\n")
     say(f"Written to {out}")
 

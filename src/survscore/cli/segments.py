@@ -9,6 +9,7 @@ from survscore._validation import plural
 from survscore._validation import shown as printable
 from survscore.cli.answers import View, paragraphs, plain_number, width
 from survscore.metrics import cause_label, metric_label
+from survscore.results.printing import verdict_of
 from survscore.results.rounding import Number, p_text
 from survscore.results.tables import Line, Part, Tables, as_text
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from survscore.io import Study
     from survscore.reports.segments import SegmentFindings
+    from survscore.results.comparison import Comparison
     from survscore.weighting import Weighting
 
 MOST_PRINTED = 50
@@ -50,7 +52,7 @@ def segments_text(findings: SegmentFindings, view: View, *, weighting: str | Non
             for model, part in rows.groupby("model", sort=False):
                 whose = f"{printable(model)} to {printable(total.reference)}"
                 lines = [
-                    Line(_named(findings, row), (_number(row, "difference", "+"),), _judged(row))
+                    Line(_named(findings, row), (_number(row, "difference", "+"),), _judged(row, total))
                     for row in _some(part).to_dict("records")
                 ]
                 header = (*_header(findings), "difference", "p", "p adjusted", "verdict")
@@ -107,8 +109,8 @@ def _number(row: dict[str, Any], name: str, sign: str = "") -> Number:
     return Number(row[name], row["lower"], row["upper"], se=row["se"], reliable=bool(row["reliable"]), sign=sign)
 
 
-def _judged(row: dict[str, Any]) -> tuple[str, ...]:
-    return p_text(row["p_value"]), p_text(row["p_adjusted"]), "" if row["verdict"] == "unknown" else row["verdict"]
+def _judged(row: dict[str, Any], total: Comparison) -> tuple[str, ...]:
+    return p_text(row["p_value"]), p_text(row["p_adjusted"]), verdict_of(row, total.leak_warnings.keys())
 
 
 def _some(part: pd.DataFrame) -> pd.DataFrame:

@@ -137,6 +137,8 @@ def evaluate_pooled(
     `estimations` has one for all models, or where strata differ one for each.
     """
     index = estimations[0].index
+    if units.factors is not None:
+        units = replace(units, factors=units.factors.numpy())
     m, n = index.times.size, len(index.outcomes)
     joint = [JointMoments.of(request, n, groups, units, estimations[0]) if errors else None for request in requests]
     results = [PooledValues.nothing(request.n_models, m) for request in requests]
@@ -182,7 +184,8 @@ class _AtTime:
     def of(cls, place: int, estimation: Estimation, groups: Groups | None, units: Units) -> _AtTime:
         """Take the weights at one of the times."""
         label, weight, event_free = estimation.statuses(place)
-        return cls(place, estimation, groups, units, label, weight, CountedStatuses.of(label, weight, event_free))
+        counted = CountedStatuses.of(label, weight, event_free, estimation.index.counts)
+        return cls(place, estimation, groups, units, label, weight, counted)
 
     def seen_by(self, metric: SampleMetric) -> _AtTime:
         """Return what a metric is made of: all who are counted, or those without another event."""
@@ -194,13 +197,22 @@ class _AtTime:
             return self
         _, _, without = self.estimation.statuses(self.place)
         event_free = self.estimation.event_free(self.place)
-        counted = CountedStatuses.against_event_free(self.label, self.weight, without, event_free)
+        counts = self.estimation.index.counts
+        counted = CountedStatuses.against_event_free(self.label, self.weight, without, event_free, counts)
         return replace(self, counted=counted)
 
     @cached_property
     def source(self) -> tuple[Estimation, CountedStatuses]:
         """What influences are made of."""
         return self.estimation, self.counted
+
+    @property
+    def per_individual(self) -> NDArray[np.float64]:
+        """The weights, in which the mean sample weight of those who are counted is one; frequencies stay."""
+        sample = self.estimation.index.sample
+        if sample is None or sample.frequency:
+            return self.weight
+        return np.asarray(self.weight / np.mean(sample.values[self.weight > 0]))
 
     @property
     def column(self) -> slice:
@@ -220,7 +232,8 @@ class _AtTime:
 def covariance_of(several: Sequence[NDArray[np.float64]], at: Sequence[_AtTime]) -> NDArray[np.float64]:
     """Return the covariance of numbers of each model; see `influence.joint_covariance`."""
     factor = at[0].units.inflation[at[0].place]
-    return joint_covariance(several, [at_time.source for at_time in at], at[0].column, at[0].groups, factor)
+    sources, weighted = [at_time.source for at_time in at], at[0].units.factors
+    return joint_covariance(several, sources, at[0].column, at[0].groups, factor, weighted)
 
 
 def _put(
@@ -239,7 +252,7 @@ def _put(
         values.reasons[a, j] = why_no_value(value, first.units.counted[j], grouped=first.groups is not None)
     if moments is None:
         return
-    added = added_variances(request.metric, n_models, squares, first.weight)
+    added = added_variances(request.metric, n_models, squares, first.per_individual)
     if first.estimation.exits is None and counted.other is None:  # no other individual has any influence
         deviations = np.array([value.influence for value in of_models])[:, :, None]
         all_rows = np.ones(len(counted), dtype=np.bool_)
@@ -269,7 +282,7 @@ class JointMoments:
         Greenwood's weights of the curves that are estimated from others.
     by_units : bool
         Whether variances have n/(n - 1) of a mean whatever the metric says: where weights are estimated as in R's
-        riskRegression, and where statuses are fractions.
+        riskRegression, where statuses are fractions, and where sample weights are not counts.
     """
 
     def __init__(
@@ -304,7 +317,8 @@ class JointMoments:
         return cls(
             request.metric, request.n_models, n, groups, units, request.averages, estimation.training_steps,
             by_units=(censoring_jumps is not None and censoring_jumps.martingale)
-            or estimation.weights.hidden_share is not None,
+            or estimation.weights.hidden_share is not None
+            or (units.factors is not None and not units.factors.sample.frequency),
             any_range=request.any_range,
         )  # fmt: skip
 
@@ -326,9 +340,14 @@ class JointMoments:
         """
         self.added[:, j] = added
         self.totals.inflation[:, j] = self.units.inflation[j]
+        counts = None
+        if self.units.factors is not None:  # of individuals: of groups there are none
+            factors = self.units.factors.of_rows(rows, slice(j, j + 1))
+            deviations, influence = deviations * factors, influence * factors
+            counts = None if self.by_units else self.units.factors.sample.values[rows]
         if not self.by_units:
             self.totals.inflation[:, j] = _inflation(
-                self.metric, deviations, influence, label, counted, self.units.inflation[j]
+                self.metric, deviations, influence, label, counted, counts, self.units.inflation[j]
             )
         if self.groups is not None:
             codes = self.groups.codes[rows]
@@ -363,12 +382,14 @@ def _inflation(
     influence: NDArray[np.float64],
     label: NDArray[np.int8],
     counted: NDArray[np.bool_],
+    counts: NDArray[np.float64] | None,
     of_mean: float,
 ) -> list[float]:
     """Return the small-sample factors of a time, for every model and every difference of two."""
     factors = []
     for a, b in pairs(len(deviations)):
-        more = metric.small_sample(contrast(deviations, a, b)[:, 0], label, counted)
+        weighted = {} if counts is None else {"counts": counts}
+        more = metric.small_sample(contrast(deviations, a, b)[:, 0], label, counted, **weighted)
         if more is None:
             factors.append(of_mean)
             continue

@@ -27,7 +27,7 @@ class ValidationScore:
     """A mean score over time of the validation data, recorded after every epoch; for `fit` of networks.
 
     Predictions are scored batch by batch, as the validation loss sees them, so that there is no matrix of all of them;
-    weights are made once. What stops training is the loss, as ever.
+    weights are made once. The loss decides when training stops, unless the network has a score as `stopping_score`.
 
     Parameters
     ----------

@@ -136,7 +136,7 @@ class Study:
     @classmethod
     def of(cls, y: Outcomes, given: Mapping[str, Any], options: ReportOptions) -> Study:
         """Check what is given, and compare the models."""
-        y, named = of_cause(y, given, options.cause, multiclass=True)
+        y, named = of_cause(y, given, options.cause, multiclass=True, caller="report")
         # of all causes together, what is no multi-class score is of events of any cause
         of_any_kind, of_any_event = any_event(y, named)
         for name, curves in of_any_event.items():

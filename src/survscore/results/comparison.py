@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -58,8 +58,8 @@ class Comparison(Tabulated):
         Whether drop-out depends on predicted risk or on C*, where individuals dropped out and `compare` looked at it.
     late_starters : LateStarters or None
         The hazard of those with C* < t, as a multiple of that of the others, where statuses are projected.
-    leak_warnings : tuple of str
-        Which models encode C*, and to whom their scores refer, as far as no recommendation says so.
+    leak_warnings : mapping of str to str
+        Of each model that encodes C*, to whom its scores refer, as far as no recommendation says so.
     """
 
     models: tuple[str, ...]
@@ -72,7 +72,7 @@ class Comparison(Tabulated):
     scored: tuple[ScoreArrays, ...]
     dropout_test: DropoutTest | None = None
     late_starters: LateStarters | None = None
-    leak_warnings: tuple[str, ...] = ()
+    leak_warnings: Mapping[str, str] = field(default_factory=dict)
 
     def against(self, reference: str) -> Comparison:
         """Return the same comparison with another model as reference; nothing is computed anew."""
@@ -189,6 +189,11 @@ class Comparison(Tabulated):
             return bool(scored_by_both(self)) and len(self.models) > 1
         return False
 
+    @property
+    def encodes(self) -> tuple[str, ...]:
+        """Which models probably encode C*, by the recommendation, or where there is none by the rule of `diagnose`."""
+        return self.recommendation().encodes if self.has_recommendation else tuple(self.leak_warnings)
+
     def _table(self) -> LongTable:
         return LongTable({(): self})
 
@@ -204,9 +209,9 @@ class Comparison(Tabulated):
         for metric, (weights, _) in means.items():
             if np.isnan(weights).any():
                 reasons = (reason for one in self.scored if one.metric == metric for reason in one.undefined)
-                told = "; ".join(dict.fromkeys(reasons))
+                why = "; ".join(dict.fromkeys(reasons))
                 warn(
-                    f"{metric} has no mean over this range, since some time has no score ({told})",
+                    f"{metric} has no mean over this range, since some time has no score ({why})",
                     UndefinedScoreWarning,
                 )
         return IntegratedComparison(self, means)

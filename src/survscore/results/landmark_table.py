@@ -137,10 +137,18 @@ class LandmarkTable(ScoreTable):
         direction: Any = rows[0].direction
         label = cause_label(rows[0].label, self.settings.get("cause", ""))
         display = LandmarksDisplay(
-            tuple(MEAN if label == ALL else label for label in labels), tuple(horizons), values, reliable,
-            label, direction, fitting[0], model, reference if difference else None, self.level,
+            tuple(MEAN if label == ALL else label for label in labels),
+            tuple(horizons),
+            values,
+            reliable,
+            label,
+            direction,
+            fitting[0],
+            model,
+            reference if difference else None,
+            self.level,
             self.settings.get("unit"),
-        )  # fmt: skip
+        )
         return display.plot(ax, width=width)
 
     def _printed(self) -> Tables:
@@ -155,7 +163,7 @@ class LandmarkTable(ScoreTable):
         tables[0] = replace(tables[0], notes=(*tables[0].notes, *notes))
         cause = f"; cause {shown(self.settings['cause'])}" if "cause" in self.settings else ""
         about = caption(self.n, self.n_dropped_out, self.level, cause, settings=self.settings)
-        return Tables(about, tables, self.leak_warnings)
+        return Tables(about, tables, list(self.leak_warnings.values()))
 
     def _of_horizon(self, rows: Sequence[TableRow]) -> Part:
         """Return the table of one metric, weighting and horizon: by landmark, then by model."""
@@ -168,7 +176,8 @@ class LandmarkTable(ScoreTable):
         for row in sorted(rows, key=lambda row: places.get(row.segment[0], len(places))):
             label = MEAN if row.segment[0] == ALL else row.segment[0]
             counted = "" if np.isnan(row.n_counted) else f" ({row.n_counted:.0f})"
-            lines.append(printed_line(row, header, label + counted if label != previous else ""))
+            first_word = label + counted if label != previous else ""
+            lines.append(printed_line(row, header, first_word, self.leak_warnings.keys()))
             previous = label
         by_note: dict[str, list[str]] = {}
         for row in rows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +21,12 @@ from survscore._validation import (
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import about_interpolation
 from survscore.metrics import cause_label, controls_note, metric_label
-from survscore.results.estimates import Columns, Estimates
+from survscore.results.estimates import TOO_FEW, Columns, Estimates
 from survscore.results.latex import Entry
 from survscore.results.parts import part_notes
+from survscore.results.recommendation import is_administrative
 from survscore.results.rounding import Number, p_text
-from survscore.results.tables import Line, Part, Tables, spread_over
+from survscore.results.tables import SCOPED, Line, Part, Tables, spread_over
 
 if TYPE_CHECKING:
     from survscore.results.comparison import Comparison
@@ -49,9 +50,28 @@ def caption(
     return f"{plural(n, 'individual')}{lost}{clock}{reference}{known}"
 
 
-def verdict_text(verdict: str) -> str:
-    """Return a verdict; nothing where there is none."""
-    return "" if verdict == "unknown" else str(verdict)
+def verdict_of(row: Mapping[Any, Any], encodes: Collection[str]) -> str:
+    """Return the verdict on a row of a table of differences; `encodes` names the models that encode C*."""
+    encoded = not {row["model"], row["reference"]}.isdisjoint(encodes)
+    return verdict_text(row["verdict"], row["weighting"], encoded=encoded)
+
+
+def verdict_text(verdict: str, weighting: str = "", *, encoded: bool = False) -> str:
+    """Return a verdict; nothing where there is none.
+
+    Administrative ones on models that encode C* are marked, since they refer to individuals with C* >= t only: about
+    the others such models may be wrong.
+
+    Examples
+    --------
+    >>> from survscore.results.printing import verdict_text
+    >>> verdict_text("better", "administrative"), verdict_text("better", "administrative", encoded=True)
+    ('better', 'better (1)')
+    """
+    if verdict == "unknown":
+        return ""
+    scoped = encoded and is_administrative(weighting) and verdict != TOO_FEW
+    return f"{verdict}{SCOPED if scoped else ''}"
 
 
 def no_score_at(missing: int, undefined: Iterable[str]) -> list[str]:
@@ -81,6 +101,7 @@ def of_comparison(compared: Comparison) -> Tables:
     except InputError:
         over = {}
     parts: list[Part] = []
+    encodes = compared.encodes
     for scored in compared.scored:
         defined = ~np.isnan(scored.scores).all(axis=0)
         # where all individuals have the same status, as at time 0, there is nothing to see
@@ -101,9 +122,9 @@ def of_comparison(compared: Comparison) -> Tables:
             notes.append("some differences are no larger than the effect of interpolation, which intervals allow for")
         if compared.dropout_test is not None and not parts:
             notes += compared.dropout_test.sentences(compared.level)
-        parts.append(_part(scored.title, blocks, compared, notes))
+        parts.append(_part(scored.title, blocks, compared, notes, encodes))
     reference = f"; reference {shown(compared.reference)}" if len(compared.models) > 1 else ""
-    lead = compared.recommendation().sentences if compared.has_recommendation else compared.leak_warnings
+    lead = compared.recommendation().sentences if compared.has_recommendation else list(compared.leak_warnings.values())
     settings = compared.scored[0].settings
     about = caption(compared.n, compared.n_dropped_out, compared.level, reference, settings=settings)
     return Tables(about, parts, lead)
@@ -119,11 +140,12 @@ def _part_notes(compared: Comparison, scored: ScoreArrays, block: Block, over: M
 def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
     """Return the tables of mean scores, one for each metric and weighting."""
     parts = []
+    encodes = compared.encodes
     for scored in compared.scored:
         when, estimates, place = _mean(compared, scored, over[scored.metric])
         notes = [f"no standard errors: {estimates.without_error}"] if estimates.without_error else []
         title = f"{scored.label}, {when}; {scored.weighting}"
-        parts.append(_part(title, [("", estimates, place)], compared, notes))
+        parts.append(_part(title, [("", estimates, place)], compared, notes, encodes))
     return Tables(f"{100 * compared.level:g} % intervals", parts)
 
 
@@ -143,7 +165,10 @@ def entries(
             if not np.isnan(estimates.scores[a, j]):
                 number = _number(_at(estimates.score(a), j))
                 found.append(Entry(block, shown(model), scored.label, scored.direction, number))
-    return found, compared.leak_warnings
+    if compared.has_recommendation:
+        recommendation = compared.recommendation()
+        return found, [recommendation.headline] if recommendation.encodes else []
+    return found, list(compared.leak_warnings.values())
 
 
 def of_segments(segments: LongTable) -> Tables:
@@ -157,7 +182,9 @@ def of_segments(segments: LongTable) -> Tables:
         lines = []
         for row in rows.head(MOST_SEGMENTS).to_dict("records"):
             label = ", ".join(shown(row[column]) or "''" for column in segments.by)
-            judged = (p_text(float(row["p_adjusted"])), verdict_text(row["verdict"])) if compares else ()
+            encoded = bool(total.leak_warnings.keys() & {model, total.reference})
+            verdict = verdict_text(row["verdict"], str(weighting), encoded=encoded) if compares else ""
+            judged = (p_text(float(row["p_adjusted"])), verdict) if compares else ()
             lines.append(Line((label,), (_number({**row, "estimate": row[name]}, sign),), judged))
         notes = ["p is adjusted for the number of segments"] if compares else []
         if len(rows) > len(lines):
@@ -167,7 +194,7 @@ def of_segments(segments: LongTable) -> Tables:
         title = f"{label}, {who}; {_over(rows['from'].iloc[0], rows['to'].iloc[0])}; {weighting}"
         parts.append(Part.of(title, header, lines, notes, "lrrl" if compares else "lr", 1))
     about = caption(total.n, total.n_dropped_out, total.level, settings=total.scored[0].settings)
-    return Tables(about, parts, total.leak_warnings)
+    return Tables(about, parts, list(total.leak_warnings.values()))
 
 
 def _over(first: float, last: float) -> str:
@@ -179,7 +206,9 @@ def _mean(compared: Comparison, scored: ScoreArrays, over: MeanOver) -> Block:
     return _over(*ends), Estimates(scored, compared.level, weights), 0
 
 
-def _part(title: str, blocks: Sequence[Block], compared: Comparison, notes: list[str]) -> Part:
+def _part(
+    title: str, blocks: Sequence[Block], compared: Comparison, notes: list[str], encodes: Collection[str]
+) -> Part:
     r, compares = compared.models.index(compared.reference), len(compared.models) > 1 and bool(blocks)
     interval = not (
         compares and len(blocks) > 1
@@ -198,7 +227,11 @@ def _part(title: str, blocks: Sequence[Block], compared: Comparison, notes: list
             if compares:
                 row = None if a == r else _at(estimates.difference(a, r), j)
                 numbers += (None if row is None else _number(row, "+"),)
-                rest = ("", "") if row is None else (p_text(row["p_value"]), verdict_text(row["verdict"]))
+                rest = ("", "")
+                if row is not None:
+                    encoded = not {model, compared.reference}.isdisjoint(encodes)
+                    weighting = estimates.scored.weighting
+                    rest = (p_text(row["p_value"]), verdict_text(row["verdict"], weighting, encoded=encoded))
             lines.append(Line((*first, shown(model)), numbers, rest))
             first = [""] if when else []
     n_words = len(lines[0].words) if lines else 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -75,8 +75,8 @@ class ScoreTable(PrintedAsTables):
         How many of them dropped out; None where that is unknown.
     settings : dict
         What was asked for, and the version.
-    leak_warnings : tuple of str
-        Which models encode C*, and to whom their scores refer.
+    leak_warnings : mapping of str to str
+        Of each model that encodes C*, to whom its scores refer.
     """
 
     rows: tuple[TableRow, ...]
@@ -85,7 +85,7 @@ class ScoreTable(PrintedAsTables):
     n: int
     n_dropped_out: int | None
     settings: dict[str, Any]
-    leak_warnings: tuple[str, ...] = ()
+    leak_warnings: Mapping[str, str] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """Return all numbers as a long table, one row for each metric, horizon, weighting and model.
@@ -108,7 +108,7 @@ class ScoreTable(PrintedAsTables):
             {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row}
             for row in (asdict(row).items() for row in self.rows)
         ]
-        others = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "rows"}
+        others = {of.name: getattr(self, of.name) for of in fields(self) if of.name != "rows"}
         return json.dumps({**others, "rows": rows}, indent=1, ensure_ascii=False, default=asdict)
 
     def _printed(self) -> Tables:
@@ -128,7 +128,7 @@ class ScoreTable(PrintedAsTables):
             every = self.settings["cause"] == ALL_CAUSES
             cause = "; multi-class: event-free and all causes" if every else f"; cause {shown(self.settings['cause'])}"
         about = caption(self.n, self.n_dropped_out, self.level, cause, settings=self.settings)
-        return Tables(about, tables, self.leak_warnings)
+        return Tables(about, tables, list(self.leak_warnings.values()))
 
     def _part(self, rows: list[TableRow]) -> Part:
         """Return the table of one segment, weighting and horizon."""
@@ -143,7 +143,8 @@ class ScoreTable(PrintedAsTables):
         lines, metrics = [], set[str]()
         for row in rows:
             better = f" ({row.direction})" if row.direction.startswith("closer") else ""
-            lines.append(printed_line(row, header, "" if row.metric in metrics else row.label + better))
+            first_word = "" if row.metric in metrics else row.label + better
+            lines.append(printed_line(row, header, first_word, self.leak_warnings.keys()))
             metrics.add(row.metric)
         notes = [f"{row.label}, {shown(row.model)}: {row.note}" for row in rows if row.note]
         return Part.of(self._title(first), header, lines, notes, align, 3, decimals=decimals)
@@ -155,7 +156,7 @@ class ScoreTable(PrintedAsTables):
                 number = Number(row.estimate, row.lower, row.upper, se=row.se, reliable=row.reliable)
                 block = self._title(row, unit, counts=False)
                 entries.append(Entry(block, shown(row.model), row.label, row.direction, number, row.note))
-        return entries, self.leak_warnings
+        return entries, list(self.leak_warnings.values())
 
     def _title(self, row: TableRow, unit: str | None = None, *, counts: bool = True) -> str:
         labels = zip(self.by, row.segment, strict=False)
@@ -173,8 +174,11 @@ class ScoreTable(PrintedAsTables):
         return "; ".join(filter(None, (of or ("all individuals" if self.by else ""), when, row.weighting, counted)))
 
 
-def printed_line(row: TableRow, header: tuple[str, ...], first: str) -> Line:
-    """Return a line of a printed table, as long as its header; `first` is what stands before the model."""
+def printed_line(row: TableRow, header: tuple[str, ...], first: str, encodes: Collection[str]) -> Line:
+    """Return a line of a printed table, as long as its header; `first` is what stands before the model.
+
+    `encodes` names the models that encode C*.
+    """
     words = (first, shown(row.model))
     numbers = (Number(row.estimate, row.lower, row.upper, se=row.se, reliable=row.reliable),)
     if "chi-square" in header:
@@ -182,7 +186,13 @@ def printed_line(row: TableRow, header: tuple[str, ...], first: str) -> Line:
     if "p" not in header:
         return Line(words, numbers, (), row.metric)
     difference = Number(
-        row.difference, row.difference_lower, row.difference_upper,
-        se=row.difference_se, reliable=row.difference_reliable, sign="+",
-    )  # fmt: skip
-    return Line(words, (*numbers, difference), (p_text(row.p_value), verdict_text(row.verdict)), row.metric)
+        row.difference,
+        row.difference_lower,
+        row.difference_upper,
+        se=row.difference_se,
+        reliable=row.difference_reliable,
+        sign="+",
+    )
+    encoded = not {row.model, row.reference}.isdisjoint(encodes)
+    verdict = verdict_text(row.verdict, row.weighting, encoded=encoded)
+    return Line(words, (*numbers, difference), (p_text(row.p_value), verdict), row.metric)

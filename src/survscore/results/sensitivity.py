@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -108,6 +108,11 @@ class TippingPoint:
         low, high = self.plausible
         return bool(self.tipping_lower < low and high < self.tipping_upper)
 
+    @property
+    def decided(self) -> bool:
+        """Whether one of the models is recommended: the difference is significant, and its sign holds."""
+        return self.verdict in ("better", "worse") and self.sign_holds
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivity(PrintedAsTables):
@@ -173,9 +178,14 @@ class Sensitivity(PrintedAsTables):
     def _scored(self) -> list[ScoreArrays]:
         return [scored for scored in self.compared.scored if scored.by_theta is not None]
 
-    def points(self) -> list[TippingPoint]:
-        """Return all rows: by metric, weighting and model, that of the mean over time, then those of each time."""
-        return [point for scored in self._scored for a in self._others() for point in self._points(scored, a)]
+    def points(self, models: Collection[str] | None = None) -> list[TippingPoint]:
+        """Return all rows: by metric, weighting and model, that of the mean over time, then those of each time.
+
+        With `models`, those of some of them.
+        """
+        every = self.compared.models
+        chosen = [a for a in self._others() if models is None or every[a] in models]
+        return [point for scored in self._scored for a in chosen for point in self._points(scored, a)]
 
     def point(self, model: str, *, time: float | None = None, metric: str | None = None) -> TippingPoint:
         """Return the row of a model; arguments as for `curve`."""

@@ -23,6 +23,8 @@ SHORTEST = 14  # letters of a name that is shortened
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})  # after it nothing is a mark
 SIDES = {"l": "text-align:left", "r": "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"}
 ON_TOO_FEW = f"{DOUBT.strip()} too few events for a reliable interval"
+SCOPED = " (1)"  # behind an administrative verdict on a model that encodes C*
+ON_SCOPED = f"{SCOPED.strip()} for individuals with C* >= t only: one of the two models encodes C*"
 
 Cell = str | Number
 
@@ -73,7 +75,7 @@ class Part:
         *,
         decimals: Callable[[Iterable[float]], int] = typical_decimals,
     ) -> Part:
-        """Round the numbers of some lines by their standard errors, and say what a mark of doubt means.
+        """Round the numbers of some lines by their standard errors, and say what marks mean.
 
         Lines of one unit have as many decimals; a later column never has fewer than those before it.
         """
@@ -86,7 +88,9 @@ class Part:
             numbers = zip(*columns, strict=True)
             rows += [(*line.words, *cells, *line.rest) for line, cells in zip(same, numbers, strict=True)]
         doubtful = any(isinstance(cell, Number) and cell.doubtful for row in rows for cell in row)
-        return cls(title, header, rows, (*dict.fromkeys(notes), *([ON_TOO_FEW] if doubtful else [])), align, split)
+        scoped = any(word.endswith(SCOPED) for line in lines for word in line.rest)
+        marks = [*([ON_SCOPED] if scoped else []), *([ON_TOO_FEW] if doubtful else [])]
+        return cls(title, header, rows, (*dict.fromkeys(notes), *marks), align, split)
 
 
 @dataclass(frozen=True)

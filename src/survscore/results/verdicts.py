@@ -220,9 +220,15 @@ class Verdict:
         """For whom, and under which assumption, in words."""
         if not self.hidden or self.verdict == "too few":
             return ""
+        low, high = self.sensitivity.plausible
+        of_late_starters = self.share_dropped_out > 0 and not np.isnan(self.sensitivity.hazard_ratio)
+        only = (
+            f" Which multiples of these hazards are plausible ({low:.2f} to {high:.2f}) was estimated from those with "
+            f"C* < {self.t} alone; for those who dropped out there is no such estimate."
+        )
         return (
             f"Verdicts refer to {self.population}. Those with hidden status are assumed to have, from the end of "
-            f"their follow-up on, {self.hazards}."
+            f"their follow-up on, {self.hazards}.{only if of_late_starters else ''}"
         )
 
     @property

@@ -34,10 +34,16 @@ def horizons_on(data: Prepared, day: np.datetime64) -> NDArray[np.float64]:
 
 
 def on_earlier_days(
-    data: Prepared, entries: Sequence[Entry], effort: Effort, folds: int, n_draws: int, n_splits: int, seed: int,
+    data: Prepared,
+    entries: Sequence[Entry],
+    effort: Effort,
+    folds: int,
+    n_draws: int,
+    n_splits: int,
+    seed: int,
     progress: Progress = silent,
-) -> dict[str, list[Row]]:  # fmt: skip
-    """Return how each score did on every earlier day, as rows of three tables.
+) -> dict[str, list[Row]]:
+    """Return how each score did on every earlier day, as rows of four tables.
 
     Models are fitted once a day, for all families.
     """
@@ -47,19 +53,30 @@ def on_earlier_days(
         progress(k, len(tests), f"as of {str(day)[:10]}")
         found.append(
             backtest(
-                data.y, estimators(entries, horizons, effort), as_of=day, horizons=horizons, X=data.X, cv=folds,
-                weighting=list(scores().values()), groups=data.groups, n_draws=n_draws, n_splits=n_splits,
-                level=LEVEL, n_jobs=1, seed=seed,
+                data.y,
+                estimators(entries, horizons, effort),
+                as_of=day,
+                horizons=horizons,
+                X=data.X,
+                cv=folds,
+                weighting=list(scores().values()),
+                groups=data.groups,
+                n_draws=n_draws,
+                n_splits=n_splits,
+                level=LEVEL,
+                n_jobs=1,
+                seed=seed,
             )
-        )  # fmt: skip
+        )
     names = list(scores())
-    tables: dict[str, list[Row]] = {"truths": [], "backtests": [], "sets": []}
+    tables: dict[str, list[Row]] = {"truths": [], "backtests": [], "recommendations": [], "sets": []}
     for one in found:
         tables["truths"] += truth_rows(one, names)
     for name in FAMILIES if found else ():
         some = [one.only(family(name, entries)) for one in found]
         for one in some:
             tables["backtests"] += [{"family": name, **row} for row in judged_rows(one, names)]
+            tables["recommendations"] += [{"family": name, **row} for row in recommendation_rows(one)]
         tables["sets"] += [{"family": name, **row} for row in together(some, names)]
     return tables
 
@@ -69,12 +86,18 @@ def truth_rows(found: Backtest, names: Sequence[str]) -> list[Row]:
     (day,) = found.days
     return [
         {
-            "cutoff": str(day.date)[:10], "horizon": horizon, "score": name, "model": model,
-            "brier": day.scores[q, a, j], "truth": day.truth[a, j], "truth_se": day.truth_se[a, j],
+            "cutoff": str(day.date)[:10],
+            "horizon": horizon,
+            "score": name,
+            "model": model,
+            "brier": day.scores[q, a, j],
+            "truth": day.truth[a, j],
+            "truth_se": day.truth_se[a, j],
         }
-        for j, horizon in enumerate(found.horizons.tolist()) for q, name in enumerate(names)
+        for j, horizon in enumerate(found.horizons.tolist())
+        for q, name in enumerate(names)
         for a, model in enumerate(found.models)
-    ]  # fmt: skip
+    ]
 
 
 def judged_rows(found: Backtest, names: Sequence[str]) -> list[Row]:
@@ -94,6 +117,13 @@ def judged_rows(found: Backtest, names: Sequence[str]) -> list[Row]:
     written = table.assign(cutoff=table["cutoff"].astype(str).str[:10], weighting=table["weighting"].map(named))
     records = written.rename(columns={"weighting": "score"}).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in records]
+
+
+def recommendation_rows(found: Backtest) -> list[Row]:
+    """Return how often the recommendation decided between two models, and how often rightly; see `Backtest`."""
+    table = found.recommendations
+    written = table.assign(cutoff=table["cutoff"].astype(str).str[:10])
+    return [{str(name): value for name, value in row.items()} for row in written.to_dict("records")]
 
 
 def together(several: Sequence[Backtest], names: Sequence[str]) -> list[Row]:
@@ -118,9 +148,13 @@ def together(several: Sequence[Backtest], names: Sequence[str]) -> list[Row]:
     rows: list[Row] = []
     for q, name in enumerate(names):
         row: Row = {
-            "score": name, "days": len(several), "runs": int(runs.sum()), "draws": len(draws),
-            "ordered": values[q, 0], "relative_regret": values[q, 1],
-        }  # fmt: skip
+            "score": name,
+            "days": len(several),
+            "runs": int(runs.sum()),
+            "draws": len(draws),
+            "ordered": values[q, 0],
+            "relative_regret": values[q, 1],
+        }
         for what, sign, k in (("gain", -1.0, 0), ("excess", 1.0, 1)):
             value, drawn = sign * (values[q, k] - values[0, k]), draws[:, q, k] - draws[:, 0, k]
             half = normal_quantile(LEVEL) * drawn.std(ddof=1) if len(drawn) > 1 else np.nan
