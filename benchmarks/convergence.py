@@ -22,9 +22,10 @@ import results
 from report import spaced
 from results import Row, Run
 
-OURS, PYCOX = "survscore", "pycox"
-#: What is trained: survscore's estimator with these parameters, and pycox's with the paper's recipe.
-METHODS: dict[str, dict[str, Any] | None] = {OURS: {}, "paper's recipe": {"preset": "paper"}, PYCOX: None}
+OURS, RECIPE, PYCOX, STOPPING = "survscore", "paper's recipe", "pycox", "pycox, early stopping"
+#: What is trained: survscore's estimator with these parameters; and pycox's, with the paper's recipe, or with Adam at a
+#: constant rate and early stopping on the validation loss, as in pycox's own examples.
+METHODS: dict[str, dict[str, Any] | None] = {OURS: {}, RECIPE: {"preset": "paper"}, PYCOX: None, STOPPING: None}
 SEEDS = (0, 1, 2, 3, 4)
 N_TIMES = 50
 SIZES = {"training": 10_000, "validation": 4_000, "test": 10_000}  # of simulated data: the paper's
@@ -169,8 +170,8 @@ def validation_loss(data: Data, logits: Any) -> float:
     return float(binary_log_likelihood_loss(logits, torch.from_numpy(hazard_labels(y.time, y.event, data.grid))))
 
 
-def train_pycox(data: Data, seed: int) -> tuple[Any, dict[str, float]]:
-    """Return the same of pycox, with the paper's recipe.
+def train_pycox(data: Data, seed: int, method: str) -> tuple[Any, dict[str, float]]:
+    """Return the same of pycox, with the paper's recipe or with early stopping.
 
     Its grid starts at 0, where nothing happens: one more output. Its own validation loss is no mean over individuals,
     so that is computed here, without that output.
@@ -194,11 +195,15 @@ def train_pycox(data: Data, seed: int) -> tuple[Any, dict[str, float]]:
     }
     layers = [NET["width"]] * NET["n_layers"]
     net = tt.practical.MLPVanilla(X["training"].shape[1], layers, data.grid.size + 1, True, NET["dropout"])
-    optimiser = tt.optim.AdamWR(RATE, decoupled_weight_decay=0.0, cycle_eta_multiplier=0.8, cycle_multiplier=2)
+    if method == STOPPING:
+        optimiser, stopping = tt.optim.Adam(RATE), tt.callbacks.EarlyStopping()  # after 10 epochs without gain
+    else:
+        optimiser = tt.optim.AdamWR(RATE, decoupled_weight_decay=0.0, cycle_eta_multiplier=0.8, cycle_multiplier=2)
+        stopping = tt.callbacks.EarlyStoppingCycle()
     model = LogisticHazard(net, optimiser)
     begun = time.process_time()
     log = model.fit(
-        X["training"], targets["training"], BATCH, EPOCHS, [tt.callbacks.EarlyStoppingCycle()], verbose=False,
+        X["training"], targets["training"], BATCH, EPOCHS, [stopping], verbose=False,
         val_data=(X["validation"], targets["validation"]),
     )  # fmt: skip
     seconds = time.process_time() - begun
@@ -221,7 +226,10 @@ def train_and_score(task: tuple[str, str, int, dict[str, Any] | None]) -> dict[s
     torch.set_num_threads(1)
     data = DATA[name](seed)
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):  # pycox keeps its best weights in a file
-        curves, found = train_pycox(data, seed) if parameters is None else train_ours(data, seed, parameters)
+        if parameters is None:
+            curves, found = train_pycox(data, seed, method)
+        else:
+            curves, found = train_ours(data, seed, parameters)
 
     def mean_brier(y: Any, weighting: str) -> float:
         score = ss.brier_score(y, curves, weighting=weighting, times=data.times, errors=False)
@@ -250,6 +258,10 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes, each with one thread")
     parser.add_argument("--only", nargs="+", choices=list(DATA), metavar="DATA", help=f"of {', '.join(DATA)}")
     parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, metavar="SEED", help="by default 0 to 4")
+    parser.add_argument(
+        "--methods", nargs="+", choices=list(METHODS), default=(OURS, RECIPE, PYCOX), metavar="METHOD",
+        help=f"of {', '.join(map(repr, METHODS))}; by default the first three",
+    )  # fmt: skip
     options = parser.parse_args()
     names = options.only or list(DATA)
     if importlib.util.find_spec("sksurv") is None:
@@ -262,12 +274,27 @@ def main() -> None:
         for name in names
         for seed in options.seeds
         for method, parameters in METHODS.items()
+        if method in options.methods
     ]
     runs = all_runs(tasks, options.jobs)
     by_data = {title: [one for one in runs if one["data"] == title] for title in dict.fromkeys(r["data"] for r in runs)}
-    run.add("scores", SCORES, [row for title, several in by_data.items() for row in score_rows(title, several)])
-    run.add("losses", LOSSES, [loss_row(title, several) for title, several in by_data.items()])
-    run.add("summary", SUMMARY, [summary_row(title, several) for title, several in by_data.items()])
+    methods = list(dict.fromkeys(one["method"] for one in runs))
+    values = {name: f"{{{name}:.4f}}" for name in methods}
+    difference = {
+        f"{OURS} less {name} (standard error)": f"{{less {name}:.4f}} ({{error {name}:.4f}})"
+        for name in (PYCOX, STOPPING)
+        if name in methods and OURS in methods
+    }
+    took = {
+        "epochs of each": ", ".join(f"{{epochs {name}:.0f}}" for name in methods),
+        "CPU seconds of each": ", ".join(f"{{seconds {name}}}" for name in methods),
+    }
+    columns = {"data": "{data}", "Brier score": "{weighting}", **values, **difference}
+    run.add("scores", columns, [row for title, several in by_data.items() for row in score_rows(title, several)])
+    columns = {"data": "{data}", **values, **difference, **took}
+    run.add("losses", columns, [loss_row(title, several) for title, several in by_data.items()])
+    columns = {"data": "{data}", **values, "CPU seconds of each": took["CPU seconds of each"]}
+    run.add("summary", columns, [summary_row(title, several) for title, several in by_data.items()])
     run.add("runs", {name: f"{{{name}}}" for name in runs[0]}, runs, show=False)
     run.write()
 
@@ -283,17 +310,6 @@ def all_runs(tasks: list[tuple[str, str, int, dict[str, Any] | None]], jobs: int
     return runs
 
 
-VALUES = {name: f"{{{name}:.4f}}" for name in METHODS}
-DIFFERENCE = {f"{OURS} less {PYCOX} (standard error)": "{difference:.4f} ({error:.4f})"}
-OF_THE_THREE = {
-    "epochs of the three": ", ".join(f"{{epochs {name}:.0f}}" for name in METHODS),
-    "CPU seconds of the three": ", ".join(f"{{seconds {name}}}" for name in METHODS),
-}
-SCORES = {"data": "{data}", "Brier score": "{weighting}", **VALUES, **DIFFERENCE}
-LOSSES = {"data": "{data}", **VALUES, **DIFFERENCE, **OF_THE_THREE}
-SUMMARY = {"data": "{data}", **VALUES, "CPU seconds of the three": OF_THE_THREE["CPU seconds of the three"]}
-
-
 def means(runs: list[dict[str, Any]], measure: str, prefix: str = "") -> Row:
     """Return each method's mean over seeds."""
     by_method: dict[str, list[float]] = {}
@@ -302,21 +318,25 @@ def means(runs: list[dict[str, Any]], measure: str, prefix: str = "") -> Row:
     return {prefix + method: statistics.mean(values) for method, values in by_method.items()}
 
 
-def difference(runs: list[dict[str, Any]], measure: str) -> Row:
-    """Return the mean difference to pycox within seeds, with its standard error over seeds."""
+def differences(runs: list[dict[str, Any]], measure: str) -> Row:
+    """Return our mean difference to each way of pycox within seeds, with its standard error over seeds."""
     by_seed: dict[int, dict[str, float]] = {}
     for one in runs:
         by_seed.setdefault(one["seed"], {})[one["method"]] = one[measure]
-    values = [several[OURS] - several[PYCOX] for several in by_seed.values()]
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return {"difference": statistics.mean(values), "error": error}
+    row = {}
+    for name in (PYCOX, STOPPING):
+        values = [several[OURS] - several[name] for several in by_seed.values() if {OURS, name} <= several.keys()]
+        if values:
+            error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+            row |= {f"less {name}": statistics.mean(values), f"error {name}": error}
+    return row
 
 
 def score_rows(title: str, runs: list[dict[str, Any]]) -> list[Row]:
     """Return the scores of one data set, and those without censoring where that is known."""
     kinds = {"brier": WEIGHTINGS[runs[0]["weighting"]], "uncensored": "uncensored"}
     return [
-        {"data": title, "weighting": words, **means(runs, kind), **difference(runs, kind)}
+        {"data": title, "weighting": words, **means(runs, kind), **differences(runs, kind)}
         for kind, words in kinds.items()
         if kind in runs[0]
     ]
@@ -325,7 +345,7 @@ def score_rows(title: str, runs: list[dict[str, Any]]) -> list[Row]:
 def loss_row(title: str, runs: list[dict[str, Any]]) -> Row:
     """Return the validation losses, and what training took."""
     took = {**means(runs, "epochs", "epochs "), **means(runs, "seconds", "seconds ")}
-    return {"data": title, **means(runs, "loss"), **difference(runs, "loss"), **took}
+    return {"data": title, **means(runs, "loss"), **differences(runs, "loss"), **took}
 
 
 def summary_row(title: str, runs: list[dict[str, Any]]) -> Row:

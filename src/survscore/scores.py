@@ -304,7 +304,7 @@ def _scored(
     y: Outcomes, models: Mapping[str, GivenPredictions], *, times: Any, cause: Any = None, **settings: Any
 ) -> list[ScoreCurve]:
     """Score the first of some models."""
-    y, models = of_cause(y, models, cause, times=times, multiclass=True)
+    y, models = of_cause(y, models, cause, times=times, multiclass=True, weights=True)
     evaluation = Evaluation.of(y, models, times=times, **settings)
     results = evaluation.run()
     warn_about(results)

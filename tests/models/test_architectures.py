@@ -1,4 +1,4 @@
-"""The networks, and the compiled way through them against torch's own operations."""
+"""The networks."""
 
 import math
 
@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from survscore.models import _dense_kernels
-from survscore.models.architectures import DenseNet, TabularNet
+from survscore.models.architectures import DenseNet, Dropout, TabularNet
 
 
 def make(n_inputs=5, n_outputs=3, **settings):
@@ -43,74 +42,39 @@ def test_categories_are_embedded():
     assert net.embeddings[0].weight[0].abs().max() == 0
 
 
-# The compiled way
+# Dropout
 
 
-@pytest.mark.parametrize("n", [2, 3, 64])
-@pytest.mark.parametrize("layers", [1, 3])
-def test_compiled_blocks_do_what_torch_does(n, layers):
-    fast, plain = make(n_layers=layers), make(n_layers=layers)
-    X = torch.randn(n, 5)
-    inputs = [X.clone().requires_grad_() for _ in range(2)]
-    outputs = fast.train()(inputs[0]), nn.Sequential.forward(plain.train(), inputs[1])
-    torch.testing.assert_close(*outputs, rtol=1e-4, atol=1e-5)
-    weights = torch.randn_like(outputs[0])
-    for out in outputs:
-        (out * weights).sum().backward()
-    torch.testing.assert_close(inputs[0].grad, inputs[1].grad, rtol=1e-3, atol=1e-4)
-    for (name, got), expected in zip(fast.named_parameters(), plain.parameters(), strict=True):
-        torch.testing.assert_close(
-            got.grad, expected.grad, rtol=1e-3, atol=1e-4, msg=lambda m, name=name: f"{name}: {m}"
-        )
-    for (name, got), expected in zip(fast.named_buffers(), plain.buffers(), strict=True):
-        if not name.endswith("num_batches_tracked"):
-            torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_way_back_through_dropout():
-    rng = np.random.default_rng(0)
-    x, gamma, beta = (rng.normal(size=shape).astype(np.float32) for shape in ((50, 9), 9, 9))
-    mean, inverse = np.empty(9, np.float32), np.empty(9, np.float32)
-    keep, out, rectified = np.empty_like(x), np.empty_like(x), x.copy()
-    threshold = round(0.3 * _dense_kernels.DRAWS)
-    running = np.zeros(9, np.float32), np.ones(9, np.float32)
-    _dense_kernels.forward(rectified, gamma, beta, *running, 0.1, 1e-5, threshold, 7, keep, mean, inverse, out)
-    reference = torch.tensor(x, requires_grad=True)
-    weights = [torch.tensor(w, requires_grad=True) for w in (gamma, beta)]
-    norm = nn.functional.batch_norm(torch.relu(reference), None, None, *weights, training=True)
-    expected = norm * torch.from_numpy(keep)
-    np.testing.assert_allclose(out, expected.detach(), rtol=1e-4, atol=1e-5)
-    assert 0 < np.count_nonzero(keep == 0) < keep.size
-    np.testing.assert_allclose(keep[keep > 0], 1 / (1 - threshold / _dense_kernels.DRAWS), rtol=1e-6)
-
-    gradient = rng.normal(size=x.shape).astype(np.float32)
-    expected.backward(torch.from_numpy(gradient.copy()))
-    found = [np.empty(9, np.float32) for _ in range(3)]
-    _dense_kernels.backward(gradient, rectified, gamma, keep, mean, inverse, *found)
-    np.testing.assert_allclose(gradient, reference.grad, rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(found[0], weights[0].grad, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(found[1], weights[1].grad, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(found[2], reference.grad.sum(axis=0), rtol=1e-3, atol=1e-3)
-
-
+@pytest.mark.parametrize("share", [0.1, 0.5])
 @pytest.mark.parametrize("width", [1, 3, 32, 33])
-def test_dropout_leaves_units_out_at_random(width):
+def test_dropout_leaves_units_out_at_random(width, share):
     """The share is right in every column, neighbours are independent, and seeds give different draws."""
     n = 40_000
-    threshold = round(0.1 * _dense_kernels.DRAWS)
-    draws = []
+    dropped = []
     for seed in (1, 2):
-        x, keep, out = (np.ones((n, width), np.float32) for _ in range(3))
-        columns = [np.ones(width, np.float32) for _ in range(6)]
-        _dense_kernels.forward(x, *columns[:4], 0.1, 1e-5, threshold, seed, keep, *columns[4:], out)
-        draws.append(keep == 0)
-    spread = math.sqrt(0.1 * 0.9 / n)
-    for dropped in draws:
-        assert np.abs(dropped.mean(axis=0) - 0.1).max() < 5 * spread
-        assert abs((dropped[1:] & dropped[:-1]).mean() - 0.01) < 5 * spread
+        torch.manual_seed(seed)
+        out = Dropout(share)(torch.ones(n, width))
+        np.testing.assert_allclose(out[out > 0], 1 / (1 - share), rtol=1e-6)
+        dropped.append((out == 0).numpy())
+    both, spread = share**2, math.sqrt(share * (1 - share) / n)
+    for one in dropped:
+        assert np.abs(one.mean(axis=0) - share).max() < 5 * spread
+        assert abs((one[1:] & one[:-1]).mean() - both) < 5 * spread
         if width > 1:
-            assert abs((dropped[:, 1:] & dropped[:, :-1]).mean() - 0.01) < 5 * spread
-    assert abs((draws[0] & draws[1]).mean() - 0.01) < 5 * spread
+            assert abs((one[:, 1:] & one[:, :-1]).mean() - both) < 5 * spread
+    assert abs((dropped[0] & dropped[1]).mean() - both) < 5 * spread
+
+
+def test_gradients_pass_where_units_were_kept():
+    inputs = torch.ones(50, 9, requires_grad=True)
+    out = Dropout(0.3)(inputs)
+    out.sum().backward()
+    torch.testing.assert_close(inputs.grad, out.detach())
+
+
+def test_no_unit_is_left_out_of_predictions():
+    inputs = torch.randn(20, 3)
+    assert torch.equal(Dropout(0.9).eval()(inputs), inputs)
 
 
 def test_torchs_seed_decides_about_dropout():
@@ -121,17 +85,3 @@ def test_torchs_seed_decides_about_dropout():
         results.append(net(X))
     assert torch.equal(results[0], results[1])
     assert not torch.equal(results[0], results[2])
-
-
-def test_other_nets_go_the_plain_way(monkeypatch):
-    monkeypatch.setattr(_dense_kernels, "forward", None)
-    X = torch.randn(8, 5)
-    for net, inputs in (
-        (make(batch_norm=False).train(), X),
-        (make().eval(), X),
-        (make(n_layers=0).train(), X),
-        (make().double().train(), X.double()),
-    ):
-        assert net(inputs).shape == (8, 3)
-    with pytest.raises(TypeError):
-        make().train()(X)

@@ -503,3 +503,117 @@ def test_a_score_makes_no_matrix(fitted, monkeypatch):
     assert fitted.score(X, Y) == pytest.approx(-expected, rel=1e-6)
     with pytest.raises(ss.InputError, match="y has length 599, but X has length 600"):
         fitted.score(X, Y[:599])
+
+
+# The last interval
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("settings", [{"times": [12, 24, 36, 48]}, {"n_times": 8}])
+def test_survival_at_the_end_of_a_grid_is_that_of_the_data(settings, known):
+    """Hardly anybody is followed to the end of the last interval, but events in it are seen."""
+    rng = np.random.default_rng(0)
+    event_time, end = rng.exponential(20, 4000), rng.uniform(0, 48, 4000)
+    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end if known else None)
+    model = LogisticHazard(**settings, n_layers=0, epochs=60, random_state=0, device="cpu")
+    curves = model.fit(np.zeros((4000, 1)), y).predict_curves(np.zeros((1, 1)))
+    np.testing.assert_allclose(curves.probabilities[0], np.exp(-curves.times / 20), atol=0.05)
+    assert curves.probabilities[0, -1] > 0.05  # exp(-2.4) = 0.09
+
+
+# Optimizer, stopping score, callbacks
+
+
+def test_an_optimizer_of_ones_own_gets_the_weights_and_the_rates():
+    made = []
+
+    def optimizer(weights, lr):
+        made.append(torch.optim.SGD(weights, lr=lr, momentum=0.9))
+        return made[-1]
+
+    settings = {**QUICK, "preset": "paper", "learning_rate": 0.05}
+    model = LogisticHazard(**settings, optimizer=optimizer).fit(X, Y)
+    assert model.history_.to_frame()["learning_rate"].tolist()[:2] == [0.05, pytest.approx(0.04)]
+    assert 0 < made[0].param_groups[0]["lr"] < 0.05  # the cosine's last step
+    assert {id(one) for one in made[0].param_groups[0]["params"]} == {id(one) for one in model.net_.parameters()}
+    plain = LogisticHazard(**settings).fit(X, Y)
+    assert not np.allclose(plain.predict_curves(X).probabilities, model.predict_curves(X).probabilities, atol=1e-3)
+
+
+def test_a_stopping_score_decides_in_place_of_the_loss():
+    score = ss.models.ValidationScore("administrative", times=[20, 40, 60])
+    settings = {**QUICK, "epochs": 60, "patience": 4, "learning_rate": 0.1, "stopping_score": score}
+    model = clone(LogisticHazard(**settings)).fit(X, Y)
+    history = model.history_.to_frame().set_index("epoch")
+    assert model.history_.best_epoch == history["validation_brier"].idxmin() != history["validation_loss"].idxmin()
+    assert (model.history_.stopped, len(history)) == ("no gain", model.history_.best_epoch + 4)
+    again = LogisticHazard(**settings).fit(X, Y, scores=score)
+    np.testing.assert_array_equal(again.predict_curves(X).probabilities, model.predict_curves(X).probabilities)
+    other = ss.models.ValidationScore(metric="log", times=[20, 40])
+    both = LogisticHazard(**settings).fit(X, Y, scores=other).history_.to_frame()
+    assert {"validation_log", "validation_brier"} <= set(both)
+
+
+def test_callbacks_see_the_history_and_the_net_and_can_stop():
+    seen = []
+
+    def watch(history, net):
+        seen.append((len(history.epochs), history.best_epoch, [one.detach().clone() for one in net.parameters()]))
+
+    def three_are_enough(history, net):
+        return len(history.epochs) == 3
+
+    model = LogisticHazard(**QUICK | {"epochs": 9}, callbacks=[three_are_enough, watch]).fit(X, Y)
+    assert [epochs for epochs, *_ in seen] == [1, 2, 3]
+    assert (len(model.history_.epochs), model.history_.stopped) == (3, "a callback")
+    kept = seen[model.history_.best_epoch - 1][2]
+    assert all(torch.equal(one, other) for one, other in zip(kept, model.net_.parameters(), strict=True))
+
+
+def test_models_with_code_of_ones_own_are_saved_without_it(tmp_path):
+    score = ss.models.ValidationScore("administrative", times=[20, 40])
+    model = LogisticHazard(
+        **QUICK, optimizer=torch.optim.RMSprop, stopping_score=score, callbacks=[lambda history, net: None]
+    ).fit(X, Y)
+    model.save(tmp_path / "model.safetensors")
+    again = ss.models.load(tmp_path / "model.safetensors")
+    assert (again.optimizer, again.stopping_score, again.callbacks) == (None, None, None)
+    np.testing.assert_array_equal(again.predict_curves(X).probabilities, model.predict_curves(X).probabilities)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"optimizer": "adam"}, "optimizer must be a function, not 'adam'"),
+        ({"optimizer": lambda weights: None}, r"optimizer must be callable as optimizer\(weights, lr=...\)"),
+        ({"optimizer": lambda weights, lr: None}, "optimizer must make a torch optimizer .*, not NoneType"),
+        ({"optimizer": torch.optim.LBFGS}, "that needs no closure, not LBFGS"),
+        ({"optimizer": torch.optim.SGD, "weight_decay": 0.1}, "weight_decay is that of AdamW"),
+        ({"stopping_score": "brier"}, "stopping_score must be a ValidationScore, not str"),
+        ({"stopping_score": ss.models.ValidationScore(), "validation_share": 0}, "scores need validation data"),
+        ({"callbacks": print}, "callbacks must be a list of functions"),
+        ({"callbacks": [1]}, "callbacks must be a list of functions"),
+    ],
+)
+def test_code_of_ones_own_that_does_not_fit_is_refused(settings, message):
+    with pytest.raises(ss.InputError, match=message):
+        LogisticHazard(**QUICK | settings).fit(X, Y)
+
+
+def test_the_censoring_distribution_has_no_stopping_score():
+    with pytest.raises(ss.InputError, match="stopping_score is a score of event times"):
+        LogisticHazard(**QUICK, stopping_score=ss.models.ValidationScore()).fit_censoring(X, Y)
+
+
+def test_the_history_prints_as_a_table():
+    history = LogisticHazard(**QUICK | {"epochs": 30, "patience": 30}).fit(X, Y).history_
+    lines = repr(history).splitlines()
+    assert lines[0] == f"TrainingHistory(30 epochs, weights of epoch {history.best_epoch} kept; all epochs)"
+    assert lines[1].split() == ["epoch", "cycle", "learning_rate", "train_loss", "validation_loss", "seconds"]
+    assert [line.split()[0] for line in lines[2:]] == [
+        *"123456",
+        "...",
+        *map(str, range(25, 31)),
+    ]
+    assert history._repr_html_().count("<tr") == 1 + 13
+    assert repr(type(history)()) == "TrainingHistory(0 epochs; not stopped)"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
-from survscore.models.grid import counted_labels, hazard_labels, survival_labels, time_grid
+from survscore.models.grid import counted_labels, hazard_labels, learnt_grid, survival_labels, time_grid
 
 EVENTS = np.array([True, False, True, True])
 TIMES = np.array([1.0, 4.0, 2.0, 8.0])
@@ -64,9 +64,30 @@ def test_counted_labels_are_of_those_who_could_be_seen():
     np.testing.assert_array_equal(counted, [[1, 0, 0, 0], [-1, 0, 0, 0], [-1, -1, -1, 0], [-1, -1, 0, 0]])
 
 
-def test_a_time_that_no_censoring_time_reaches_keeps_its_labels():
-    labels = hazard_labels(np.array([0.5, 1.9]), np.array([True, True]), np.array([1.0, 2.0]))
-    np.testing.assert_array_equal(counted_labels(labels, np.array([1.95, 1.95]), np.array([1.0, 2.0])), labels)
+def test_those_seen_to_survive_half_an_interval_are_survivors_where_that_is_wanted():
+    grid, time = np.array([2.0, 4.0]), np.array([0.9, 1.0, 2.9, 3.0, 3.5, 3.5, 4.0])
+    event = np.array([False, False, False, False, False, True, False])
+    whole, half = (hazard_labels(time, event, grid, whole=one) for one in (True, False))
+    np.testing.assert_array_equal(whole, [[0, 0], [0, 0], [-1, 0], [-1, 0], [-1, 0], [-1, 1], [-1, -1]])
+    np.testing.assert_array_equal(half, [[0, 0], [-1, 0], [-1, 0], [-1, -1], [-1, -1], [-1, 1], [-1, -1]])
+
+
+def test_the_last_time_is_learnt_where_enough_are_followed():
+    grid, rng = np.array([4.0, 8.0]), np.random.default_rng(0)
+    many = np.append(rng.uniform(0, 7.8, 500), [7.9, 8.0])
+    learnt = learnt_grid(grid, many, administrative=True)
+    assert learnt[0] == 4.0
+    assert np.count_nonzero(many >= learnt[1]) == 20
+    np.testing.assert_array_equal(learnt_grid(grid, rng.uniform(0, 6, 500), administrative=True), [4.0, 7.0])
+    np.testing.assert_array_equal(learnt_grid(grid, np.full(30, 9.0), administrative=True), grid)
+    np.testing.assert_array_equal(learnt_grid(grid, many, administrative=False), grid)
+    np.testing.assert_array_equal(learnt_grid(grid, many[:-2], administrative=False), [4.0, many[:-2].max()])
+
+
+def test_a_round_number_after_the_follow_up_will_do_and_no_other():
+    np.testing.assert_array_equal(make(times=[4, 9]), [4.0, 9.0])
+    with pytest.raises(ss.InputError, match=r"which ends at 8: survival after it can't be learnt: 1 of 2 is not"):
+        make(times=[4, 9.5])
 
 
 def make(times=None, n_times=4, spacing="equidistant", time=TIMES, event=EVENTS):
@@ -78,7 +99,7 @@ def test_equidistant_grid_ends_with_the_follow_up():
 
 
 def test_explicit_grid_leaves_zero_out():
-    np.testing.assert_array_equal(make(times=[0, 3, 9]), [3.0, 9.0])
+    np.testing.assert_array_equal(make(times=[0, 3, 8]), [3.0, 8.0])
 
 
 def test_quantiles_fall_by_equal_steps():
@@ -103,7 +124,10 @@ def test_an_event_at_time_zero_is_in_the_first_interval():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"times": [3, 9, 12]}, r"times must be within the follow-up, which ends at 8: 1 of 3 is not, the first at"),
+        (
+            {"times": [3, 8, 12]},
+            r"times must be within the follow-up, which ends at 8: .*: 1 of 3 is not, the first at",
+        ),
         ({"times": [0]}, "a time after 0"),
         ({"times": [3, 2]}, "strictly increasing"),
         ({"times": [-1, 2]}, "zero or larger"),

@@ -403,6 +403,11 @@ def as_int32(numbers: Any) -> Any:
     return numbers.int() if is_tensor(numbers) else numbers.astype(np.int32)
 
 
+def as_int64(numbers: Any) -> Any:
+    """Return whole numbers as int64."""
+    return numbers.long() if is_tensor(numbers) else numbers.astype(np.int64)
+
+
 def as_bool(flags: Any) -> Any:
     """Return numbers as booleans: whether they are not zero."""
     return flags != 0

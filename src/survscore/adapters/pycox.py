@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.frames import as_frame
-from survscore._validation import FloatArray, InputError, as_times, check_whole
+from survscore._validation import FloatArray, InputError, as_times, check_number, check_whole, warn
 from survscore.adapters.base import Adapter
 from survscore.adapters.survival_model import check_within
 from survscore.curves import InterpolationKind, Monotone, SurvivalCurves
@@ -19,6 +22,9 @@ from survscore.outcomes import Outcomes
 
 #: How curves of the models with a grid are read between its points.
 INTERPOLATIONS: dict[str, InterpolationKind] = {"PCHazard": "constant-hazard"}
+#: Models whose loss draws controls for each event, and how many rows their validation loss is at least made of.
+SAMPLED_CONTROLS = ("CoxCC", "CoxTime")
+LEAST_DRAWN = 5000
 
 
 class Pycox(Adapter):
@@ -40,10 +46,16 @@ class Pycox(Adapter):
     times : array_like, optional
         The grid itself. ``PCHazard`` takes none, and Cox models have none: their curves are read at `times`, and
         without them those of Cox models are step functions with all times in training.
-    epochs, batch_size : int, default 20 and 128
-        Of training.
+    epochs : int, default 500
+        At most. Where they end before the validation loss has stopped falling, `fit` warns.
+    batch_size : int, default 128
+        Rows per step.
+    patience : int, default 10
+        Training stops once so many epochs in a row brought no better validation loss, and the best weights are kept.
+    validation_share : float, default 0.2
+        Of the rows, for that loss: drawn at random among events and others. At 0, all are trained on, for all epochs.
     random_state : int, optional
-        Of the initial weights, dropout and batches.
+        Of the rows held out, the initial weights, dropout and batches.
 
     Attributes
     ----------
@@ -76,8 +88,10 @@ class Pycox(Adapter):
         optimizer: Any = None,
         n_times: int = 20,
         times: ArrayLike | None = None,
-        epochs: int = 20,
+        epochs: int = 500,
         batch_size: int = 128,
+        patience: int = 10,
+        validation_share: float = 0.2,
         random_state: int | None = None,
     ) -> None:
         super().__init__(estimator, times=times)
@@ -86,14 +100,16 @@ class Pycox(Adapter):
         self.n_times = n_times
         self.epochs = epochs
         self.batch_size = batch_size
+        self.patience = patience
+        self.validation_share = validation_share
         self.random_state = random_state
 
     def _fitted(self, X: Any, y: Outcomes) -> Any:
-        import torch
         import torchtuples
 
-        for name, least in (("n_times", 2), ("epochs", 1), ("batch_size", 1)):
+        for name, least in (("n_times", 2), ("epochs", 1), ("batch_size", 1), ("patience", 1)):
             check_whole(name, getattr(self, name), least)
+        check_number("validation_share", self.validation_share, "at least 0 and below 1", lambda share: 0 <= share < 1)
         if not isinstance(self.estimator, type):
             raise InputError(f"estimator must be the class of a pycox model, not {type(self.estimator).__name__}")
         rows = _as_rows(X)
@@ -105,19 +121,62 @@ class Pycox(Adapter):
             if getattr(labels, "cuts", None) is None:  # a grid that was given is as it is
                 labels.fit(y.time, events)
             target, n_outputs = labels.transform(y.time, events), labels.out_features
-        seeded = self.random_state is not None
-        with torch.random.fork_rng(devices=[]) if seeded else nullcontext():
-            if seeded:
-                torch.manual_seed(self.random_state)
+        trained, held_out = self._parts(y.event)
+        with _seeded(self.random_state):
             optimizer = torchtuples.optim.Adam() if self.optimizer is None else deepcopy(self.optimizer)
             cuts = {} if not hasattr(labels, "cuts") else {"duration_index": labels.cuts}
             scaled = {"labtrans": labels} if self.estimator.__name__ == "CoxTime" else {}
             model = self.estimator(self.net(rows.shape[1], n_outputs), optimizer, **cuts, **scaled)
-            model.fit(rows, target, self.batch_size, self.epochs, verbose=False)
+            self._train(model, rows, target, trained, held_out)
             if hasattr(model, "compute_baseline_hazards"):
                 model.compute_baseline_hazards()
         self._on_grid = bool(cuts)
         return model
+
+    def _parts(self, event: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return rows to train on, and rows to validate on."""
+        from sklearn.model_selection import train_test_split
+
+        rows = np.arange(event.size)
+        if self.validation_share == 0:
+            return rows, rows[:0]
+        shared = event if min(np.count_nonzero(event), np.count_nonzero(~event)) > 1 else None
+        try:
+            trained, held_out = train_test_split(
+                rows, test_size=self.validation_share, stratify=shared, random_state=self.random_state
+            )
+        except ValueError as error:
+            raise InputError(f"validation_share={self.validation_share:g} of {event.size} rows: {error}") from None
+        return trained, held_out
+
+    def _train(self, model: Any, rows: Any, target: Any, trained: Any, held_out: Any) -> None:
+        """Train until the validation loss stops falling, and keep the best weights."""
+        import torchtuples
+
+        def part(some: Any) -> tuple[Any, Any]:
+            return rows[some], tuple(values[some] for values in target)
+
+        if not held_out.size:
+            model.fit(*part(trained), self.batch_size, self.epochs, verbose=False)
+            return
+        with tempfile.TemporaryDirectory() as folder:  # for the best weights, which torchtuples keeps in a file
+            path = str(Path(folder) / "weights.pt")
+            validation = torchtuples.tuplefy(*part(held_out))
+            if type(model).__name__ in SAMPLED_CONTROLS:  # a loss of one draw of controls is mostly noise
+                validation = validation.repeat(-(-LEAST_DRAWN // held_out.size)).cat()
+            stopping = torchtuples.callbacks.EarlyStopping(patience=self.patience, file_path=path)
+            log = model.fit(
+                *part(trained), self.batch_size, self.epochs, [stopping], verbose=False, val_data=validation
+            ).to_pandas()
+        losses = log["val_loss"]
+        if not np.isfinite(losses).any():
+            raise InputError("training diverged: standardise X, or give an optimizer with a lower rate")
+        since = len(losses) - 1 - int(np.argmin(losses))
+        if since < self.patience:
+            warn(
+                f"training ended after epochs={self.epochs} while the validation loss still fell: the network has not "
+                "learnt what it could, and its predictions may be far from it; give more epochs"
+            )
 
     def _labels(self) -> Any:
         """Return pycox's transformation of the target, where the model has one."""
@@ -138,7 +197,10 @@ class Pycox(Adapter):
         name = type(self.estimator_).__name__
         # one classifier per time, which know nothing of each other
         monotone: Monotone = "keep" if name == "BCESurv" else "check"
-        curves = SurvivalCurves(survival, grid, INTERPOLATIONS.get(name, "linear"), monotone=monotone)
+        with warnings.catch_warnings():
+            # these are no masses, whatever a net that has hardly been trained makes of them
+            warnings.filterwarnings("ignore", "probabilities look like a probability mass function")
+            curves = SurvivalCurves(survival, grid, INTERPOLATIONS.get(name, "linear"), monotone=monotone)
         if times is None:
             return curves
         check_within(times, grid)
@@ -148,6 +210,24 @@ class Pycox(Adapter):
         frame = self.estimator_.predict_surv_df(_as_rows(X))
         grid = frame.index.to_numpy(dtype=np.float64)
         return frame.to_numpy().T, grid
+
+
+@contextmanager
+def _seeded(seed: int | None) -> Iterator[None]:
+    """Seed torch's random numbers, and NumPy's, from which pycox draws controls; give the user's back afterwards."""
+    if seed is None:
+        yield
+        return
+    import torch
+
+    before = np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        np.random.seed(seed)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            np.random.set_state(before)  # noqa: NPY002
 
 
 def _as_rows(X: Any) -> NDArray[np.float32]:

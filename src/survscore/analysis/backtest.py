@@ -245,7 +245,7 @@ def _check_dated(y: Any) -> None:
             "backtest does not allow for delayed entry: on an earlier day, others would have been under observation. "
             "Compare models with compare or score_table"
         )
-    check_outcomes(y)
+    check_outcomes(y, weights_of="backtest")
     if y.dates is None:
         raise InputError("y must know its dates: make it by Outcomes.from_dates")
 

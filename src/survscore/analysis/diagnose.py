@@ -412,8 +412,9 @@ def leaking_models(
 
     The comparisons of that rule are made only for models that lose more than a twentieth of their survival right after
     C*, and clearly more than right before. Models that are not in the processor's memory are left out, and there are
-    none where C* is unknown or the same for all.
+    none where C* is unknown or the same for all. Sample weights have no part in it: predictions encode C* or don't.
     """
+    y = y.weighted(None)
     named = {
         name: curves
         for name, curves in models.items()

@@ -131,7 +131,8 @@ def dropout_test(y: Outcomes, models: Mapping[str, Any], times: NDArray[np.float
     Weights for drop-outs assume that the time of dropping out is independent of :math:`(T^*, X, C^*)` given the strata,
     which by default are of predicted risk (`Administrative`). Individuals are taken as independent. Three groups, and
     not a trend, so that
-    drop-out of the least and of the most at risk shows as well.
+    drop-out of the least and of the most at risk shows as well. Frequency weights are repeated rows; other sample
+    weights have no part in it, as whether the individuals of this sample drop out by risk does not depend on them.
 
     Parameters
     ----------
@@ -169,13 +170,18 @@ def dropout_test(y: Outcomes, models: Mapping[str, Any], times: NDArray[np.float
     """
     if y.censoring_time is None or not y.n_dropped_out or times.size == 0:
         return None
-    rows = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_ROWS)).round().astype(np.intp))
-    y = y.numpy()[rows]
+    y = y.numpy()
+    repeats = None if y.weights is None or y.weight_kind != "frequency" else np.cumsum(y.weights)
+    n = len(y) if repeats is None else int(repeats[-1])
+    rows = np.unique(np.linspace(0, n - 1, min(n, MOST_ROWS)).round().astype(np.intp))
+    if repeats is not None:
+        rows = np.searchsorted(repeats, rows, side="right")
+    y = y[rows]
     leaves, end = y.dropped_out, np.asarray(y.censoring_time)
     in_memory = [curves for curves in models.values() if isinstance(curves, SurvivalCurves)]
     tests = []
     if in_memory:
-        several = [curves if len(curves) == rows.size else curves[rows] for curves in in_memory]
+        several = [curves if rows.size == n == len(curves) else curves[rows] for curves in in_memory]
         risk = 1.0 - np.mean([mean_ranks(curves, times[curves.reaches(times)]) for curves in several], axis=0)
         tests.append(log_rank(y.time, leaves, quantile_codes(risk, THIRDS), "predicted risk"))
     tests.append(log_rank(y.time, leaves, quantile_codes(mid_ranks(end), THIRDS), "C*"))

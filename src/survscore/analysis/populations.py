@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -80,9 +80,10 @@ def counted_population(
     """
     read_at = [moment for given in (times, horizon) if given is not None for moment in np.atleast_1d(given)]
     if models is None:
-        y, named = without_models(y), {}
+        y, named = without_models(y, "counted_population"), {}
     else:
-        y, named = of_cause(y, models, times=np.unique(read_at) if read_at else None)
+        read_times = np.unique(read_at) if read_at else None
+        y, named = of_cause(y, models, times=read_times, caller="counted_population")
     end = check_censoring_time(y, "counted_population", "without it each individual is counted")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
@@ -165,8 +166,8 @@ class AtTime:
         index = evaluation.index
         weighting = evaluation.weightings[0]
         several = weighting.prepare_models(index, evaluation.models.known_to(weighting, index), null=True)
-        estimations = [Estimation(index, weights) for weights in several]
-        survival = [predicted.at(index.times)[:, 0] for predicted in curves.values()]
+        estimations = [Estimation(index, replace(weights, sample=index.sample)) for weights in several]
+        survival = [predicted.at(index.times)[:, 0] for predicted in evaluation.models.matrices(what)]
         label, weight, event_free = zip(*(estimation.statuses(0) for estimation in estimations), strict=True)
         return cls(evaluation, scored, estimations, survival, np.array(weight), label[0], list(event_free))
 
@@ -211,7 +212,7 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     >>> ss.at_horizon(y, 3)
     Horizon(rows=array([0, 1, 2]), event=array([ True, False, False]), weight=array([1., 1., 1.]))
     """
-    y = without_models(y).numpy()
+    y = without_models(y, "at_horizon").numpy()
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
     times = as_times([time], "time")
     weights = as_weighting(Administrative() if weighting is None else weighting, y).prepare(TimeIndex(y, times))

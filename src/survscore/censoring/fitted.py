@@ -17,6 +17,9 @@ Greenwood's term
 .. math:: \sum_{s \le t} \frac{q_s}{r_s (r_s - q_s)} M(s; t)^2
 
 more. `engine.influence` computes both.
+
+With sample weights :math:`w_i`, q and r are sums of these, e has the factor :math:`w_i`, and so has what estimation
+adds for individual i. Greenwood's term then has `ProductLimit.variance_steps`.
 """
 
 from __future__ import annotations
@@ -47,8 +50,8 @@ class CensoringModel:
     fitted_on_sample: ClassVar[bool] = False
 
     def steps(self, time: Array) -> NDArray[np.float64]:
-        """Return the weights of the sum over s: Greenwood's, at each jump."""
-        return self.curve.greenwood
+        """Return the weights of the sum over s: Greenwood's, at each jump, or what replaces it with sample weights."""
+        return self.curve.variance_steps
 
 
 @dataclass(frozen=True, eq=False)

@@ -47,6 +47,9 @@ class ProductLimit:
     at_risk: NDArray[np.int64] | NDArray[np.float64]
     n: int
     starts: tuple[int, ...] = ()
+    #: The sums of squared weights of those who leave, and of those at risk, where weights are not counts. Shape (d,).
+    square_exits: Array | None = None
+    square_at_risk: Array | None = None
 
     def __post_init__(self) -> None:
         if not self.starts:
@@ -62,18 +65,24 @@ class ProductLimit:
         codes: Array | None = None,
         n_strata: int = 1,
         weights: Array | None = None,
+        squares: Array | None = None,
         entry: Array | None = None,
     ) -> Self:
         """Fit it to individuals who leave at `time`, in the way in question where `leaves` is true.
 
         At a time s, those at risk are all who leave so from s on, and all others from s on, or only those after it
         where others leave first at the same time. `codes` number the strata from 0 on. With sample `weights`, sums of
-        these take the place of counts. With delayed `entry`, those at risk are only those who had entered before s.
+        these take the place of counts; `squares` are those of the weights, for `variance_steps`. With delayed `entry`,
+        those at risk are only those who had entered before s.
         """
         order = order_of(time, leaves if others_first else ~leaves)
         of_order = None if codes is None else arrays.take(codes, order)
         weights = None if weights is None else arrays.take(weights, order)
-        curve = cls.in_order(arrays.take(time, order), arrays.take(leaves, order), of_order, n_strata, weights)[0]
+        time, leaves = arrays.take(time, order), arrays.take(leaves, order)
+        curve = cls.in_order(time, leaves, of_order, n_strata, weights)[0]
+        if squares is not None:
+            squared = cls.in_order(time, leaves, of_order, n_strata, arrays.take(squares, order))[0]
+            curve = replace(curve, square_exits=squared.exits, square_at_risk=squared.at_risk)
         return curve if entry is None else curve.entered(arrays.take(entry, order), weights)
 
     @classmethod
@@ -132,6 +141,13 @@ class ProductLimit:
         return cls.of(outcomes.time, outcomes.event, others_first=False, weights=outcomes.weights, entry=outcomes.entry)
 
     @classmethod
+    def of_others(cls, outcomes: Outcomes) -> Self:
+        """Fit the same to other individuals than those who are scored, with what its `variance_steps` are made of."""
+        squares = outcomes.weights**2 if outcomes.weights is not None and outcomes.weight_kind != "frequency" else None
+        weights, entry = outcomes.weights, outcomes.entry
+        return cls.of(outcomes.time, outcomes.event, others_first=False, weights=weights, squares=squares, entry=entry)
+
+    @classmethod
     def of_censoring(cls, outcomes: Outcomes) -> Self:
         """Fit the curve of not being censored: an event at the time of a censoring comes first."""
         return cls.of(outcomes.time, ~outcomes.event, others_first=True, weights=outcomes.weights, entry=outcomes.entry)
@@ -162,7 +178,8 @@ class ProductLimit:
         """Return the same curve where others live."""
         if arrays.device_of(like) == arrays.device_of(self.times):
             return self
-        moved = {name: arrays.beside(getattr(self, name), like) for name in ("times", "exits", "at_risk")}
+        names = ("times", "exits", "at_risk", "square_exits", "square_at_risk")
+        moved = {name: arrays.beside(value, like) for name in names if (value := getattr(self, name)) is not None}
         return replace(self, **moved)
 
     @cached_property
@@ -188,13 +205,29 @@ class ProductLimit:
     def greenwood(self) -> NDArray[np.float64]:
         r"""What each jump adds to the variance of the curve's logarithm: :math:`q_s / (r_s (r_s - q_s))`.
 
-        A jump to zero adds nothing: nobody is left after it, and no score is defined there.
+        A jump to zero adds nothing: none is left after it, and no score is defined there.
         """
         rest = self.at_risk - self.exits
         greenwood: NDArray[np.float64] = arrays.ratio(
             arrays.as_float64(self.exits), arrays.as_float64(self.at_risk) * rest
         )
         return greenwood
+
+    @property
+    def variance_steps(self) -> NDArray[np.float64]:
+        r"""What each jump adds to that variance where individuals have weights, as a sum of squares over individuals.
+
+        With :math:`p = q_s / r_s`, and :math:`q_{2s}` and :math:`r_{2s}` the sums of squared weights of those who leave
+        and of those at risk, :math:`[q_{2s} (1 - p)^2 + (r_{2s} - q_{2s}) p^2] / (r_s - q_s)^2`; Greenwood's for equal
+        weights, and for weights that are counts.
+        """
+        if self.square_exits is None or self.square_at_risk is None:
+            return self.greenwood
+        p, stay = self.exits / self.at_risk, self.square_at_risk - self.square_exits
+        steps: NDArray[np.float64] = arrays.ratio(
+            self.square_exits * (1.0 - p) ** 2 + stay * p**2, (self.at_risk - self.exits) ** 2
+        )
+        return steps
 
     def at(self, times: Array, codes: Array | None = None) -> NDArray[np.float64]:
         """Return the curve at `times`, each in its own stratum."""

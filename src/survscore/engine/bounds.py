@@ -193,9 +193,10 @@ def _shares(weights: IntervalWeights, rows: NDArray[np.intp], times: NDArray[np.
         raise TypeError("no individual is lost")
     start, stop = (arrays.to_host(index)[:, None] for index in (part.dropout_index, part.population_index))
     unknown = (column >= start) & (column < stop)
-    if part.population is None:
-        return unknown.astype(np.float64)
-    return np.where(unknown, inverse(arrays.to_host(part.population.at(times)), np.inf), 0.0)
+    share = unknown.astype(np.float64)
+    if part.population is not None:
+        share = np.where(unknown, inverse(arrays.to_host(part.population.at(times)), np.inf), 0.0)
+    return share if part.sample is None else share * arrays.to_host(part.sample.values)[:, None]
 
 
 def _of_rows(models: Models, rows: NDArray[np.intp], times: NDArray[np.float64]) -> list[NDArray[np.float64]]:

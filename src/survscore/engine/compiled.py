@@ -71,7 +71,8 @@ def first_moments(
         weights = packed
 
         def block(rows: slice, a: int = a, weights: Any = weights) -> tuple[Values, ...]:
-            tally = len(weightings) if a == 0 else 0
+            # sums of weights with sample weights come from the ranges
+            tally = len(weightings) if a == 0 and index.sample is None else 0
             out = (np.zeros(shape), np.zeros(shape), np.zeros(shape if weights.cut.size else (0, 0, 0, 0)),
                    np.zeros((tally, most, m + 1)), np.zeros((tally, 2, 5, m + 1)))  # fmt: skip
             kernels.first_moments(
@@ -96,13 +97,15 @@ def first_moments(
             if k == one.n_strata:  # all ranges together, as in array code
                 found[q][0, a] += found[q][1, a]
                 found[q][1, a] = 0.0
+    if index.sample is not None:
+        return Sums(tuple(found), (None,) * len(weightings))
     of_weights = (_weight_sums(part[0], *tally) for part, *tally in zip(weightings, *tallies, strict=True))
     return Sums(tuple(found), tuple(of_weights))
 
 
 def _weight_sums(weights: IntervalWeights, ends: Values, late: Values) -> WeightSums | None:
     """Return the sums of weights from what the kernel counted; None where some are projected."""
-    if weights.weight_at_risk is None or weights.hidden_share is not None:
+    if weights.weight_at_risk is None or weights.hidden_share is not None or weights.sample is not None:
         return None
     ends = ends[: n_buckets(weights)].reshape(-1, weights.n_strata, ends.shape[1]).sum(axis=0)
     counts, sums, squares, infinite, infinite_squares = np.cumsum(late, axis=2)[:, :, :-1].swapaxes(0, 1)
@@ -281,11 +284,15 @@ class _SecondMoments:
             if all(one.hidden_share is None for one in several):  # where statuses are projected, weights do not move
                 moves = _stacked([one.weight_at_event < one.max_weight for one in several], order, np.bool_)
         null = scored.null.own if scored.null is not None else []
+        factors, factor = self.units.factors, np.zeros(0)
+        if factors is not None and factors.sample.frequency:
+            factor = _taken(factors.sample.values, order) ** -0.5
+        in_population = scored.by_n or (factors is not None and not factors.sample.frequency)
         return kernels.Visits(
             row=_fixed(np.arange(n) if order is None else order, np.int64),
             label=_fixed(_taken(scored.index.label, order), np.int8),
             time_index=_fixed(time_index if scored.fitted else _taken(time_index, order), np.int32),
-            population=_fixed(_taken(several[0].population_index, order) if scored.by_n else np.zeros(0), np.int32),
+            population=_fixed(_taken(several[0].population_index, order) if in_population else np.zeros(0), np.int32),
             inverse_risk=_fixed(inverse_risk, np.float64),
             step=_fixed(step, np.float64),
             own=_fixed(own, np.float64),
@@ -293,6 +300,7 @@ class _SecondMoments:
             incidence_step=_fixed(incidence_step, np.float64),
             moves=_fixed(moves, np.bool_),
             null=_stacked(null, order, np.float64) if null else np.zeros((0, 0)),
+            factor=_fixed(factor, np.float64),
             unit=_fixed(np.zeros(0) if self.groups is None else _taken(self.groups.codes, order), np.int64),
         )
 
@@ -306,7 +314,11 @@ class _SecondMoments:
         slope = np.zeros((0, width)) if null is None else null.slopes[:, columns]
         common = np.zeros(0) if null is None else null.of_event_free[columns]
         offset = scored.offset[:, columns] if scored.by_n else np.zeros((0, width))
-        arrays_of = (scored.centre[:, columns], scored.scale[:, columns], offset, free, with_event, slope, common)
+        factors = self.units.factors
+        by_share = factors is not None and not factors.sample.frequency
+        shares = [factors.inverse_n[columns], factors.inverse_mass[columns]] if factors and by_share else []
+        arrays_of = (scored.centre[:, columns], scored.scale[:, columns], offset, free, with_event, slope, common,
+                     np.reshape(shares, (len(shares), width)))  # fmt: skip
         kind = KERNELS[type(scored.loss)]
         return kernels.Deviation(kind, float(scored.loss.epsilon), *(_fixed(one, np.float64) for one in arrays_of))
 
@@ -347,7 +359,7 @@ def _weights(
     """
     from survscore.engine import kernels
 
-    n = len(several[0].label)
+    n, sample = len(several[0].label), several[0].sample
     codes = [one.codes for one in several] if codes is None else codes
     n_strata = max(one.n_strata for one in several)
     projects = any(one.hidden_share is not None for one in several)
@@ -379,6 +391,7 @@ def _weights(
         code=_stacked([np.zeros(n, dtype=np.int32) if one is None else one for one in codes], order, np.int32),
         share=_stacked(shares, in_order, np.float64),
         base=_stacked(bases, order if causes else None, np.float64),
+        sample=_fixed(nothing[:0] if sample is None else _taken(sample.values, order), np.float64),
         last=_stacked(lasts, None, np.int32),
         cut=_stacked(cuts, None, np.int32),
         at_risk=_fixed(at_risk, np.float64),

@@ -13,7 +13,8 @@ and X is a running sum in order of time, of "gradients" x:
     projected      x = weight x status x slope of the loss, of the hidden, X(s) = sum over those censored before s
 
 Both running sums, of x and of greenwood X, are carried from block to block, by stratum. In terms of
-`survscore.censoring.fitted`, X is -M.
+`survscore.censoring.fitted`, X is -M. With sample weights, q and r are sums of these, x has the individual's as a
+factor, and so has what i adds.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
-from survscore.inference.units import Groups
+from survscore.inference.units import Groups, InfluenceFactors, Units
 from survscore.metrics.sample import OTHER_EVENT, CountedStatuses
 from survscore.weighting.interval_weights import EVENT_FREE, IntervalWeights, TimeIndex
 
@@ -48,7 +49,7 @@ class OrderedExits:
     first_column: Array
     #: Their strata; None for one. Shape (n,) or None.
     codes: Array | None
-    #: Who exits; nobody, where the curve was fitted to others. Shape (n,).
+    #: Who leaves the risk set at a jump; no individual, where the curve was fitted to others. Shape (n,).
     exits: Array
     #: The last of those who exit together. A jump's Greenwood weight belongs to it: then sums over those before an
     #: individual hold just the jumps that it stayed through. Shape (n,).
@@ -123,7 +124,9 @@ class OrderedExits:
         exits = _picked(self.exits[block], order)
         at = arrays.positions(exits)
         row = at if order is None else order[at]
-        return BlockExits(block, codes, order, sorted_codes, edges, exits, at, row, self.jump[block][row])
+        sample = self.index.sample
+        weights = None if sample is None else sample.values[self.order[block]][:, None]
+        return BlockExits(block, codes, order, sorted_codes, edges, exits, at, row, self.jump[block][row], weights)
 
     def inverse_risk(self) -> Array:
         """Return 1/r of those who exit, 0 of others."""
@@ -186,6 +189,8 @@ class BlockExits:
     at: Array
     row: Array
     jump: Array
+    #: The sample weights, in order of time; None where all count alike. Shape (rows, 1).
+    weights: Array | None = None
 
 
 class CurveInfluence:
@@ -216,8 +221,10 @@ class CurveInfluence:
         first = self.rows.first_column[some.block][some.row]
         self._until_jump(X, first, lo, until=self.rows.column_of(some.block.stop - 1))
         added = self.spread(X, some, lo)
-        early = self.drift[:, :lo]
-        influence[:, :lo] += early if some.codes is None else early[some.codes]
+        early = self.drift[:, :lo] if some.codes is None else self.drift[:, :lo][some.codes]
+        if some.weights is not None:
+            early, added = early * some.weights, added * some.weights
+        influence[:, :lo] += early
         influence[:, lo:] += added
 
     def spread(self, X: Array, some: BlockExits, lo: int) -> Array:
@@ -340,6 +347,18 @@ class Estimation:
         return None if model is None else OrderedExits.of(self.index, model)
 
     @cached_property
+    def factors(self) -> InfluenceFactors | None:
+        """What the influences of individuals are multiplied by before they are squared; None without sample weights."""
+        weights = self.weights
+        return Units.of(weights.population_index, None, self.index.times.size, sample=weights.sample).factors
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean sample weight of the individuals; 1 of frequencies, which are counts."""
+        sample = self.weights.sample
+        return 1.0 if sample is None or sample.frequency else float(np.mean(sample.values))
+
+    @cached_property
     def everybody(self) -> BlockExits:
         """Who exits, of all individuals."""
         if self.exits is None:
@@ -350,7 +369,7 @@ class Estimation:
     def training_steps(self) -> NDArray[np.float64]:
         """The Greenwood weights of a curve that was fitted to others; empty where there is none."""
         model = self.weights.censoring_model
-        return model.curve.greenwood if model is not None and not model.fitted_on_sample else np.zeros(0)
+        return model.curve.variance_steps if model is not None and not model.fitted_on_sample else np.zeros(0)
 
     def statuses(self, place: int) -> tuple[NDArray[np.int8], NDArray[np.float64], NDArray[np.float64] | None]:
         """Return each one's status and weight at one of the times; where some are projected, also their probabilities.
@@ -444,6 +463,8 @@ class Estimation:
             return np.zeros(len(self.index.outcomes))
         operator = CurveInfluence(exits, slice(0, 1), np.zeros((exits.n_strata, 1)))
         added = operator.spread(-M[self.everybody.jump][:, None], self.everybody, 0)
+        if self.everybody.weights is not None:
+            added = added * self.everybody.weights
         found = np.empty(len(added))
         found[exits.order] = added[:, 0]
         return found
@@ -474,9 +495,11 @@ def joint_covariance(
         several, sources = [np.concatenate(several)], sources[:1]
     estimation, counted = sources[0]
     by_unit, codes = several[0], None if groups is None else groups.codes
+    rows: Any = slice(None)
     X = np.zeros((len(by_unit), 0, 1))
-    if len(sources) == 1 and estimation.exits is None and counted.other is None:  # nobody else has any influence
-        codes = None if codes is None else codes[counted.rows]
+    if len(sources) == 1 and estimation.exits is None and counted.other is None:  # no other has influence
+        rows = counted.rows
+        codes = None if codes is None else codes[rows]
     else:
         found = [
             of_model.of_counted(one, status, column) for one, (of_model, status) in zip(several, sources, strict=True)
@@ -485,6 +508,8 @@ def joint_covariance(
         X = np.concatenate([jumps for _, _, jumps in found])
     if groups is not None and codes is not None:
         by_unit = np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit])
+    elif estimation.factors is not None:
+        by_unit = by_unit * estimation.factors.of_rows(rows, column)[:, 0]
     root = np.broadcast_to(np.sqrt(factor), len(by_unit))
     products = cross_products(by_unit, by_unit) * np.outer(root, root)
     return np.asarray(products + (X[:, :, 0] * estimation.training_steps) @ X[:, :, 0].T)

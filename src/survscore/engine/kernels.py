@@ -44,10 +44,10 @@ class Readers(NamedTuple):
 class Weights(NamedTuple):
     """The index ranges of `IntervalWeights` of one or several weightings (or models), (weightings, individuals).
 
-    `share` is empty where no status is projected, and `base` where none is that of one of several causes; `last`, and
-    `cut` where sums are parted, are for first moments alone. `at_risk` and `reference` are tables by stratum,
-    (weightings, strata, times), and so is `gradient`: what a status is moved by, the reference where that is by its
-    logarithm, and 1 where it is by an incidence.
+    `share` is empty where no status is projected, `base` where none is that of one of several causes, and `sample`,
+    (individuals,), where all count alike; `last`, and `cut` where sums are parted, are for first moments alone.
+    `at_risk` and `reference` are tables by stratum, (weightings, strata, times), and so is `gradient`: what a status is
+    moved by, the reference where that is by its logarithm, and 1 where it is by an incidence.
     """
 
     event: Array
@@ -56,6 +56,7 @@ class Weights(NamedTuple):
     code: Array
     share: Array
     base: Array
+    sample: Array
     last: Array
     cut: Array
     at_risk: Array
@@ -67,7 +68,8 @@ class Deviation(NamedTuple):
     """What turns losses into influences; see `ScoredLoss`, (models, times), (weightings, times) or (times,).
 
     `event_free` and `with_event` are the losses of predictions that are the same for all, after those of models.
-    `slope` has a row for each part of the influence on the null model, (parts, times); see `Visits.null`.
+    `slope` has a row for each part of the influence on the null model, (parts, times); see `Visits.null`. `shares` has
+    one over the number of individuals and one over the sum of their sample weights; see `InfluenceFactors`.
     """
 
     kind: int
@@ -79,6 +81,7 @@ class Deviation(NamedTuple):
     with_event: Array
     slope: Array
     common: Array
+    shares: Array
 
 
 class Visits(NamedTuple):
@@ -87,7 +90,8 @@ class Visits(NamedTuple):
     `inverse_risk` is 0 for those who do not exit; `moves` says whose own weight moves with the curve. Where a status is
     that of one of several causes, `own`, `own_slope` and `incidence_step` are those of the influence on its incidence
     (`censoring.aalen_johansen`), and `step` is what it moves by with U, which is the reference. `null` is each
-    individual's part in the null model, (parts, individuals).
+    individual's part in the null model, (parts, individuals), and `factor` what influences are multiplied by before
+    they are squared; empty where that is one, or depends on time.
     """
 
     row: Array
@@ -101,6 +105,7 @@ class Visits(NamedTuple):
     incidence_step: Array
     moves: Array
     null: Array
+    factor: Array
     unit: Array
 
 
@@ -281,38 +286,39 @@ def _brier_deviations(survival, y, centre, weight, own, out):
 # Where statuses are projected, each weight is that of `scale`, and a row is filled in in one go: loops over all columns
 # with a choice inside vectorise better than several over parts of them, and those that write to one array better still.
 @inlined
-def _project_known(survival, event, y, centre, scale, drift, running, risk, out):
+def _project_known(survival, event, y, own, centre, scale, drift, running, risk, out):
     """Fill in influences with status y from `event` on; `risk` is 1/r of one who exits then, and 0 of others."""
     for j in range(out.size):
         distance = np.float64(survival[j]) - (1.0 if j < event else y)
-        out[j] = (distance * distance - centre[j]) * scale[j] + drift[j] - (0.0 if j < event else risk) * running[j]
+        known = (distance * distance - centre[j]) * scale[j]
+        out[j] = (known + drift[j] - (0.0 if j < event else risk) * running[j]) * own
 
 
 @inlined
-def _project_hidden(survival, end, base, share, reference, centre, scale, drift, out):
+def _project_hidden(survival, end, own, base, share, reference, centre, scale, drift, out):
     """Fill in influences with a status that is a fraction from `end` on."""
     for j in range(out.size):
         prediction = np.float64(survival[j])
         y = 1.0 if j < end else base + share * reference[j]
-        out[j] = (prediction * prediction + y * (1.0 - 2.0 * prediction) - centre[j]) * scale[j] + drift[j]
+        out[j] = ((prediction * prediction + y * (1.0 - 2.0 * prediction) - centre[j]) * scale[j] + drift[j]) * own
 
 
 @inlined
-def _add_slopes(total, survival, end, share, gradient, scale):
+def _add_slopes(total, survival, end, own, share, gradient, scale):
     """Add what moves with the logarithm of that fraction, or with the incidence that it is made of."""
     for j in range(total.size):
         slope = (0.0 if j < end else share) * gradient[j] * (1.0 - 2.0 * np.float64(survival[j]))
-        total[j] += slope * scale[j]
+        total[j] += slope * scale[j] * own
 
 
 @inlined
-def _project(row, event, end, y, centre, scale, base, share, reference, gradient, running, drift, risk, step, out):
+def _project(row, event, end, y, own, centre, scale, base, share, reference, gradient, running, drift, risk, step, out):
     """Fill in one row's influences, and add to the running sums."""
     if share > 0.0:
-        _project_hidden(row, end, base, share, reference, centre, scale, drift, out)
-        _add_slopes(running, row, end, share, gradient, scale)
+        _project_hidden(row, end, own, base, share, reference, centre, scale, drift, out)
+        _add_slopes(running, row, end, own, share, gradient, scale)
     else:
-        _project_known(row, event, y, centre, scale, drift, running, risk, out)
+        _project_known(row, event, y, own, centre, scale, drift, running, risk, out)
         if step > 0.0:
             _add(drift[event:], running[event:], step)
 
@@ -330,6 +336,25 @@ def _deviate(loss, centre, weight, own):
     """Turn losses into deviations, by a weight that depends on time and one that does not."""
     for j in range(loss.size):
         loss[j] = (loss[j] - centre[j]) * weight[j] * own
+
+
+@called
+def _scale(values, factor):
+    for j in range(values.size):
+        values[j] *= factor
+
+
+@called
+def _factors(sample, inverse_n, inverse_mass, out):
+    """Fill in what influences are multiplied by before they are squared; see `InfluenceFactors`."""
+    for j in range(out.size):
+        out[j] = (1.0 - inverse_n[j]) / (1.0 - sample * inverse_mass[j])
+
+
+@called
+def _multiply(values, factors):
+    for j in range(values.size):
+        values[j] *= factors[j]
 
 
 @called
@@ -357,13 +382,13 @@ def first_moments(
     readers, weights, label, time_index = _borrowed((readers, weights, label, time_index))
     first, second, beyond, ends, late, scratch = _borrowed((first, second, beyond, ends, late, scratch))
     n_weightings, m, projects = weights.event.shape[0], readers.lower.shape[1], weights.share.shape[1] > 0
-    causes = weights.base.shape[1] > 0
+    causes, weighted = weights.base.shape[1] > 0, weights.sample.size > 0
     survival, loss, other = scratch[0], scratch[1], scratch[2]
     # the commonest case: nothing is stored in between
     plain = kinds.size == 1 and kinds[0] == BRIER and readers.mode[a] == DIRECT
     plain, cuts = plain and readers.single[a], weights.cut.shape[1] > 0
     for i in range(start, stop):
-        last, with_event = 0, label[i] != 0
+        last, with_event, sample = 0, label[i] != 0, weights.sample[i] if weighted else 1.0
         for q in range(n_weightings):
             event, end, bucket = weights.event[q, i], max(weights.stop[q, i], weights.event[q, i]), weights.code[q, i]
             last = max(last, weights.last[q, i] if projects and weights.share[q, i] > 0.0 else end)
@@ -371,9 +396,9 @@ def first_moments(
                 _tally(ends[q, bucket], late[q], event, end, weights.own[q, i], 1 if with_event else 0)
             if plain:
                 place = readers.address[a] + i * readers.stride[a] + 4 * readers.lower[a, 0]
-                row, own = carray(_single_at(place), (m,)), weights.own[q, i]
+                row, own = carray(_single_at(place), (m,)), weights.own[q, i] * sample
                 share, base = weights.share[q, i] if projects else 0.0, weights.base[q, i] if causes else 0.0
-                _add_brier(first[0, q, bucket, :event], row[:event], 1.0, 1.0)
+                _add_brier(first[0, q, bucket, :event], row[:event], 1.0, sample)
                 y, cut = 0.0 if with_event else 1.0, min(max(weights.cut[q, i], event), end) if cuts else end
                 _add_brier(second[0, q, bucket, event:cut], row[event:cut], y, own)
                 if cut < end:
@@ -395,9 +420,10 @@ def first_moments(
             _losses(kinds[k], epsilons[k], loss[:middle], True)
             _losses(kinds[k], epsilons[k], loss[middle:last], not with_event)
             for q in range(n_weightings):
-                event, end, own, bucket = weights.event[q, i], weights.stop[q, i], weights.own[q, i], weights.code[q, i]
+                event, end, bucket = weights.event[q, i], weights.stop[q, i], weights.code[q, i]
+                own = weights.own[q, i] * sample
                 cut = min(max(weights.cut[q, i], event), end) if cuts else end
-                _add(first[k, q, bucket, :event], loss[:event], 1.0)
+                _add(first[k, q, bucket, :event], loss[:event], sample)
                 _add(second[k, q, bucket, event:cut], loss[event:cut], own)
                 if cut < end:
                     _add_rarely(beyond[k, q, bucket, cut:end], loss[cut:end], own)
@@ -433,7 +459,7 @@ def second_moments(
     n_models, m, n_read = deviation.centre.shape[0], squares.shape[1], readers.address.size
     n_weightings, projects, causes = weights.event.shape[0], weights.share.shape[1] > 0, weights.base.shape[1] > 0
     influence, of_group, other = scratch[:n_models], scratch[n_models : 2 * n_models], scratch[2 * n_models]
-    in_groups, in_table = visits.unit.size > 0, table.shape[1] > 0
+    in_groups, in_table, weighted = visits.unit.size > 0, table.shape[1] > 0, weights.sample.size > 0
     # where only those who are counted have influences, later columns are left out
     short = not (fitted or deviation.offset.shape[0] or deviation.slope.size or projects)
     kind, epsilon = deviation.kind, deviation.epsilon
@@ -442,10 +468,11 @@ def second_moments(
             _fetch_ahead(readers, visits.row[i + AHEAD], first_column, m)
         width, w, k, own, share, base, event, end, exits = m, 0, 0, 0.0, 0.0, 0.0, 0, 0, False
         reach, with_event = min(max(np.int64(visits.time_index[i]) - first_column, 0), m), visits.label[i] != 0
+        sample = weights.sample[i] if weighted else 1.0
         for q in range(n_models):
             if q == 0 or n_weightings > 1:
                 w = q if q < n_weightings else 0
-                k, own, share = weights.code[w, i], weights.own[w, i], weights.share[w, i] if projects else 0.0
+                k, own, share = weights.code[w, i], weights.own[w, i] * sample, weights.share[w, i] if projects else 0.0
                 base = weights.base[w, i] if causes else 0.0
                 event = min(max(np.int64(weights.event[w, i]) - first_column, 0), m)
                 end = min(max(np.int64(weights.stop[w, i]) - first_column, event), m)
@@ -471,14 +498,15 @@ def second_moments(
                 y, at = 0.0 if with_event else 1.0, readers.lower[q, first_column]
                 if plain:
                     single = carray(_single_at(place + 4 * at), (m,))
-                    _project(single, event, end, y, centre, scale, base, share, g, gradient, r, h, risk, step, d)
+                    _project(single, event, end, y, own, centre, scale, base, share, g, gradient, r, h, risk, step, d)
                 else:
                     double = carray(_double_at(place + 8 * at), (m,))
-                    _project(double, event, end, y, centre, scale, base, share, g, gradient, r, h, risk, step, d)
+                    _project(double, event, end, y, own, centre, scale, base, share, g, gradient, r, h, risk, step, d)
             elif plain:
                 place = readers.address[q] + visits.row[i] * readers.stride[q] + 4 * readers.lower[q, first_column]
                 row, at_risk = carray(_single_at(place), (m,)), weights.at_risk[w, k]
-                _brier_deviations(row[begin:event], 1.0, centre[begin:event], at_risk[begin:event], 1.0, d[begin:event])
+                early, before = at_risk[begin:event], d[begin:event]
+                _brier_deviations(row[begin:event], 1.0, centre[begin:event], early, sample, before)
                 y = 0.0 if with_event else 1.0
                 _brier_deviations(row[event:end], y, centre[event:end], scale[event:end], own, d[event:end])
             elif q < n_read:
@@ -497,7 +525,7 @@ def second_moments(
                     _copy(free[end:], d[end:])
                     _copy(lost[end:], other[end:])
             if not (done or plain):
-                _deviate(d[begin:event], centre[begin:event], weights.at_risk[w, k, begin:event], 1.0)
+                _deviate(d[begin:event], centre[begin:event], weights.at_risk[w, k, begin:event], sample)
                 _deviate(d[event:end], centre[event:end], scale[event:end], own)
             if done:
                 pass
@@ -515,32 +543,42 @@ def second_moments(
             # what estimating the curve adds
             if causes and exits:
                 if not (done or carry):
-                    _add(d, h, 1.0)
+                    _add(d, h, sample)
+                risk = visits.inverse_risk[w, i] * sample
                 _exit_by_cause(
-                    r[reach:], weights.reference[w, k, reach:], visits.inverse_risk[w, i], visits.own[w, i],
+                    r[reach:], weights.reference[w, k, reach:], risk, visits.own[w, i],
                     visits.own_slope[w, i], visits.step[w, i], visits.incidence_step[w, i], h[reach:], d[reach:],
                 )  # fmt: skip
             elif fitted and not done:
                 if not (projects or exits) and visits.moves[w, i]:
                     _add(r[event:end], d[event:end], 1.0)
                 if not carry:
-                    _add(d, h, 1.0)
+                    _add(d, h, sample)
                 if exits:
-                    _add(d[reach:], r[reach:], -visits.inverse_risk[w, i])
+                    _add(d[reach:], r[reach:], -visits.inverse_risk[w, i] * sample)
                     if visits.step[w, i] > 0.0:
                         _add(h[reach:], r[reach:], visits.step[w, i])
             if carry:
                 continue
             if deviation.offset.shape[0]:
                 inside = min(max(np.int64(visits.population[i]) - first_column, 0), m)
-                _add_rarely(d[:inside], deviation.offset[q, :inside], -1.0)
+                _add_rarely(d[:inside], deviation.offset[q, :inside], -sample)
             if q == n_models - 1 and deviation.slope.size:
-                _add_rarely(d[:reach], deviation.common[:reach], 1.0)
+                _add_rarely(d[:reach], deviation.common[:reach], sample)
                 for part in range(deviation.slope.shape[0]):
-                    _add_rarely(d[reach:], deviation.slope[part, reach:], visits.null[part, i])
+                    _add_rarely(d[reach:], deviation.slope[part, reach:], visits.null[part, i] * sample)
         if carry:
             continue
         unit = visits.unit[i] if in_groups else i
+        if visits.factor.size:
+            for q in range(n_models):
+                _scale(influence[q, :width], visits.factor[i])
+        if deviation.shares.shape[0]:
+            inside = min(max(np.int64(visits.population[i]) - first_column, 0), width)
+            factors = scratch[2 * n_models, :inside]
+            _factors(sample, deviation.shares[0], deviation.shares[1], factors)
+            for q in range(n_models):
+                _multiply(influence[q, :inside], factors)
         for q in range(n_models):
             d = influence[q, :width]
             for r in range(averages.shape[0]):

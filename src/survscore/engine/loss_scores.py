@@ -60,7 +60,8 @@ class LossRunner:
         losses = self.known_losses(k, weighted, scored)
         divisor = n_in_population(weighted.first, plan.index.times, known.weights.sum(axis=0))
         bounds = bounds_of(plan.index, partial(self.losses_of, scored), weighted.first, losses, divisor, averages)
-        if not plan.errors or not any(flags.any() for flags in bounds.decided):
+        # with sample weights there is no such z: it is not a function of the sums that `completions` orders
+        if not plan.errors or plan.index.sample is not None or not any(flags.any() for flags in bounds.decided):
             return bounds
         lost = LostUnits.of(scored, weighted.first, plan.read_models, plan.groups, divisor)
         others = _variances(lost.others(), plan, weighted.units, averages, any_range=False)
@@ -84,15 +85,16 @@ class LossRunner:
         followed = weights_of.observed()
         observed = weight_sums(followed, index).weights
         defined = ~np.isnan(scored.scores)
-        means = []
-        for place, weights in enumerate((observed, weighted.weight_sums.weights - observed)):
-            losses = _with_constants(scored.loss, sums[:, place], weights, scored.constants, index.times)
-            n = np.rint(weights.sum(axis=0))
-            means.append(np.where(defined & (n > 0), losses / np.maximum(n, 1.0), np.nan))
         # with C* >= t, and as far as their status is known
-        end = followed.population_index
-        n_early, n_known = (n_eligible(stop, m) for stop in (end, arrays.minimum(weights_of.follow_up_index, end)))
-        return PartArrays(n_early / weighted.n_population, (n_early - n_known) / weighted.n_population, *means)
+        end, own = followed.population_index, None if index.sample is None else index.sample.values
+        n_early, n_known = (n_eligible(stop, m, own) for stop in (end, arrays.minimum(weights_of.follow_up_index, end)))
+        n_late = np.where(n_eligible(end, m) < weights_of.label.shape[0], weighted.mass - n_early, 0.0)
+        means = []
+        of_both = (observed, n_early), (weighted.weight_sums.weights - observed, n_late)
+        for place, (weights, n) in enumerate(of_both):
+            losses = _with_constants(scored.loss, sums[:, place], weights, scored.constants, index.times)
+            means.append(np.where(defined & (n > 0), losses / np.where(n > 0, n, 1.0), np.nan))
+        return PartArrays(n_early / weighted.mass, (n_early - n_known) / weighted.mass, *means)
 
 
 def score_loss(plan: Plan, k: int, weighted: WeightedSums) -> ScoredLoss:
@@ -107,7 +109,7 @@ def score_loss(plan: Plan, k: int, weighted: WeightedSums) -> ScoredLoss:
     place = [weighted.weights.place(a) for a in range(len(losses))]
     by_n = weighted.weighting.normalize == "n"
     total = np.array([sums.sum(axis=0) for sums in each_sums])
-    divisor = np.where(np.isnan(total), np.nan, weighted.n_population) if by_n else total
+    divisor = np.where(np.isnan(total), np.nan, weighted.mass) if by_n else total
     with np.errstate(invalid="ignore", divide="ignore"):
         scores = losses / divisor[place]
     defined = np.asarray(np.isfinite(scores).all(axis=0))

@@ -16,6 +16,9 @@ zero over them. So of other influences only their deviations (see `moments`) mat
 
 Under competing risks the null model is the Aalen-Johansen estimate F of the cause of interest. Its influences are
 :math:`a_i(t) - U(t) \psi_i(t)`, with a that is a sum over jumps as :math:`\psi` is (see `censoring.aalen_johansen`).
+
+With sample weights, d and Y are sums of these, and :math:`\psi_i` is multiplied by the individual's own where it is
+added to other influences.
 """
 
 from __future__ import annotations
@@ -53,7 +56,8 @@ class KaplanMeierNull:
     def of(cls, outcomes: Outcomes, *, scored: bool) -> KaplanMeierNull:
         """Take outcomes, of the individuals that are scored or of others."""
         if not outcomes.competing:
-            return cls(ProductLimit.of_events(outcomes), outcomes if scored else None)
+            curve = ProductLimit.of_events(outcomes) if scored else ProductLimit.of_others(outcomes)
+            return cls(curve, outcomes if scored else None)
         if not scored:
             raise UnfitError(
                 "null: the Aalen-Johansen estimate of other outcomes has no standard errors yet; say null=True for "
@@ -83,7 +87,8 @@ class KaplanMeierNull:
     @cached_property
     def _sums(self) -> NDArray[np.float64]:
         """Greenwood's sum, by how many times of the curve have passed."""
-        sums: NDArray[np.float64] = arrays.running_sum(self.curve.greenwood)
+        steps = self.curve.greenwood if self.outcomes is not None else self.curve.variance_steps
+        sums: NDArray[np.float64] = arrays.running_sum(steps)
         return sums
 
     def greenwood(self, times: NDArray[np.float64]) -> NDArray[np.float64]:

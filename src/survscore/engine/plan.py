@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._config import config
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
-from survscore._validation import InputError, UnfitError, as_times, check_level
+from survscore._validation import InputError, UnfitError, as_labels, as_times, check_level
 from survscore.causes import ALL_CAUSES, ALL_STATUSES
 from survscore.engine.averaging import Range, Ranges, averaging_weights, check_ranges
 from survscore.engine.blocks import GivenPredictions, Models, Predictions, PushedCurves
@@ -27,6 +27,7 @@ from survscore.engine.inputs import (
     of_cause,
     one_or_more,
     where_they_end,
+    without_equal_weights,
 )
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor, placed
@@ -106,7 +107,8 @@ class Plan:
         """
         # validate
         null = True if null is y else null
-        y, models = of_cause(y, models, times=times, multiclass=True)
+        y, models = of_cause(y, models, times=times, multiclass=True, weights=True)
+        y = without_equal_weights(y)
         if y.interest == ALL_STATUSES:
             return cls._of_statuses(
                 y, models, metric, groups=groups, times=times, null=null, weighting=weighting, level=level,
@@ -119,6 +121,13 @@ class Plan:
         _check_metrics(metrics, y, named)
         weightings = [as_weighting(given, y) for given in one_or_more(weighting, Weighting, "weighting")]
         pushed = any(isinstance(model, PushedCurves) for model in named.values())
+        if y.weights is not None and not bool((y.weights > 0).all()):  # who has no weight has no part
+            if pushed:
+                raise InputError("weights must be above zero where predictions are pushed in batches")
+            rows = arrays.to_host(arrays.positions(y.weights > 0))
+            weightings, metrics = [one.of_rows(rows) for one in weightings], [one.of_rows(rows) for one in metrics]
+            y, named = y[rows], {name: curves[rows] for name, curves in named.items()}
+            groups = None if groups is None else as_labels(groups, "groups")[rows]
         # predictions are not there, or not used
         if pushed or all(isinstance(chosen, FollowUpMetric) for chosen in metrics):
             weightings = [chosen.without_predictions() for chosen in weightings]
@@ -155,7 +164,6 @@ class Plan:
                     "a time"
                 )
         statuses = [loss.of_statuses() for loss in losses if isinstance(loss, Loss)]
-        null = True if null is y else null
         own = {cause: _of_null(null, place, y) for place, cause in enumerate(y.causes)}
         first = cls.of(
             y.any_event(), {name: curves.event_free() for name, curves in models.items()},
@@ -251,7 +259,7 @@ def _checked_models(
     y: Outcomes, models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]], needs_numpy: str
 ) -> dict[str, Predictions]:
     """Return the models by name, after checking them and the outcomes."""
-    check_outcomes(y)
+    check_outcomes(y, weights_of="")
     named = as_models(models)
     for name, curves in named.items():
         check_predictions(y, curves, "curves" if list(named) == ["curves"] else f"the curves of {name!r}")
@@ -274,6 +282,8 @@ def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, 
     for metric in metrics:
         if not isinstance(metric, (Loss, SampleMetric, FollowUpMetric)):
             raise InputError(f"metric {metric.name!r} is neither a Loss nor a SampleMetric nor a FollowUpMetric")
+        if y.weights is not None and isinstance(metric, FollowUpMetric):
+            raise UnfitError(f"metric {metric.name!r} has no form for sample weights: y.weighted(None) removes them")
         if isinstance(metric, FollowUpMetric):
             check_on_processor(f"metric {metric.name!r}", y, models)
 

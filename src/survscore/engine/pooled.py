@@ -16,7 +16,7 @@ from survscore.engine.influence import Estimation, joint_covariance
 from survscore.engine.moments import Moments, Totals, contrast, pairs
 from survscore.engine.plan import Plan
 from survscore.engine.prepared import MetricResult, WeightedSums, averages_of, reasons_of
-from survscore.inference.units import Groups, Units
+from survscore.inference.units import Groups, InfluenceFactors, Units
 from survscore.metrics import JointMetric, MetricSample, MetricValue, SampleMetric
 from survscore.metrics.sample import CountedStatuses
 
@@ -182,7 +182,8 @@ class _AtTime:
     def of(cls, place: int, estimation: Estimation, groups: Groups | None, units: Units) -> _AtTime:
         """Take the weights at one of the times."""
         label, weight, event_free = estimation.statuses(place)
-        return cls(place, estimation, groups, units, label, weight, CountedStatuses.of(label, weight, event_free))
+        counted = CountedStatuses.of(label, weight, event_free, estimation.index.counts)
+        return cls(place, estimation, groups, units, label, weight, counted)
 
     def seen_by(self, metric: SampleMetric) -> _AtTime:
         """Return what a metric is made of: all who are counted, or those without another event."""
@@ -194,7 +195,8 @@ class _AtTime:
             return self
         _, _, without = self.estimation.statuses(self.place)
         event_free = self.estimation.event_free(self.place)
-        counted = CountedStatuses.against_event_free(self.label, self.weight, without, event_free)
+        counts = self.estimation.index.counts
+        counted = CountedStatuses.against_event_free(self.label, self.weight, without, event_free, counts)
         return replace(self, counted=counted)
 
     @cached_property
@@ -239,7 +241,8 @@ def _put(
         values.reasons[a, j] = why_no_value(value, first.units.counted[j], grouped=first.groups is not None)
     if moments is None:
         return
-    added = added_variances(request.metric, n_models, squares, first.weight)
+    weight = first.weight / first.estimation.mean_weight
+    added = added_variances(request.metric, n_models, squares, weight)
     if first.estimation.exits is None and counted.other is None:  # no other individual has any influence
         deviations = np.array([value.influence for value in of_models])[:, :, None]
         all_rows = np.ones(len(counted), dtype=np.bool_)
@@ -269,7 +272,9 @@ class JointMoments:
         Greenwood's weights of the curves that are estimated from others.
     by_units : bool
         Whether variances have n/(n - 1) of a mean whatever the metric says: where weights are estimated as in R's
-        riskRegression, and where statuses are fractions.
+        riskRegression, where statuses are fractions, and where sample weights are not counts.
+    factors : InfluenceFactors, optional
+        What sample weights multiply influences by.
     """
 
     def __init__(
@@ -284,9 +289,10 @@ class JointMoments:
         *,
         by_units: bool,
         any_range: bool,
+        factors: InfluenceFactors | None = None,
     ) -> None:
         self.metric, self.groups, self.units, self.steps, self.any_range = metric, groups, units, steps, any_range
-        self.by_units = groups is not None or by_units
+        self.by_units, self.factors = groups is not None or by_units, factors
         m = averages.shape[1]
         n_units = n if groups is None else groups.n_groups
         self.totals = Totals(n_models, n_units, averages, np.ones((1, m)), any_range=any_range, whole=any_range)
@@ -304,8 +310,9 @@ class JointMoments:
         return cls(
             request.metric, request.n_models, n, groups, units, request.averages, estimation.training_steps,
             by_units=(censoring_jumps is not None and censoring_jumps.martingale)
-            or estimation.weights.hidden_share is not None,
-            any_range=request.any_range,
+            or estimation.weights.hidden_share is not None
+            or (estimation.factors is not None and not estimation.factors.sample.frequency),
+            factors=None if groups is not None else estimation.factors, any_range=request.any_range,
         )  # fmt: skip
 
     def add(
@@ -326,9 +333,14 @@ class JointMoments:
         """
         self.added[:, j] = added
         self.totals.inflation[:, j] = self.units.inflation[j]
+        counts = None
+        if self.factors is not None:
+            factors = self.factors.of_rows(rows, slice(j, j + 1))
+            deviations, influence = deviations * factors, influence * factors
+            counts = None if self.by_units else self.factors.sample.values[rows]
         if not self.by_units:
             self.totals.inflation[:, j] = _inflation(
-                self.metric, deviations, influence, label, counted, self.units.inflation[j]
+                self.metric, deviations, influence, label, counted, counts, self.units.inflation[j]
             )
         if self.groups is not None:
             codes = self.groups.codes[rows]
@@ -363,12 +375,14 @@ def _inflation(
     influence: NDArray[np.float64],
     label: NDArray[np.int8],
     counted: NDArray[np.bool_],
+    counts: NDArray[np.float64] | None,
     of_mean: float,
 ) -> list[float]:
     """Return the small-sample factors of a time, for every model and every difference of two."""
     factors = []
     for a, b in pairs(len(deviations)):
-        more = metric.small_sample(contrast(deviations, a, b)[:, 0], label, counted)
+        weighted = {} if counts is None else {"counts": counts}
+        more = metric.small_sample(contrast(deviations, a, b)[:, 0], label, counted, **weighted)
         if more is None:
             factors.append(of_mean)
             continue

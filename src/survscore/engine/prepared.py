@@ -67,8 +67,9 @@ class WeightedSums:
     losses: Values
     #: None where no individual is lost.
     known: KnownSums | None
-    #: How many individuals the score describes. Shape (times,).
+    #: How many individuals the score describes, and the sum of their sample weights. Shape (times,).
     n_population: Values
+    mass: Values
     #: Of how many of them the status is known. Shape (times,).
     n_known: Values
     #: On how many independent units that is.
@@ -109,7 +110,12 @@ class WeightedSums:
             n_effective = total**2 / sums.squares
         n_event_free = self.n_known - sums.events
         hidden = self.first.hidden_share is not None and bool((self.n_known < self.n_population).any())
-        return Support(self.n_population, n_effective, sums.events, n_event_free, self.units, self.grouped, hidden)
+        units = replace(self.units, factors=None)  # results hold no data
+        sample = self.first.sample
+        return Support(
+            self.n_population, n_effective, sums.events, n_event_free, units, self.grouped, hidden,
+            weighted=sample is not None and not sample.frequency,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,11 +172,14 @@ class PreparedWeights:
         if q in self.known:
             place = self.known[q]
             known = KnownSums(sums.losses[place].sum(axis=(0, 3)), self._weight_sums(place, sums).weights)
-        n_population = n_known = n_eligible(first.population_index, m)
+        sample = first.sample
+        counts = None if sample is None else sample.counts
+        n_population = n_known = mass = n_eligible(first.population_index, m, counts)
         if first.follow_up_index is not first.population_index:
-            n_known = n_eligible(first.follow_up_index, m)
-        groups, stop = plan.host_groups, first.population_index
-        units = Units.of(stop if groups is None else arrays.to_host(stop), groups, m, n_population)
+            n_known = n_eligible(first.follow_up_index, m, counts)
+        if sample is not None:
+            mass = n_eligible(first.population_index, m, sample.values)
+        units = Units.of(first.population_index, plan.host_groups, m, n_population, sample)
         weighting = plan.weightings[q]
         undefined = {
             metric.name: undefined_times(metric, plan.index.times, weighting.weights_for, first, weight_sums.weights)
@@ -178,8 +187,8 @@ class PreparedWeights:
             if not isinstance(metric, FollowUpMetric)
         }
         return WeightedSums(
-            weighting, weights, each_sums, sums.losses[q], known, n_population, n_known, units, groups is not None,
-            undefined,
+            weighting, weights, each_sums, sums.losses[q], known, n_population, mass, n_known, units,
+            plan.groups is not None, undefined,
         )  # fmt: skip
 
     def _each_sums(self, q: int, sums: Sums) -> tuple[WeightSums, ...]:
@@ -201,7 +210,8 @@ class PreparedWeights:
 def model_weights(plan: Plan, weighting: Weighting) -> ModelWeights:
     """Return the weights under one of the weightings."""
     curves = plan.models.known_to(weighting, plan.index)
-    weights = ModelWeights(tuple(weighting.prepare_models(plan.index, curves, null=plan.null is not None)))
+    several, sample = weighting.prepare_models(plan.index, curves, null=plan.null is not None), plan.index.sample
+    weights = ModelWeights(tuple(several if sample is None else (replace(one, sample=sample) for one in several)))
     if plan.errors or any(not isinstance(metric, Loss) for metric in plan.metrics):
         return weights
     # standard errors ask what was estimated, and metrics that are made of it or know its variance

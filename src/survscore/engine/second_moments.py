@@ -119,7 +119,7 @@ def second_moments(
             if jumps is not None:
                 totals.add_jumps(jumps.places, jumps.steps, jumps.X, columns)
             if table is None:
-                totals.add(influences, columns, rows)
+                totals.add(_scaled(influences, units, rows, columns), columns, rows)
             else:
                 codes = groups.codes[rows]  # type: ignore[union-attr]
                 for of_groups, influence in zip(table, influences, strict=True):
@@ -127,6 +127,14 @@ def second_moments(
         if table is not None:
             totals.add(table, columns, slice(None))
     return totals.finish().with_null(scored.null)
+
+
+def _scaled(influences: list[Array], units: Units, rows: Any, columns: slice) -> list[Array]:
+    """Return influences of some individuals as they are squared; see `InfluenceFactors`."""
+    if units.factors is None:
+        return influences
+    factors = units.factors.of_rows(rows, columns)
+    return [influence * factors for influence in influences]
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,15 +224,20 @@ class Influences:
                     jumps.append(operator.at_training_jumps(x, in_block, lo))
             of_jumps = None
             if jumps:
-                steps = self.operators[0].rows.model.curve.greenwood  # type: ignore[union-attr]
+                steps = self.operators[0].rows.model.curve.variance_steps  # type: ignore[union-attr]
                 of_jumps = JumpInfluences(jumps[0][0], steps, [X for _, X in jumps])
+            sample = scored.weights[0].sample
+            own = None if sample is None else sample.values[rows][:, None]
             if scored.by_n:
                 stop = scored.weights[0].population_index[rows]
                 inside = self.column < stop[:, None]
+                if own is not None:
+                    inside = inside * own
                 for a in range(len(influences)):
                     influences[a] -= inside * arrays.beside(scored.offset[a, columns], influences[a])
             if scored.null is not None and scored.null.of_scored:
-                influences[-1] += scored.null.influence(rows, scored.index.before_time, columns)
+                of_null = scored.null.influence(rows, scored.index.before_time, columns)
+                influences[-1] += of_null if own is None else of_null * own
             yield rows, influences, of_jumps
 
     def _deviations(self) -> Iterator[tuple[slice, Any, list[Array], dict[int, tuple[Array, int]]]]:

@@ -82,9 +82,10 @@ def theta_scores(
     Under competing risks theta multiplies the hazard of the cause of interest, or those of `every_cause`.
     """
     weights, index, models, theta = scored.weights, plan.index, plan.read_models, weighting.theta
+    own = None if index.sample is None else index.sample.values
     if not theta:
         return None
-    m, n = index.times.size, models.n
+    m, n = index.times.size, float(models.n if own is None else own.sum())
     null = [constant.at(index.times) for constant in scored.constants]
     statuses = [_Statuses.of(one, index, theta, every_cause) for one in weights.each]
 
@@ -98,8 +99,11 @@ def theta_scores(
     total = reduce(_HiddenSums.__add__, parts)
     change = (total.losses[..., :-1] - total.losses[..., -1:]) / n
     end = weights[0].observed_index
-    n_observed = np.full(m, np.nan) if end is None else n_eligible(end, m)
-    sizes = np.stack((n_observed, n - n_observed))
+    n_observed = np.full(m, np.nan) if end is None else n_eligible(end, m, own)
+    n_others = (
+        n - n_observed if own is None or end is None else np.where(n_eligible(end, m) < models.n, n - n_observed, 0)
+    )
+    sizes = np.stack((n_observed, n_others))
     sums = [total.predicted, np.array([_event_free(weights[a], index) for a in range(len(change))])]
     with np.errstate(invalid="ignore", divide="ignore"):
         predicted, event_free = (np.where(sizes > 0, part / sizes, np.nan) for part in sums)
@@ -126,6 +130,9 @@ def _sums(
             survival = arrays.zeros((len(before_time), times.size), before_time) + survival
         _, slope = both_losses(loss, survival)
         hidden = arrays.where(weights.hidden(columns), slope, 0.0)
+        if weights.sample is not None:
+            own = weights.sample.values[:, None]
+            hidden, survival = hidden * own, survival * own
         losses.append(statuses[weightings.place(a)].sums(weights, block.rows, times, hidden))
         means.append(_early_and_late(weights, survival, column))
     return _HiddenSums(np.array(losses), np.array(means))

@@ -154,10 +154,12 @@ def cell_weights(weights: IntervalWeights, columns: slice) -> Array:
     column = arrays.columns(columns.stop, weights.event_index)[columns]
     counted = column < weights.last_index[:, None]
     if weights.all_ones:
-        return counted
+        return counted if weights.sample is None else counted * weights.sample.values[:, None]
     cells = arrays.zeros(counted.shape, counted)  # no product: a weight that does not count may be infinite
     arrays.overwrite(cells, counted, weights.weight_at_event[:, None])
     arrays.overwrite(cells, column < weights.event_index[:, None], weights.at_risk(columns))
+    if weights.sample is not None:
+        cells *= weights.sample.values[:, None]
     return cells
 
 
@@ -203,6 +205,9 @@ def _weights_of(weights: IntervalWeights, times: NDArray[np.float64], event_free
         else:
             of_others = weights.event_free(event_free, times, slice(0, times.size)) * late
             of_event = late - of_others
-        sums = [arrays.to_host(values.sum(0)) for values in (early, of_others, of_event, early**2 + late**2)]
-        counts = arrays.to_host((event & (late != 0)).sum(0)).astype(np.float64)
+        squares, counted, sample = early**2 + late**2, event & (late != 0), weights.sample
+        if sample is not None and sample.frequency:
+            squares, counted = squares / sample.values[:, None], counted * sample.values[:, None]
+        sums = [arrays.to_host(values.sum(0)) for values in (early, of_others, of_event, squares)]
+        counts = arrays.to_host(counted.sum(0)).astype(np.float64)
     return WeightSums(np.array(sums[:3]), sums[3], counts, sums[0][None])

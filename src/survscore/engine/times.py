@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -31,7 +31,7 @@ def default_horizon(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[n
     """
     y = y.numpy()
     follow_up = y.time if y.censoring_time is None else y.censoring_time
-    median = float(np.quantile(follow_up, 0.5, method="lower"))
+    median = _in_order(follow_up, lambda n: int(0.5 * (n - 1)), y)
     median = median if np.isfinite(median) else float(y.time.max())
     end = min(median, _reach(models))
     shared = shared_times(models, end)
@@ -45,18 +45,27 @@ def default_times(y: Outcomes, models: Mapping[str, Predictions]) -> NDArray[np.
     Further out there are too few for an interval; name the times to get a score there.
     """
     follow_up: Any = y.time if y.censoring_time is None else y.censoring_time
-    place = len(y) - max(min(DEFAULT_NUMBER, len(y) // 4), 1)
-    place = min(place, int(DEFAULT_QUANTILE * (len(y) - 1)))
-    if arrays.is_tensor(follow_up):
-        last = float(follow_up.kthvalue(place + 1).values)
-    else:
-        last = float(np.partition(follow_up, place)[place])
+
+    def place_of(n: int) -> int:
+        return min(n - max(min(DEFAULT_NUMBER, n // 4), 1), int(DEFAULT_QUANTILE * (n - 1)))
+
+    last = _in_order(follow_up, place_of, y)
     last = last if np.isfinite(last) else float(y.time.max())
     last = min(last, _reach(models))
     if last <= 0:
         return np.zeros(1)
     shared = shared_times(models, last)
     return np.linspace(0.0, last, DEFAULT_STEPS + 1) if shared is None else shared
+
+
+def _in_order(values: Any, place_of: Callable[[int], int], y: Outcomes) -> float:
+    """Return the value at a place in order, which depends on how many there are; frequency weights are counted."""
+    if y.weight_kind == "frequency":
+        order, weights = arrays.to_host(values.argsort()), arrays.to_host(y.weights)
+        until = np.cumsum(weights[order])
+        return float(values[order[int(np.searchsorted(until, place_of(int(until[-1])), side="right"))]])
+    place = place_of(len(values))
+    return float(values.kthvalue(place + 1).values if arrays.is_tensor(values) else np.partition(values, place)[place])
 
 
 def _reach(models: Mapping[str, Predictions]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,78 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore._validation import as_labels, check_length
 
+if TYPE_CHECKING:
+    from survscore.outcomes import Outcomes
+
 NUMBERS_PER_LABEL = 4  # from the lowest to the highest, up to which a table is the fastest way to number them
 Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SampleWeights:
+    """The sample weights of individuals, all above zero, and of which kind they are."""
+
+    #: Shape (n,).
+    values: Any
+    #: Whether an individual of weight f stands for f individuals who are alike; else it is one, who counts so much.
+    frequency: bool
+
+    @classmethod
+    def of(cls, outcomes: Outcomes) -> Self | None:
+        """Take those of outcomes; None where all count alike."""
+        return None if outcomes.weights is None else cls(outcomes.weights, outcomes.weight_kind == "frequency")
+
+    def __getitem__(self, rows: Any) -> SampleWeights:
+        return SampleWeights(self.values[rows], self.frequency)
+
+    @property
+    def squares(self) -> Any:
+        """What each adds to a sum of squared weights: of f individuals who are alike, f."""
+        return self.values if self.frequency else self.values**2
+
+    @property
+    def counts(self) -> Any:
+        """How many individuals each stands for; None where that is one."""
+        return self.values if self.frequency else None
+
+
+@dataclass(frozen=True, eq=False)
+class InfluenceFactors:
+    r"""What influences are multiplied by before they are squared, where individuals have sample weights.
+
+    The influence of f individuals who are alike is f times that of one, and the sum of their squares
+    :math:`\phi^2 / f`.
+    Other weights: without individual i, a weighted mean moves by :math:`\phi_i / (1 - h_i)`, with its share
+    :math:`h_i = w_i / \sum_k w_k` of the weights of the population at t. The jackknife's variance,
+    :math:`\tfrac{n-1}{n} \sum_i [\phi_i / (1 - h_i)]^2`, is :math:`\tfrac{n}{n-1} \sum_i (c_i \phi_i)^2` with
+    :math:`c_i = (1 - 1/n) / (1 - h_i)`, which is 1 for equal weights.
+    """
+
+    sample: SampleWeights
+    #: Individual i is in the population at the times before it. Shape (n,).
+    stop: Any
+    #: 1/n, and one divided by the sum of the weights, of the population at each time; 0 where none is left, or one.
+    #: Shape (times,).
+    inverse_n: Vector
+    inverse_mass: Vector
+
+    @classmethod
+    def of(cls, sample: SampleWeights, stop: Any, counted: Vector, mass: Vector) -> Self:
+        """Take how many are counted, and the sums of their weights, at each time."""
+        several = counted > 1
+        inverse_n, inverse_mass = (
+            np.where(several, 1.0 / np.where(several, values, 1.0), 0.0) for values in (counted, mass)
+        )
+        return cls(sample, stop, inverse_n, inverse_mass)
+
+    def of_rows(self, rows: Any, columns: slice) -> Any:
+        """Return the factors of some individuals at some times, (rows, times), or (rows, 1) where they are constant."""
+        own = self.sample.values[rows][:, None]
+        if self.sample.frequency:
+            return own**-0.5
+        n, mass = (arrays.beside(values[columns], own) for values in (self.inverse_n, self.inverse_mass))
+        inside = arrays.columns(columns.stop, own)[columns.start :] < self.stop[rows][:, None]
+        return (1.0 - n) / (1.0 - arrays.where(inside, own * mass, n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,20 +133,36 @@ class Units:
     #: Degrees of freedom of a variance made of as many squares: `counted` - 1 for units of equal size, fewer where some
     #: hold most of the individuals.
     degrees: Vector
+    #: What sample weights of individuals do to squared influences; None without, and of groups.
+    factors: InfluenceFactors | None = None
 
     @classmethod
     def of(
-        cls, stop: NDArray[np.int32], groups: Groups | None, n_times: int, individuals: Vector | None = None
+        cls,
+        stop: Any,
+        groups: Groups | None,
+        n_times: int,
+        individuals: Vector | None = None,
+        sample: SampleWeights | None = None,
     ) -> Units:
         """Count the individuals that the score refers to, or their groups; the number of the former may be known."""
         if groups is None:
-            counted = n_eligible(stop, n_times) if individuals is None else individuals
+            counts = None if sample is None else sample.counts
+            counted = n_eligible(stop, n_times, counts) if individuals is None else individuals
             with np.errstate(divide="ignore"):
-                return cls(counted, np.where(counted > 0, 1.0 / counted, np.nan), counted - 1.0)
+                share = np.where(counted > 0, 1.0 / counted, np.nan)
+            if sample is None:
+                return cls(counted, share, counted - 1.0)
+            mass = n_eligible(stop, n_times, sample.values)
+            if not sample.frequency:
+                largest = largest_until(arrays.to_host(stop), arrays.to_host(sample.values), n_times)
+                share = np.where(counted > 0, largest / np.where(counted > 0, mass, 1.0), np.nan)
+            return cls(counted, share, counted - 1.0, InfluenceFactors.of(sample, stop, counted, mass))
+        stop, weights = arrays.to_host(stop), None if sample is None else arrays.to_host(sample.values)
         if stop.strides == (0,):  # all individuals, always
-            sizes = PowerSums.of(np.bincount(groups.codes, minlength=groups.n_groups)[:, None])
+            sizes = PowerSums.of(np.bincount(groups.codes, weights, groups.n_groups)[:, None])
             return cls(*(np.repeat(values, n_times) for values in sizes.units()))
-        return cls(*PowerSums.of_groups(stop, groups, n_times).units())
+        return cls(*PowerSums.of_groups(stop, groups, n_times, weights).units())
 
     @property
     def inflation(self) -> Vector:
@@ -89,12 +175,22 @@ def small_sample(n_units: Vector) -> Vector:
     return np.where(n_units > 1, n_units / np.where(n_units > 1, n_units - 1, 1), np.nan)
 
 
-def n_eligible(stop: Any, n_times: int) -> Vector:
-    """Return how many individuals have a `stop` after each time."""
+def n_eligible(stop: Any, n_times: int, weights: Any = None) -> Vector:
+    """Return how many individuals have a `stop` after each time, or the sum of their weights."""
+    if weights is not None:
+        ends = arrays.to_host(arrays.sums_by(stop, weights, n_times + 1))
+        return np.asarray(np.cumsum(ends[::-1])[::-1][1:], dtype=np.float64)
     if arrays.is_repeated(stop):
         return np.full(n_times, float(len(stop)))
     ends = arrays.to_host(arrays.sums_by(stop, None, n_times + 1))
     return np.asarray(len(stop) - np.cumsum(ends)[:n_times], dtype=np.float64)
+
+
+def largest_until(stop: NDArray[np.int32], values: Vector, n_times: int) -> Vector:
+    """Return the largest value of those who have a `stop` after each time, 0 where there is none."""
+    largest = np.zeros(n_times + 1)
+    np.maximum.at(largest, stop, values)
+    return np.asarray(np.maximum.accumulate(largest[::-1])[::-1][1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,21 +208,26 @@ class PowerSums:
         return cls(np.array(powers), size.max(axis=0, initial=0.0))
 
     @classmethod
-    def of_groups(cls, stop: NDArray[np.int32], groups: Groups, n_times: int) -> PowerSums:
+    def of_groups(
+        cls, stop: NDArray[np.int32], groups: Groups, n_times: int, weights: Vector | None = None
+    ) -> PowerSums:
         r"""Count the members of every group at every time, without a table of groups by times.
 
         With the members of a group ranked from the last to leave, r = 1, to the first, :math:`n^k` is the sum of
-        :math:`r^k - (r - 1)^k` over those who are still there: a sum over individuals.
+        :math:`r^k - (r - 1)^k` over those who are still there: a sum over individuals. With `weights`, r is the sum of
+        those up to and with the own one, and r - 1 that of those before.
         """
         order = np.lexsort((-stop, groups.codes))
         codes, stops = groups.codes[order], stop[order]
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
-        rank = np.arange(1.0, stop.size + 1) - np.repeat(starts, np.diff(starts, append=stop.size))
-        added = [(rank == 1.0) * 1.0, *(rank**k - (rank - 1.0) ** k for k in range(1, 6))]
+        own = np.ones(stop.size) if weights is None else weights[order]
+        until = np.cumsum(own)
+        first = np.zeros(stop.size, dtype=np.bool_)
+        first[starts] = True
+        rank = until - np.repeat(until[starts] - own[starts], np.diff(starts, append=stop.size))
+        added = [first * 1.0, *(rank**k - np.where(first, 0.0, rank - own) ** k for k in range(1, 6))]
         powers = [np.cumsum(np.bincount(stops, power, n_times + 1)[::-1])[::-1][1:] for power in added]
-        largest = np.zeros(n_times + 1)
-        np.maximum.at(largest, stops, rank)
-        return cls(np.array(powers), np.maximum.accumulate(largest[::-1])[::-1][1:])
+        return cls(np.array(powers), largest_until(stops, rank, n_times))
 
     def units(self) -> tuple[Vector, Vector, Vector]:
         r"""Return how many groups are counted, the largest share, and the degrees of freedom.

@@ -136,16 +136,25 @@ class JointMetric(Metric):
     scores_null: ClassVar[bool] = True
 
     def small_sample(
-        self, influence: NDArray[np.float64], label: NDArray[np.int8], counted: NDArray[np.bool_]
+        self,
+        influence: NDArray[np.float64],
+        label: NDArray[np.int8],
+        counted: NDArray[np.bool_],
+        counts: NDArray[np.float64] | None = None,
     ) -> float | None:
         """Return what to add to the sum of squared influences, so that few individuals are not taken for many.
 
-        None for the factor n/(n - 1) of a mean of n individuals.
+        None for the factor n/(n - 1) of a mean of n individuals. With frequency weights, `counts` say how many each one
+        stands for, and the square of `influence` is of all of these together. With other sample weights it is not
+        asked.
         """
         return None
 
     def unseen_variance(self, weight: NDArray[np.float64]) -> float:
-        """Return what to add to the variance of the difference of two models, which may be due to few individuals."""
+        """Return what to add to the variance of the difference of two models, which may be due to few individuals.
+
+        Of weights that are sample weights, too, an individual of the mean one has as much as without.
+        """
         return 0.0
 
 

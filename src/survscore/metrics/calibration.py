@@ -183,8 +183,10 @@ class SplineFit:
 def fit_spline(sample: MetricSample) -> SplineFit | str:
     """Fit the richest spline that the data allow, or return why there is none."""
     separated = "the predictions separate those with event from those without, so that the curve has no bound"
-    x, reason = np.sort(sample.log_odds[: sample.individuals.size]), ""  # each once
-    for knots in _possible_knots(x, min(sample.statuses)):
+    n, reason = sample.individuals.size, ""  # each once
+    order = np.argsort(sample.log_odds[:n])
+    x, counts = sample.log_odds[order], None if sample.counts is None else sample.counts[order]
+    for knots in _possible_knots(x, min(sample.statuses), counts):
         fit = sample.fit(knots, separated)
         if isinstance(fit, str):
             reason = fit
@@ -195,7 +197,17 @@ def fit_spline(sample: MetricSample) -> SplineFit | str:
     return reason
 
 
-def _possible_knots(x: Vector, rarer: float) -> list[Vector]:
+def _quantiles(values: Vector, shares: Sequence[float], counts: Vector | None) -> Vector:
+    """Return quantiles of ascending numbers, each of which may be there several times."""
+    if counts is None:
+        return np.asarray(np.quantile(values, shares))
+    until = np.cumsum(counts)
+    place = np.asarray(shares) * (until[-1] - 1.0)
+    low, high = (values[np.searchsorted(until, at, side="right")] for at in (np.floor(place), np.ceil(place)))
+    return np.asarray(low + (place - np.floor(place)) * (high - low))
+
+
+def _possible_knots(x: Vector, rarer: float, counts: Vector | None = None) -> list[Vector]:
     """Return sets of knots, the richest first: none for a constant, two for a straight line; x ascends."""
     distinct, width = x[np.append(True, x[1:] != x[:-1])], float(x[-1] - x[0])
     if distinct.size == 1:
@@ -203,8 +215,8 @@ def _possible_knots(x: Vector, rarer: float) -> list[Vector]:
     choices = []
     for shares in (MANY_KNOTS, FEW_KNOTS) if rarer >= MANY_EVENTS else (FEW_KNOTS,):
         # where predictions are tied heavily, knots fall together, and distinct predictions take their place
-        for values in (x, distinct):
-            knots = np.quantile(values, shares)
+        for values, often in ((x, counts), (distinct, None)):
+            knots = _quantiles(values, shares, often)
             if distinct.size >= len(shares) and np.diff(knots).min() > 1e-6 * width:
                 choices.append(knots)
                 break

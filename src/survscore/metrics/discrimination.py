@@ -102,6 +102,8 @@ class AUC(SampleMetric):
         of_case, of_control = case / cases, control / controls
         if sample.other is not None:  # no individual forms a pair with itself, whose predictions would be tied
             other, pairs = sample.other[order], cases * controls
+            if sample.counts is not None:  # of those who are alike, each with the others
+                other = other / sample.counts[order]
             own = dot(case, other) / pairs
             value = (value - 0.5 * own) / (1.0 - own)
             above, below = above - (0.5 - value) * other / controls, below - (0.5 - value) * other / cases
@@ -111,12 +113,19 @@ class AUC(SampleMetric):
         return MetricValue(value, influence)
 
     def small_sample(  # noqa: D102
-        self, influence: NDArray[np.float64], label: NDArray[np.int8], counted: NDArray[np.bool_]
+        self,
+        influence: NDArray[np.float64],
+        label: NDArray[np.int8],
+        counted: NDArray[np.bool_],
+        counts: NDArray[np.float64] | None = None,
     ) -> float:
         # DeLong's variance has n/(n - 1) for those with event, and for those without
         control = label <= 0 if self.controls == "not-case" else label == 0
-        parts = [np.square(influence[counted & status]) for status in (label > 0, control)]
-        return sum(float(part.sum()) / (part.size - 1) if part.size > 1 else np.nan for part in parts)
+        total = 0.0
+        for status in (counted & (label > 0), counted & control):
+            n = float(np.count_nonzero(status) if counts is None else counts[status].sum())
+            total += float(np.square(influence[status]).sum()) / (n - 1) if n > 1 else np.nan
+        return total
 
 
 @dataclass(frozen=True)

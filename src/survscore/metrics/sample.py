@@ -33,12 +33,16 @@ class CountedStatuses:
     label: NDArray[Any]
     weight: Vector
     other: Vector | None = field(default=None, kw_only=True)
+    counts: Vector | None = field(default=None, kw_only=True)
 
     @classmethod
-    def of(cls, label: NDArray[Any], weight: Vector, event_free: Vector | None = None) -> CountedStatuses:
+    def of(
+        cls, label: NDArray[Any], weight: Vector, event_free: Vector | None = None, counts: Vector | None = None
+    ) -> CountedStatuses:
         """Take all individuals, with weight 0 for those who are not counted.
 
-        Who is event-free with some probability is there twice: first with event, and after all others without.
+        Who is event-free with some probability is there twice: first with event, and after all others without. `counts`
+        say how many individuals each one stands for, if not one.
         """
         rows, other = np.flatnonzero(weight), None
         weights, label = weight[rows] / weight.max(initial=0.0), label[rows]  # they may be as large as numbers go
@@ -53,11 +57,16 @@ class CountedStatuses:
         if rows.size:
             mean = weights.mean()
             weights, other = weights / mean, None if other is None else other / mean
-        return cls(rows, label, weights, other=other)
+        return cls(rows, label, weights, other=other, counts=None if counts is None else counts[rows])
 
     @classmethod
     def against_event_free(
-        cls, label: NDArray[Any], weight: Vector, without: Vector | None, event_free: Vector | None
+        cls,
+        label: NDArray[Any],
+        weight: Vector,
+        without: Vector | None,
+        event_free: Vector | None,
+        counts: Vector | None = None,
     ) -> CountedStatuses:
         """Take those with the event of interest, and those without any event: who had another event is left out.
 
@@ -65,7 +74,7 @@ class CountedStatuses:
         `event_free` of being without any.
         """
         if without is None or event_free is None:
-            return cls.of(label, np.where(label == OTHER_EVENT, 0.0, weight))
+            return cls.of(label, np.where(label == OTHER_EVENT, 0.0, weight), counts=counts)
         weight = weight / weight.max(initial=0.0)
         known = label != EVENT_FREE
         case = weight * np.where(known, label > 0, 1.0 - without)
@@ -79,11 +88,14 @@ class CountedStatuses:
         hidden = (label == EVENT_FREE) & ((without < 1) | (event_free < 1))
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = np.where(hidden & (case > 0), without / (1.0 - without), 0.0)[first]
-        return _AgainstEventFree(np.append(first, split), labels, weights, other=other, odds=odds, moves=hidden[first])
+        rows = np.append(first, split)
+        counts = None if counts is None else counts[rows]
+        return _AgainstEventFree(rows, labels, weights, other=other, counts=counts, odds=odds, moves=hidden[first])
 
     def with_predictions(self, survival: FloatArray) -> MetricSample:
         """Take what one model predicts for each individual."""
-        return MetricSample(self.rows, self.label, self.weight, survival[self.rows], other=self.other)
+        survival = survival[self.rows]
+        return MetricSample(self.rows, self.label, self.weight, survival, other=self.other, counts=self.counts)
 
     @property
     def individuals(self) -> NDArray[np.intp]:
@@ -132,15 +144,18 @@ class CountedStatuses:
     @cached_property
     def statuses(self) -> tuple[float, float]:
         """How many have no event, and how many have it; of those who have either, the probabilities."""
-        if self.other is None:
+        if self.other is None and self.counts is None:
             events = int(np.count_nonzero(self.label > 0))
             return self.rows.size - events, events
-        return float(self.part[self.label <= 0].sum()), float(self.part[self.label > 0].sum())
+        part = self.part if self.counts is None else self.part * self.counts
+        return float(part[self.label <= 0].sum()), float(part[self.label > 0].sum())
 
     @property
     def concentration(self) -> float:
         """The sum of the squared shares of individuals: one divided by their effective number."""
-        return float(np.square((self.share / self.part)[: self.individuals.size]).sum())
+        n = self.individuals.size
+        squares = np.square((self.share / self.part)[:n])
+        return float(squares.sum() if self.counts is None else (squares / self.counts[:n]).sum())
 
     @property
     def part(self) -> Vector:
@@ -189,6 +204,8 @@ class MetricSample(CountedStatuses):
     other : ndarray or None
         Where statuses are projected, an individual may be there twice, once with each status; then the weight of the
         same individual with the other status, and 0 for others.
+    counts : ndarray or None
+        With frequency weights, which are part of `weight`, how many individuals each one stands for.
 
     Examples
     --------

@@ -39,7 +39,8 @@ _PARAMETERS = """
         ===============  ===================  ===================
 
     times : array_like, optional
-        The grid itself, in place of `n_times` and `spacing`; within the follow-up.
+        The grid itself, in place of `n_times` and `spacing`. It must end within the follow-up, or after it by a quarter
+        of its last interval at most.
     spacing : {"equidistant", "quantiles"}
         Of the grid: at equal distances, or at equal steps of the Kaplan-Meier curve.
     keep : {"known", "administrative"}, optional
@@ -88,6 +89,16 @@ _PARAMETERS = """
         The same number gives the same result on the same machine.
     progress : bool, optional
         Whether to show a progress bar; by default on a terminal.
+    optimizer : callable, optional
+        In place of AdamW: called with the weights and ``lr=``, such as ``torch.optim.RMSprop`` or
+        ``functools.partial(torch.optim.SGD, momentum=0.9)``. The rate of each step is set by `learning_rate` and
+        `schedule`.
+    stopping_score : ValidationScore, optional
+        A score of the validation data that decides, in place of the loss, which weights are best and when to stop. It
+        is recorded in `history_`.
+    callbacks : list of callable, optional
+        Each is called after every epoch with the history so far and the net, with the weights that would be kept; if
+        one returns something true, training ends.
 
     Attributes
     ----------
@@ -98,7 +109,7 @@ _PARAMETERS = """
     causes_ : tuple of str
         The causes that predictions are of; empty where they are survival.
     history_ : TrainingHistory
-        Losses by epoch, as a frame and as a plot.
+        Losses by epoch: prints as a table, and gives a frame and a plot.
     features_ : Features
         How columns are encoded.
 """
@@ -130,7 +141,8 @@ class LogisticHazard(NetworkModel):
         h_j(x) = \frac{1}{1 + e^{-z_j(x)}}, \qquad S(t_j \mid x) = \prod_{k \le j} [1 - h_k(x)]
 
     and the loss minus the log-likelihood: an event contributes :math:`\log h_j` of its interval and
-    :math:`\log(1 - h_k)` of those before, a censored individual those of the intervals it was seen to survive whole.
+    :math:`\log(1 - h_k)` of those before, a censored individual those of the intervals it was seen to survive whole
+    (where :math:`C^*` is unknown, but not with ``preset="paper"``: to their middle at least).
 
     Under competing risks there is one output per cause and interval, and a softmax over "no event, cause 1, ..., cause
     K" in place of the logistic function:
@@ -184,8 +196,10 @@ class LogisticHazard(NetworkModel):
         return self._fit(X, y, validation, CENSORING)
 
     @staticmethod
-    def _labels(time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
-        return hazard_labels(time, event, grid, events_first=target == EVENT)
+    def _labels(
+        time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], target: str, *, whole: bool
+    ) -> NDArray[np.int8]:
+        return hazard_labels(time, event, grid, events_first=target == EVENT, whole=whole)
 
     @staticmethod
     def _survival(logits: Tensor) -> Tensor:
@@ -240,7 +254,9 @@ class BCESurvival(NetworkModel):
         return labels
 
     @staticmethod
-    def _labels(time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
+    def _labels(
+        time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], target: str, *, whole: bool
+    ) -> NDArray[np.int8]:
         return survival_labels(time, event, grid)
 
     @staticmethod

@@ -20,6 +20,9 @@ Keep = Literal["known", "administrative"]
 KEEPS = ("known", "administrative")
 #: Whether each individual had the event, or the number of its cause, 0 without event.
 Status = NDArray[np.bool_] | NDArray[np.int8]
+#: How much of the last interval may lie after the follow-up, or where fewer than so many are followed.
+MOST_CUT = 0.25
+FEWEST_FOLLOWED = 20
 
 
 def time_grid(
@@ -59,11 +62,30 @@ def time_grid(
     grid = grid[1:] if grid[0] == 0 else grid
     if grid.size == 0:
         raise InputError("times must hold a time after 0")
-    # nobody can be seen to survive an interval that ends later, and then its hazard would be learnt as one; some slack,
-    # for a round number just after the last follow-up
-    middles = (np.concatenate(([0.0], grid[:-1])) + grid) / 2.0
-    check_rule("times", f"within the follow-up, which ends at {end:g}", middles > end, grid)
+    # no individual can be seen to survive an interval that ends later, and its hazard would be learnt as one; a round
+    # number just after the last follow-up will do
+    lengths = np.diff(grid, prepend=0.0)
+    check_rule(
+        "times", f"within the follow-up, which ends at {end:g}: survival after it can't be learnt",
+        grid - MOST_CUT * lengths > end, grid,
+    )  # fmt: skip
     return grid
+
+
+def learnt_grid(
+    grid: NDArray[np.float64], followed: NDArray[np.float64], *, administrative: bool
+) -> NDArray[np.float64]:
+    """Return the grid as labels are made on it: its last time is cut, by a quarter of its interval at most.
+
+    Only those who are followed to the end of an interval can be seen to survive it. The last of them ends where hardly
+    anybody is followed, and one individual would decide about its hazard. With `administrative` labels, which are the
+    status at each time of those with C* at that time or later, it is cut to where some are; otherwise to the end of
+    the follow-up, where a round number is just after it.
+    """
+    last = grid[-1] - MOST_CUT * (grid[-1] - (grid[-2] if grid.size > 1 else 0.0))
+    rank = min(FEWEST_FOLLOWED, followed.size) if administrative else 1
+    enough = float(np.partition(followed, -rank)[-rank])
+    return np.append(grid[:-1], min(max(enough, last), grid[-1]))
 
 
 def _quantiles(
@@ -83,13 +105,18 @@ def equal_steps(survival: NDArray[np.float64], n: int) -> NDArray[np.intp]:
 
 
 def hazard_labels(
-    time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], *, events_first: bool = True
+    time: NDArray[np.float64],
+    event: Status,
+    grid: NDArray[np.float64],
+    *,
+    events_first: bool = True,
+    whole: bool = True,
 ) -> NDArray[np.int8]:
     r"""Return whether the event came in each interval, for those at risk there: Logistic-Hazard's labels.
 
     Interval j is :math:`(t_{j-1}, t_j]`, the first one with 0. An event moves up to the right end of its interval:
     1 there (or the number of its cause), -1 before. Censoring moves down to the left end: an individual only counts as
-    having survived an interval that it was observed to survive whole.
+    having survived an interval that it was observed to survive whole; or else to the nearer end.
 
     Parameters
     ----------
@@ -101,6 +128,11 @@ def hazard_labels(
         Whether an event at the time of the censoring would have been seen, so that a censoring at :math:`t_j` shows
         interval j survived. It would, but for the censoring distribution roles are turned round: an event at
         :math:`t_j` only shows that censoring came at :math:`t_j` or later.
+    whole : bool
+        Where censoring moves. Events of those who are then censored in the same interval count, so without the others
+        among these the hazard is too high: by little in short intervals, but near one in the last, which all who have
+        no event are censored in. With those censored in its second half as survivors it is right, to first order in
+        the lengths.
 
     Returns
     -------
@@ -108,7 +140,8 @@ def hazard_labels(
     """
     columns = np.arange(grid.size)
     containing = np.searchsorted(grid, time, side="left")
-    survived = np.where(event, containing, np.searchsorted(grid, time, side="right" if events_first else "left"))
+    seen = grid if whole else grid - np.diff(grid, prepend=0.0) / 2.0
+    survived = np.where(event, containing, np.searchsorted(seen, time, side="right" if events_first else "left"))
     labels = np.where(columns < survived[:, None], np.int8(-1), np.int8(0))
     hit = np.flatnonzero((event != 0) & (containing < grid.size))  # an event after the grid is one more survivor of it
     labels[hit, containing[hit]] = event[hit]
@@ -130,12 +163,8 @@ def counted_labels(
 ) -> NDArray[np.int8]:
     r"""Return the labels of those whom the administrative score counts: at :math:`t_j`, all with :math:`C^*_i \ge t_j`.
 
-    Whether somebody is kept at a time then says nothing about the outcome. Otherwise, in the interval that holds
-    :math:`C^*_i`, Logistic-Hazard would see events up to :math:`C^*_i` and nobody survive; and BCE would see events
-    of individuals whose survival it would not. A time that nobody's :math:`C^*` reaches keeps its labels: some slack,
-    for a round number just after the last of them.
+    Whether an individual is kept at a time then says nothing about the outcome. Otherwise, in the interval that holds
+    :math:`C^*_i`, Logistic-Hazard would see events up to :math:`C^*_i` and no survivors; and BCE would see events
+    of individuals whose survival it would not.
     """
-    counted = np.where(censoring_time[:, None] >= grid, labels, np.int8(0))
-    nobody = ~counted.any(axis=0)
-    counted[:, nobody] = labels[:, nobody]
-    return counted
+    return np.where(censoring_time[:, None] >= grid, labels, np.int8(0))

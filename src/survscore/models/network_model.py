@@ -25,11 +25,13 @@ from survscore.incidence import IncidenceCurves, IncidenceInterpolation
 from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
 from survscore.models.features import MISSING, Features, as_table
-from survscore.models.grid import KEEPS, Keep, Status, counted_labels, time_grid
+from survscore.models.grid import KEEPS, Keep, Status, counted_labels, learnt_grid, time_grid
 from survscore.models.presets import PATIENCE, PRESETS, Preset
 from survscore.models.schedule import Schedule
 from survscore.models.training import (
     ONE_AT_A_TIME,
+    Callback,
+    OptimizerFactory,
     Settings,
     TrainingHistory,
     evaluation_batches,
@@ -92,6 +94,9 @@ class NetworkModel(SurvivalModel):
         device: str = "auto",
         random_state: Any = None,
         progress: bool | None = None,
+        optimizer: OptimizerFactory | None = None,
+        stopping_score: ValidationScore | None = None,
+        callbacks: Sequence[Callback] | None = None,
     ) -> None:
         self.n_times = n_times
         self.preset = preset
@@ -119,12 +124,17 @@ class NetworkModel(SurvivalModel):
         self.device = device
         self.random_state = random_state
         self.progress = progress
+        self.optimizer = optimizer
+        self.stopping_score = stopping_score
+        self.callbacks = callbacks
 
     # What a method is
 
     @staticmethod
     @abstractmethod
-    def _labels(time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
+    def _labels(
+        time: NDArray[np.float64], event: Status, grid: NDArray[np.float64], target: str, *, whole: bool
+    ) -> NDArray[np.int8]:
         """Return the outcomes that follow-up shows on the grid: binary ones, or causes."""
 
     @staticmethod
@@ -146,6 +156,7 @@ class NetworkModel(SurvivalModel):
         *,
         validation: tuple[Any, Any] | None = None,
         scores: ValidationScore | Sequence[ValidationScore] = (),
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train the network.
 
@@ -159,12 +170,15 @@ class NetworkModel(SurvivalModel):
             The data that decide when to stop; by default `validation_share` of those given.
         scores : ValidationScore or sequence of them, optional
             Scores of the validation data to be recorded in `history_` after every epoch.
+        sample_weight : array_like of shape (n,), optional
+            Sample weights, by which each individual's part of the loss is multiplied; by default those of `y`, if it
+            has any (`Outcomes.weighted`). Scores and the validation loss use those of the validation data.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, validation, EVENT, as_scores(scores))
+        return self._fit(X, y, validation, EVENT, as_scores(scores), sample_weight)
 
     def _fit(
         self,
@@ -173,10 +187,17 @@ class NetworkModel(SurvivalModel):
         validation: tuple[Any, Any] | None,
         target: str,
         scores: Sequence[ValidationScore] = (),
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         settings, device, share = self._settings(), _as_device(self.device), self._check_share(validation)
+        scores = self._with_stopping_score(scores, target)
         X = as_table(X)
         outcomes = as_training_data(y, n_rows_of(X), causes=self._learns_causes)
+        if sample_weight is not None:
+            if outcomes.weights is not None:
+                raise InputError("sample_weight: y has sample weights already; give them once")
+            outcomes = outcomes.weighted(sample_weight)
+        weights = outcomes.weights
         causes = outcomes.causes if target == EVENT and self._learns_causes else ()
         if causes:
             _ = self._interpolation_of_causes  # refused now, not after the fit
@@ -192,8 +213,11 @@ class NetworkModel(SurvivalModel):
         grid = time_grid(
             time, event, times=self.times, n_times=self.n_times, spacing=self.spacing, events_first=target == EVENT
         )
-        labels = self._kept_labels(outcomes, grid, target)
-        examples = Examples.of((numbers[rows], codes[rows]), labels[rows], device)
+        learnt = self._learnt_grid(outcomes, grid, target)
+        labels = self._kept_labels(outcomes, learnt, target)
+        examples = Examples.of(
+            (numbers[rows], codes[rows]), labels[rows], device, None if weights is None else weights[rows]
+        )
         validating, observed = None, None
         if validation is not None:
             encoded = features.encode(validation[0], model=type(self).__name__)
@@ -202,10 +226,10 @@ class NetworkModel(SurvivalModel):
             )
             if observed.causes != outcomes.causes:
                 raise InputError(f"y of validation must have the causes of y, {named(outcomes)}, not {named(observed)}")
-            validating = Examples.of(encoded, self._kept_labels(observed, grid, target), device)
+            validating = Examples.of(encoded, self._kept_labels(observed, learnt, target), device, observed.weights)
         elif held_out.size:
-            validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device)
             observed = outcomes[held_out]
+            validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device, observed.weights)
         if scores and observed is None:
             raise InputError("scores need validation data: give validation=, or a validation_share above 0")
         as_curves = partial(self._curves, grid, causes)
@@ -226,17 +250,30 @@ class NetworkModel(SurvivalModel):
             )
         return self.interpolation
 
-    def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
-        """Return what the net learns from, or is judged by."""
-        labels = self._labels(y.time, status_of(y, target), grid, target)
+    def _keeps_administrative(self, y: Outcomes, target: str) -> bool:
+        """Return whether only those with C* at a time or later are learnt from there."""
         keep = self._keep_by_default[self.preset] if self.keep is None else self.keep
         if keep == "known" or (self.keep is None and (target == CENSORING or y.censoring_time is None)):
-            return labels
+            return False
         if target == CENSORING:
             raise InputError("keep='administrative' is for event times, not for the censoring distribution")
         if y.censoring_time is None:
             raise InputError("keep='administrative' needs Outcomes with the censoring time of each individual")
-        return counted_labels(labels, y.censoring_time, grid)
+        return True
+
+    def _learnt_grid(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.float64]:
+        """Return the times at which labels are read: the grid, but for its last time where follow-up ends before it."""
+        known = y.censoring_time if self._keeps_administrative(y, target) else None
+        return learnt_grid(grid, y.time if known is None else known, administrative=known is not None)
+
+    def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
+        """Return what the net learns from, or is judged by."""
+        # for the censoring distribution an event at a grid time would come to count as a survivor of that time
+        whole = self.preset == "paper" or target == CENSORING or y.censoring_time is not None
+        labels = self._labels(y.time, status_of(y, target), grid, target, whole=whole)
+        if self._keeps_administrative(y, target):
+            return counted_labels(labels, cast("NDArray[np.float64]", y.censoring_time), grid)
+        return labels
 
     def _store(
         self,
@@ -276,8 +313,16 @@ class NetworkModel(SurvivalModel):
         check_whole("width", self.width, 1)
         check_number("dropout", self._value("dropout"), "at least 0 and below 1", lambda share: 0 <= share < 1)
         check_flag("batch_norm", self.batch_norm)
-        if self.net is not None and not callable(self.net):
-            raise InputError(f"net must be a function of the numbers of inputs and outputs, not {self.net!r}")
+        for name in ("net", "optimizer"):
+            if getattr(self, name) is not None and not callable(getattr(self, name)):
+                raise InputError(f"{name} must be a function, not {getattr(self, name)!r}")
+        if self.optimizer is not None and self.weight_decay is not None:
+            raise InputError("weight_decay is that of AdamW: with an optimizer of your own, give it to that")
+        if self.stopping_score is not None and not isinstance(self.stopping_score, ValidationScore):
+            raise InputError(f"stopping_score must be a ValidationScore, not {type(self.stopping_score).__name__}")
+        callbacks = () if self.callbacks is None else self.callbacks
+        if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
+            raise InputError("callbacks must be a list of functions of the history and the net")
         schedule = Schedule(
             self._value("schedule"), self._value("learning_rate"),
             self.cycle_epochs, self.cycle_growth, self.cycle_decay,
@@ -289,9 +334,20 @@ class NetworkModel(SurvivalModel):
             patience=PATIENCE[schedule.kind] if self.patience is None else self.patience,
             weight_decay=self._value("weight_decay"),
             averaging=self._value("averaging"),
-            capture=self.net is None,
+            capture=self.net is None and self.optimizer is None,
             progress=self.progress,
+            optimizer=self.optimizer,
+            callbacks=tuple(callbacks),
+            stop_by=None if self.stopping_score is None else self.stopping_score.column,
         )
+
+    def _with_stopping_score(self, scores: Sequence[ValidationScore], target: str) -> Sequence[ValidationScore]:
+        """Return the scores to record, with the one that stops training."""
+        if self.stopping_score is None:
+            return scores
+        if target == CENSORING:
+            raise InputError("stopping_score is a score of event times; fit_censoring stops by the loss")
+        return scores if self.stopping_score in scores else as_scores([*scores, self.stopping_score])
 
     def _value(self, name: str) -> Any:
         """Return a parameter, or what the preset makes of it where it is left at None."""
@@ -378,10 +434,12 @@ class NetworkModel(SurvivalModel):
     def save(self, path: str | Path) -> None:
         """Write the model to a file that can't run code, whole or not at all: weights, settings, history.
 
-        A net of your own is stored by its weights only; `load` then asks for the factory.
+        A net of your own is stored by its weights only; `load` then asks for the factory. What can only be code is left
+        out: `optimizer`, `callbacks`, and `stopping_score`.
         """
         check_is_fitted(self)
-        params = self._made_with | {"net": None, "device": "auto", "progress": None}
+        left_out = ("net", "progress", "optimizer", "stopping_score", "callbacks")
+        params = self._made_with | dict.fromkeys(left_out) | {"device": "auto"}
         if params["times"] is not None:
             params["times"] = as_times(params["times"])
         if not (params["random_state"] is None or isinstance(params["random_state"], (int, np.integer))):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
+from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from survscore._validation import InputError, check_number, check_whole, warn
+from survscore._validation import InputError, check_number, check_whole, plural, warn
 from survscore.models.losses import log_likelihood_loss
 from survscore.models.schedule import Schedule
 from survscore.models.training_data import Examples
@@ -30,8 +31,14 @@ ROWS_PER_EVALUATION = {"cpu": 1 << 12, "cuda": 1 << 16}
 SMALL_STEP = 4_000_000
 WARM_UP_STEPS = 3
 ONE_AT_A_TIME = threading.RLock()
+#: Rows of a history that are printed.
+MOST_SHOWN = 12
 #: Where each batch of rows starts and stops.
 Batches: TypeAlias = list[tuple[int, int]]
+#: Called with the history and the net after every epoch; what is true ends training.
+Callback: TypeAlias = Callable[["TrainingHistory", nn.Module], Any]
+#: Makes an optimizer of weights and ``lr=``, as those of torch do.
+OptimizerFactory: TypeAlias = Callable[..., torch.optim.Optimizer]
 
 
 @dataclass(frozen=True)
@@ -46,9 +53,14 @@ class Settings:
     weight_decay: float
     #: Share of the steps so far, the latest ones, over which weights are averaged; 0 for those of the last step.
     averaging: float = 0.0
-    #: Whether the step may be captured as a CUDA graph: only nets without control flow of their own.
+    #: Whether the step may be captured as a CUDA graph: only nets and optimizers without control flow of their own.
     capture: bool = True
     progress: bool | None = None
+    #: In place of AdamW.
+    optimizer: OptimizerFactory | None = None
+    callbacks: tuple[Callback, ...] = ()
+    #: The score that says which weights are best and when to stop, by its name; None for the validation loss.
+    stop_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.batch_size is not None:
@@ -71,9 +83,9 @@ class Settings:
         return list(pairwise(edges))
 
 
-@dataclass
+@dataclass(repr=False)
 class TrainingHistory:
-    """What happened in training.
+    """What happened in training. Prints as a table, shortened in the middle.
 
     Attributes
     ----------
@@ -95,6 +107,19 @@ class TrainingHistory:
         import pandas as pd
 
         return pd.DataFrame(self.epochs)
+
+    def __repr__(self) -> str:
+        table = self.to_frame().to_string(index=False, max_rows=MOST_SHOWN, float_format="{:.4g}".format)
+        return f"{self._described}\n{table}" if self.epochs else self._described
+
+    def _repr_html_(self) -> str:
+        table = self.to_frame().to_html(index=False, max_rows=MOST_SHOWN, float_format="{:.4g}".format)
+        return f"<p>{escape(self._described)}</p>{table}"
+
+    @property
+    def _described(self) -> str:
+        kept = "" if self.best_epoch is None else f", weights of epoch {self.best_epoch} kept"
+        return f"TrainingHistory({plural(len(self.epochs), 'epoch')}{kept}; {self.stopped or 'not stopped'})"
 
     def plot(self, ax: Any = None, *, width: float | None = None) -> Any:
         """Draw the losses, and the scores recorded beside them; returns a `plots.TrainingDisplay`.
@@ -131,10 +156,10 @@ def train(
 ) -> TrainingHistory:
     """Train `net` in place and leave it with its best weights.
 
-    After every epoch the validation loss, a mean over individuals, says whether the weights are the best so far. At
-    the end of a cycle training stops if none of the last `patience` cycles brought better ones. Without validation
-    data it runs for all epochs, and the last weights stay. An interrupt (Ctrl-C) ends it with the best so far.
-    `scores` of the validation data are recorded beside the loss.
+    After every epoch the validation loss, a mean over individuals, or the score that `settings` name, says whether the
+    weights are the best so far. At the end of a cycle training stops if none of the last `patience` cycles brought
+    better ones. Without validation data it runs for all epochs, and the last weights stay. An interrupt (Ctrl-C) ends
+    it with the best so far. `scores` of the validation data are recorded beside the loss.
     """
     history = TrainingHistory()
     device = examples.numbers.device
@@ -153,7 +178,6 @@ def train(
                 history.stopped = "interrupted"
                 warn(f"training was interrupted; the weights of epoch {history.best_epoch} are kept")
         best.restore()
-        _separate(net)
     return history
 
 
@@ -175,26 +199,35 @@ def _epochs(
         train_loss = stepper.epoch(epoch.rates, shuffle)
         with stepper.averaged():
             loss = train_loss if validation is None else evaluate(stepper.net, validation, scores)
-            if np.isfinite(loss) and (validation is None or best.is_better(loss)):
-                best.keep(loss)
+            if not np.isfinite(loss):
+                if history.best_epoch is None:
+                    raise InputError(
+                        "training diverged in the first epoch: lower learning_rate, or look at X for outliers"
+                    )
+                warn(f"training diverged in epoch {number}; the weights of epoch {history.best_epoch} are kept")
+                return "diverged"
+            values = {score.name: score.value() for score in scores}
+            watched = loss if settings.stop_by is None else values[settings.stop_by]
+            if validation is None or best.is_better(watched):
+                best.keep(watched)
                 history.best_epoch, improved = number, True
-        if not np.isfinite(loss):
+            history.epochs.append(
+                {
+                    "epoch": number,
+                    "cycle": epoch.cycle + 1,
+                    "learning_rate": epoch.rates[0],
+                    "train_loss": train_loss,
+                    "validation_loss": None if validation is None else loss,
+                    **values,
+                    "seconds": time.perf_counter() - begun,
+                }
+            )
             if history.best_epoch is None:
-                raise InputError("training diverged in the first epoch: lower learning_rate, or look at X for outliers")
-            warn(f"training diverged in epoch {number}; the weights of epoch {history.best_epoch} are kept")
-            return "diverged"
-        history.epochs.append(
-            {
-                "epoch": number,
-                "cycle": epoch.cycle + 1,
-                "learning_rate": epoch.rates[0],
-                "train_loss": train_loss,
-                "validation_loss": None if validation is None else loss,
-                **{score.name: score.value() for score in scores},
-                "seconds": time.perf_counter() - begun,
-            }
-        )
+                raise InputError(f"stopping_score is not a number in the first epoch: {settings.stop_by} is {watched}")
+            ended = [callback(history, stepper.net) for callback in settings.callbacks]  # all of them, also after a yes
         show(history)
+        if any(ended):
+            return "a callback"
         if epoch.ends_cycle:
             cycles_without_gain, improved = 0 if improved else cycles_without_gain + 1, False
             if cycles_without_gain >= settings.patience:
@@ -212,7 +245,8 @@ def evaluate(net: nn.Module, examples: Examples, scores: Sequence[EpochScore] = 
     total = torch.zeros((), dtype=torch.float64, device=examples.numbers.device)
     for rows in evaluation_batches(len(examples), examples.numbers.device):
         logits = net(examples.numbers[rows], examples.codes[rows])
-        total += log_likelihood_loss(logits, examples.labels[rows]).double() * len(logits)
+        weights = None if examples.weights is None else examples.weights[rows]
+        total += log_likelihood_loss(logits, examples.labels[rows], weights).double() * len(logits)
         if scores and total.isfinite():  # a net that has diverged makes no curves
             for score in scores:
                 score.update(logits)
@@ -236,14 +270,16 @@ class _Stepper:
         trainable = [weights for weights in net.parameters() if weights.requires_grad]
         if not trainable:
             raise InputError("net has no weights to train")
-        # one long vector spares a processor dozens of short calls; in a graph it would add a kernel per gradient
-        self.weights = trainable if on_gpu else _flattened(trainable)
-        rate = (
-            torch.tensor(settings.schedule.rate, device=examples.numbers.device) if on_gpu else settings.schedule.rate
-        )
-        self.optimiser = torch.optim.AdamW(
-            self.weights, lr=rate, betas=(0.9, 0.99), weight_decay=settings.weight_decay, fused=True, capturable=on_gpu
-        )
+        self.weights = trainable
+        rate = settings.schedule.rate
+        self.optimiser = (
+            torch.optim.AdamW(
+                trainable, lr=torch.tensor(rate, device=examples.numbers.device) if on_gpu else rate, betas=(0.9, 0.99),
+                weight_decay=settings.weight_decay, fused=True, capturable=on_gpu,
+            )
+            if settings.optimizer is None
+            else _made_by(settings.optimizer, trainable, rate)
+        )  # fmt: skip
         self.total = torch.zeros((), dtype=torch.float64, device=examples.numbers.device)
         self.average = None
         if settings.averaging:
@@ -257,12 +293,12 @@ class _Stepper:
         self.net.train()
         order = torch.randperm(len(self.examples), generator=shuffle).to(self.examples.numbers.device)
         self.total.zero_()
-        group = self.optimiser.param_groups[0]
         for (start, stop), rate in zip(self.batches, rates, strict=True):
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
+            for group in self.optimiser.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(rate)  # a captured step reads it there
+                else:
+                    group["lr"] = rate
             self.step(order[start:stop])
             if self.average is not None:
                 self.average.add()
@@ -270,7 +306,7 @@ class _Stepper:
 
     def _step(self, rows: Tensor) -> None:
         loss = self.examples.loss(self.net, rows)
-        self.optimiser.zero_grad(set_to_none=rows.is_cuda)  # flattened gradients must stay where they are
+        self.optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimiser.step()
         self.total += loss.detach() * rows.shape[0]
@@ -302,6 +338,17 @@ class _Stepper:
             self._step(buffer)
         state.restore()
         return graph, buffer
+
+
+def _made_by(factory: OptimizerFactory, weights: list[nn.Parameter], rate: float) -> torch.optim.Optimizer:
+    """Return a user's optimizer, or say why it is none."""
+    try:
+        made = factory(weights, lr=rate)
+    except TypeError as error:
+        raise InputError(f"optimizer must be callable as optimizer(weights, lr=...): {error}") from None
+    if not isinstance(made, torch.optim.Optimizer) or isinstance(made, torch.optim.LBFGS):
+        raise InputError(f"optimizer must make a torch optimizer that needs no closure, not {type(made).__name__}")
+    return made
 
 
 class _Average:
@@ -368,37 +415,6 @@ class _Best:
     def restore(self) -> None:
         self.net.load_state_dict(self.state)
         self.net.eval()
-
-
-def _flattened(trainable: list[nn.Parameter]) -> list[nn.Parameter]:
-    """Let all weights of a type, and their gradients, share one vector each, and return these vectors.
-
-    The optimiser then has one tensor to update, and there is one to clear, where a small net has dozens.
-    """
-    vectors = []
-    by_type: dict[torch.dtype, list[nn.Parameter]] = {}
-    for weights in trainable:
-        by_type.setdefault(weights.dtype, []).append(weights)
-    for several in by_type.values():
-        vector = torch.cat([weights.detach().reshape(-1) for weights in several])
-        gradient = torch.zeros_like(vector)
-        start = 0
-        for weights in several:
-            here = slice(start, start + weights.numel())
-            weights.data = vector[here].view_as(weights)
-            weights.grad = gradient[here].view_as(weights)
-            start = here.stop
-        shared = nn.Parameter(vector)
-        shared.grad = gradient
-        vectors.append(shared)
-    return vectors
-
-
-def _separate(net: nn.Module) -> None:
-    """Give every weight memory of its own again; with a share of a common vector, each would be pickled with all."""
-    for weights in net.parameters():
-        weights.data = weights.data.clone()
-        weights.grad = None
 
 
 @contextmanager

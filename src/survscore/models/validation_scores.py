@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from survscore._validation import FewFollowedWarning, InputError, UndefinedScoreWarning
+from survscore._validation import FewFollowedWarning, InputError, UndefinedScoreWarning, UnequalWeightsWarning
 from survscore.adapters.survival_model import Curves, weighting_for
 from survscore.analysis.streaming import StreamingScore
 from survscore.causes import Cause
@@ -27,7 +27,7 @@ class ValidationScore:
     """A mean score over time of the validation data, recorded after every epoch; for `fit` of networks.
 
     Predictions are scored batch by batch, as the validation loss sees them, so that there is no matrix of all of them;
-    weights are made once. What stops training is the loss, as ever.
+    weights are made once. The loss decides when training stops, unless the network has a score as `stopping_score`.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class EpochScore:
     def value(self) -> float:
         """Return the score of all, and begin again."""
         with warnings.catch_warnings():
-            for told_by_every_epoch in (UndefinedScoreWarning, FewFollowedWarning):
+            for told_by_every_epoch in (UndefinedScoreWarning, FewFollowedWarning, UnequalWeightsWarning):
                 warnings.simplefilter("ignore", told_by_every_epoch)
             mean = self._stream.result().integrated(nan="stop").value
         self._stream.reset()

@@ -18,7 +18,7 @@ def causes_shown(y: Any, models: Mapping[str, Any], cause: Any) -> tuple[str, ..
 
     All causes, if all models predict several: predictions of one cause need to be told which one it is.
     """
-    check_outcomes(y, entry=True)
+    check_outcomes(y, entry=True, weights_of="report")
     chosen = cause is not None or bool(y.interest) or not y.causes
     return () if chosen or not incidences_of(models) else tuple(y.causes)
 

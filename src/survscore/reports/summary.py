@@ -163,7 +163,7 @@ def summarise(
             "progress": progress,
         }  # fmt: skip
         return _of_several(y, given, several, asked, n_curves, ids)
-    y, named = of_cause(y, given, cause, multiclass=True)
+    y, named = of_cause(y, given, cause, multiclass=True, caller="report")
     # of all causes together, what is no multi-class score is of events of any cause
     any_kind, of_any_event = any_event(y, named)
     for name, curves in of_any_event.items():

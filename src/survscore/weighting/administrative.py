@@ -14,7 +14,6 @@ from survscore._validation import InputError, check_choice, check_length, plural
 from survscore.censoring.distributions import CensoringFunction
 from survscore.censoring.fitted import CensoringModel
 from survscore.curves import SurvivalCurves
-from survscore.inference.units import n_eligible
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import (
     NORMALIZE,
@@ -363,26 +362,26 @@ class _Ranked:
 
     @classmethod
     def of(cls, index: TimeIndex) -> _Ranked | None:
-        """Count drop-outs and those followed event-free; None where one stratum is left, or nobody dropped out."""
+        """Count drop-outs and those followed event-free; None where one stratum is left, or none dropped out."""
         outcomes, m = index.outcomes, index.times.size
         if outcomes.censoring_time is None or not outcomes.n_dropped_out or m == 0:
             return None
-        followed = n_eligible(arrays.where(outcomes.event, index.before_time, index.until_time), m)
+        followed = index.n_followed
         last = max(int(np.count_nonzero(followed >= MIN_FOLLOWED)), 1) - 1
-        stayed = n_eligible(arrays.where(outcomes.dropped_out, index.until_time, np.int32(m)), m)
-        n_strata = number_of_strata(min(len(outcomes) - stayed[last], followed[last]))
+        stayed = index.n_eligible(arrays.where(outcomes.dropped_out, index.until_time, np.int32(m)))
+        n_strata = number_of_strata(min(index.n - stayed[last], followed[last]))
         return cls(some_times(index.times[: last + 1]), n_strata) if n_strata > 1 else None
 
     def strata(self, index: TimeIndex, curves: Mapping[str, SurvivalCurves]) -> list[Codes]:
         """Return the strata of each model."""
         outcomes = index.outcomes
-        neighbours = Neighbours(outcomes.censoring_time, outcomes.time)
+        neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
         found = by_own_ranks(neighbours, list(curves.values()), self.times, self.n_strata)
         return [_joined(index, codes, n_strata) for codes, n_strata in found]
 
 
 def _joined(index: TimeIndex, codes: Any, n_strata: int) -> Codes:
-    """Join strata of which nobody is left with the next ones, unless nobody is left of all."""
+    """Join strata with no individual left with the next ones, unless none is left in any."""
     outcomes, left = index.outcomes, index.outcomes.dropped_out
     if codes is None:
         return None, 1

@@ -15,6 +15,7 @@ from survscore._validation import InputError, UnfitError, plural
 from survscore.censoring.fitted import CensoringModel, FittedOnSample, FittedOnTraining
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
+from survscore.inference.units import SampleWeights
 from survscore.outcomes import Outcomes
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
 from survscore.weighting.strata import Strata
@@ -94,7 +95,7 @@ class Weighting(ABC):
 
     @property
     def estimated(self) -> bool:
-        """Whether its weights are estimated from the scored outcomes themselves, where somebody leaves."""
+        """Whether its weights are estimated from the scored outcomes themselves, where any individual leaves."""
         return False
 
     def leaves(self, outcomes: Outcomes) -> NDArray[np.bool_]:
@@ -114,7 +115,7 @@ class Weighting(ABC):
         return self.named(somebody_left=bool(outcomes.n_dropped_out))
 
     def named(self, *, somebody_left: bool) -> str:
-        """Return what it is called in a result of data in which somebody left, or nobody."""
+        """Return what it is called in a result of data in which some individuals left, or none."""
         return str(self)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:
@@ -158,6 +159,11 @@ class Weighting(ABC):
 
 def fit_on_sample(index: TimeIndex, exits: NDArray[np.bool_], strata: Strata | None, variance: str) -> FittedOnSample:
     """Fit the product limit of exits to the scored outcomes."""
+    if index.sample is not None and variance == "martingale":
+        raise UnfitError(
+            "variance='martingale' has no form for sample weights (it is that of R's riskRegression, which has none): "
+            "use 'exact'"
+        )
     codes, n_strata = (None, 1) if strata is None else strata.codes(len(index.outcomes))
     codes = None if codes is None else arrays.beside(codes, index.outcomes.time)
     return fit_by_code(index, exits, codes, n_strata, martingale=variance == "martingale")
@@ -178,7 +184,10 @@ def fit_by_code(
     drop-outs.
     """
     of_order = None if codes is None else arrays.take(codes, index.order)
-    curve, passed = ProductLimit.in_order(index.ordered_time, arrays.take(exits, index.order), of_order, n_strata)
+    weights = None if index.sample is None else arrays.take(index.sample.values, index.order)
+    curve, passed = ProductLimit.in_order(
+        index.ordered_time, arrays.take(exits, index.order), of_order, n_strata, weights
+    )
     return FittedOnSample(curve, codes, exits, passed, martingale, power)
 
 
@@ -190,17 +199,23 @@ def fit_on_training(
     training_strata: Strata | None,
 ) -> FittedOnTraining:
     """Fit the product limit of exits to other outcomes."""
-    time = index.outcomes.time
+    time, weights = index.outcomes.time, SampleWeights.of(training)
+    own = None if weights is None else weights.values
+    squares = None if weights is None or weights.frequency else weights.squares
     if strata is None or training_strata is None:
-        curve = ProductLimit.of(training.time, exits, others_first=True)
+        curve = ProductLimit.of(training.time, exits, others_first=True, weights=own, squares=squares)
         return FittedOnTraining(curve.beside(time), None)
     there, _ = training_strata.codes(len(training))
     codes, _ = strata.codes(len(index.outcomes), training_strata)
-    # strata of which nobody is scored are left out: where their curves are zero, no score is undefined for it
+    # strata with no scored individual are left out: where their curves are zero, no score is undefined for it
     used, place = np.unique(codes, return_inverse=True)
     rows = arrays.beside(np.flatnonzero(np.isin(there, used)), training.time)
     there = arrays.beside(np.searchsorted(used, there), training.time)
-    curve = ProductLimit.of(training.time[rows], exits[rows], others_first=True, codes=there[rows], n_strata=used.size)
+    own, squares = (None if values is None else values[rows] for values in (own, squares))
+    curve = ProductLimit.of(
+        training.time[rows], exits[rows], others_first=True, codes=there[rows], n_strata=used.size, weights=own,
+        squares=squares,
+    )  # fmt: skip
     return FittedOnTraining(curve.beside(time), arrays.beside(place.astype(np.int32), time))
 
 
@@ -236,7 +251,7 @@ def support_end(
 ) -> int | None:
     """Return the first evaluation time at which only individuals with event are left, in all or in one of the strata.
 
-    Nobody is, since the last of all left; None, if there is no such time.
+    None is, since the last of all left; None, if there is no such time.
     """
     ends = [last for last, gone in last_times(outcomes, left, codes) if gone]
     return min((int(np.searchsorted(times, last, side="left")) for last in ends), default=None)
@@ -245,7 +260,7 @@ def support_end(
 def last_times(
     outcomes: Outcomes, left: NDArray[np.bool_], codes: NDArray[np.int32] | None
 ) -> list[tuple[float, bool]]:
-    """Return the last time of each stratum, and whether somebody left then."""
+    """Return the last time of each stratum, and whether an individual left then."""
     found = []
     for k in range(1 if codes is None else int(codes.max()) + 1):
         time = outcomes.time if codes is None else outcomes.time[codes == k]
@@ -330,7 +345,7 @@ def refuse_drop_outs(outcomes: Outcomes, subject: str, alternative: str) -> None
 
 
 def check_rounding(outcomes: Outcomes) -> None:
-    """Raise if somebody's time and C* differ by rounding only: such a one did not drop out."""
+    """Raise if an individual's time and C* differ by rounding only: that is no drop-out."""
     if outcomes.censoring_time is None:
         return
     gap = arrays.where(outcomes.dropped_out, outcomes.censoring_time - outcomes.time, np.inf)

@@ -28,7 +28,7 @@ from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel
 from survscore.censoring.product_limit import ProductLimit, order_of
 from survscore.curves import SurvivalCurves
-from survscore.inference.units import n_eligible
+from survscore.inference.units import SampleWeights, n_eligible
 from survscore.interpolation import Interpolation
 from survscore.outcomes import Outcomes
 
@@ -109,7 +109,26 @@ class TimeIndex:
     @cached_property
     def n_followed(self) -> NDArray[np.float64]:
         """How many individuals were followed event-free to each evaluation time."""
-        return n_eligible(arrays.where(self.outcomes.event, self.before_time, self.until_time), self.times.size)
+        return self.n_eligible(arrays.where(self.outcomes.event, self.before_time, self.until_time))
+
+    @cached_property
+    def sample(self) -> SampleWeights | None:
+        """The sample weights of the individuals; None where all count alike."""
+        return SampleWeights.of(self.outcomes)
+
+    @property
+    def counts(self) -> Any:
+        """How many individuals each stands for; None where that is one."""
+        return None if self.sample is None else self.sample.counts
+
+    @cached_property
+    def n(self) -> float:
+        """How many individuals there are."""
+        return float(len(self.outcomes)) if self.counts is None else float(self.counts.sum())
+
+    def n_eligible(self, stop: Any) -> NDArray[np.float64]:
+        """Return how many individuals have a `stop` after each evaluation time."""
+        return n_eligible(stop, self.times.size, self.counts)
 
     @cached_property
     def to_the_end(self) -> NDArray[np.int32]:
@@ -213,8 +232,8 @@ class IntervalWeights:
     max_weight: float = np.inf
     #: What was estimated inside the weights (or inside the projected status).
     censoring_model: CensoringModel | None = None
-    #: From here to `population_index` the status of individual i is unknown; None where nobody is known to be lost.
-    #: Shape (n,).
+    #: From here to `population_index` the status of individual i is unknown; None where none is known to have dropped
+    #: out. Shape (n,).
     dropout_index: NDArray[np.int32] | None = None
     #: From this evaluation time on only individuals with event are left, though others were censored; or there is no
     #: score for another reason.
@@ -231,6 +250,8 @@ class IntervalWeights:
     #: How many evaluation times have t <= C*, where the score has two parts: those who could be followed so far, and
     #: the others. Shape (n,).
     observed_index: NDArray[np.int32] | None = None
+    #: By what all weights of an individual are multiplied; None where all count alike.
+    sample: SampleWeights | None = None
 
     @property
     def n_strata(self) -> int:
@@ -257,7 +278,16 @@ class IntervalWeights:
     def rows(self, rows: Rows) -> IntervalWeights:
         """Return the weights of some individuals; nothing is estimated anew."""
         vectors = ("event_index", "follow_up_index", "label", "weight_at_event", "population_index")
-        others = ("codes", "survival", "population", "dropout_index", "hidden_share", "hidden_base", "observed_index")
+        others = (
+            "codes",
+            "survival",
+            "population",
+            "dropout_index",
+            "hidden_share",
+            "hidden_base",
+            "observed_index",
+            "sample",
+        )
         picked = {name: getattr(self, name)[rows] for name in vectors}
         picked |= {name: getattr(self, name)[rows] for name in others if getattr(self, name) is not None}
         if isinstance(self.reference, ReferenceCurves):
@@ -267,7 +297,7 @@ class IntervalWeights:
     def known(self, n_times: int) -> IntervalWeights:
         """Return who is known to have which status, with weight one; the lost, as long as they were followed."""
         if self.dropout_index is None:
-            raise TypeError("nobody is lost")
+            raise TypeError("no individual dropped out")
         return replace(
             self,
             follow_up_index=self.dropout_index,
@@ -322,7 +352,11 @@ class IntervalWeights:
             factor = inverse(self.population.at(times[columns]), np.inf)
             with np.errstate(invalid="ignore"):
                 early, late = early * factor, late * factor
-        return arrays.where(first, early, 0.0), arrays.where(last, late, 0.0)
+        early, late = arrays.where(first, early, 0.0), arrays.where(last, late, 0.0)
+        if self.sample is None:
+            return early, late
+        own = self.sample.values[:, None]
+        return early * own, late * own
 
     @property
     def last_index(self) -> NDArray[np.int32]:
@@ -364,6 +398,8 @@ class IntervalWeights:
         if self.weight_at_risk is None or self.individual:
             raise TypeError("weights come from the curves of each individual")
         m, unit = n_times + 1, arrays.is_repeated(self.weight_at_event)
+        if self.sample is not None:
+            return self._weighted_sums(self.sample, m)
         starts = arrays.sums_by(self._by_stratum(self.event_index, m), None, m * self.n_strata)
         # the second range by final status: of the event-free, and of those with event
         status = (self.label != EVENT_FREE) * m
@@ -381,6 +417,24 @@ class IntervalWeights:
         found = WeightSums.of(starts, self.weight_at_risk, counts, late, late_squares)
         return found if self.hidden_share is None else found + self._hidden_sums(m)
 
+    def _weighted_sums(self, sample: SampleWeights, m: int) -> WeightSums:
+        """Return the same where individuals have sample weights."""
+        by_stratum, own = self._by_stratum(self.event_index, m), self.weight_at_event
+        starts, squares = (
+            arrays.to_host(arrays.sums_by(by_stratum, values, m * self.n_strata)).reshape(self.n_strata, m)
+            for values in (sample.values, sample.squares)
+        )
+        status = (self.label != EVENT_FREE) * m
+        ends = self.event_index + status, self.follow_up_index + status
+        with np.errstate(over="ignore"):  # weights may be as large as numbers go
+            late = _open_at(*ends, own * sample.values, m)
+            late_squares = _open_at(*ends, own**2 * sample.squares, m)
+        counts = _open_at(*ends, (own != 0) * 1.0, m)
+        events = None if sample.counts is None else _open_at(*ends, (own != 0) * sample.counts, m)[1]
+        at_risk: Any = self.weight_at_risk
+        found = WeightSums.of(starts, at_risk, counts, late, late_squares, squares, events)
+        return found if self.hidden_share is None else found + self._hidden_sums(m)
+
     def _hidden_sums(self, m: int) -> WeightSums:
         r"""Return the sums of the weights in the third range, split between the two statuses by their probabilities.
 
@@ -389,13 +443,18 @@ class IntervalWeights:
         :math:`\sum_i w_i b_i` is added to the former, with b the `hidden_base`.
         """
         if self.hidden_share is None or self.reference is None or isinstance(self.reference, ReferenceCurves):
-            raise TypeError("nobody's status is projected by strata")
+            raise TypeError("no status is projected by strata")
         size, own, share, base = m * self.n_strata, self.weight_at_event, self.hidden_share, self.hidden_base
+        unit = self.sample is None and arrays.is_repeated(own)
+        square = own if unit else own**2
+        if self.sample is not None:
+            own, square = own * self.sample.values, square * self.sample.squares
         starts, stops = self._by_stratum(self.follow_up_index, m), None
         # who belongs to the population to the end starts or stops at no time
         if not (arrays.is_repeated(self.population_index) and int(self.population_index[0]) == m - 1):
             rows = arrays.positions(self.follow_up_index < self.population_index)
             starts, own, share = starts[rows], own[rows], share[rows]
+            square = square[rows]
             base = None if base is None else base[rows]
             stops = self._by_stratum(self.population_index, m)[rows]
 
@@ -404,12 +463,12 @@ class IntervalWeights:
             sums = sums if stops is None else sums - arrays.sums_by(stops, values, size)
             return np.cumsum(arrays.to_host(sums).reshape(-1, m), 1)[:, :-1]
 
-        if arrays.is_repeated(self.weight_at_event):
+        if unit:
             factor = float(self.weight_at_event[0])
             total, event_free = factor * open_at(None), factor * open_at(share)
             squares = factor * total
         else:
-            total, event_free, squares = open_at(own), open_at(own * share), open_at(own**2)
+            total, event_free, squares = open_at(own), open_at(own * share), open_at(square)
         event_free = event_free * self.reference
         if base is not None:
             event_free = event_free + open_at(own * base)
@@ -461,18 +520,25 @@ class WeightSums:
         counts: NDArray[np.float64],
         late: NDArray[np.float64],
         late_squares: NDArray[np.float64],
+        square_ends: NDArray[np.float64] | None = None,
+        events: NDArray[np.float64] | None = None,
     ) -> WeightSums:
         """Make them of what is counted: by stratum where the first range ends, (strata, times and one more).
 
         And of the second range, (2, times), without and with event: how many have a weight, its sum and its square's.
+        With sample weights, `ends` are sums of these and `square_ends` of their squares; `events` are how many have a
+        weight and the event, where that is not a count of rows.
         """
         at_risk = np.cumsum(ends[:, ::-1], axis=1)[:, ::-1][:, 1:]
-        # differences of sums, of which rounding is left where nobody is counted
+        # differences of sums, of which rounding is left where none is counted
         late, late_squares = np.where(counts > 0, late, 0.0), np.where(counts > 0, late_squares, 0.0)
-        with np.errstate(invalid="ignore", over="ignore"):  # an infinite weight of nobody
+        with np.errstate(invalid="ignore", over="ignore"):  # an infinite weight that counts for none
             early = np.where(at_risk > 0, at_risk * weight_at_risk, 0.0)
-            squares = np.where(at_risk > 0, early * weight_at_risk, 0.0).sum(axis=0) + late_squares.sum(axis=0)
-        return cls(np.array([early.sum(axis=0), *late]), squares, counts[1], early)
+            first = early
+            if square_ends is not None:
+                first = np.cumsum(square_ends[:, ::-1], axis=1)[:, ::-1][:, 1:] * weight_at_risk
+            squares = np.where(at_risk > 0, first * weight_at_risk, 0.0).sum(axis=0) + late_squares.sum(axis=0)
+        return cls(np.array([early.sum(axis=0), *late]), squares, counts[1] if events is None else events, early)
 
     def __add__(self, other: WeightSums) -> WeightSums:
         return WeightSums(
@@ -486,7 +552,7 @@ def _on_host(value: Any) -> Any:
         return arrays.to_host(value)
     if isinstance(value, SurvivalCurves):
         return value.numpy()
-    if not isinstance(value, (CensoringModel, Incidence, ProductLimit, ReferenceCurves)):
+    if not isinstance(value, (CensoringModel, Incidence, ProductLimit, ReferenceCurves, SampleWeights)):
         return value
     return replace(value, **{field.name: _on_host(getattr(value, field.name)) for field in fields(value)})
 

@@ -23,7 +23,6 @@ from survscore._validation import (
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import FittedOnSample
 from survscore.curves import SurvivalCurves
-from survscore.inference.units import n_eligible
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import Weighting, curve_weights, fit_by_code, placed_curves
 from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
@@ -216,7 +215,7 @@ class Projected(Weighting):
             codes, n_strata = self.strata.codes(len(outcomes))
             return [(arrays.beside(codes, outcomes.time), n_strata) if n_strata > 1 else (None, 1)]
         times, models = followed.ranked_times(index.times), list(curves.values())
-        neighbours = Neighbours(outcomes.censoring_time, outcomes.time)
+        neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
         if self.strata == "mean-ranks":
             return [by_mean_ranks(neighbours, models, times, followed.n_strata)]
         return by_own_ranks(neighbours, models, times, followed.n_strata)
@@ -240,7 +239,8 @@ class Projected(Weighting):
     def _by_incidence(self, weights: IntervalWeights, index: TimeIndex, model: FittedOnSample) -> IntervalWeights:
         r"""Return the ranges with the statuses of one cause: without it, :math:`1 - [F(t) - F(c_i)] / S(c_i)`."""
         of_interest = arrays.take(arrays.as_bool(index.label), index.order)
-        incidence = Incidence.in_order(model.curve, model.passed, of_interest, self.theta)
+        weights_of_events = None if index.sample is None else arrays.take(index.sample.values, index.order)
+        incidence = Incidence.in_order(model.curve, model.passed, of_interest, self.theta, weights_of_events)
         weights = replace(
             weights,
             censoring_model=replace(model, incidence=incidence),
@@ -354,9 +354,8 @@ class _Followed:
     @classmethod
     def of(cls, index: TimeIndex, min_followed: int) -> _Followed:
         """Count events, those followed event-free, and the hidden, at each evaluation time."""
-        m, n = index.times.size, len(index.outcomes)
-        followed, known = index.n_followed, n_eligible(index.until_hidden, m)
-        scored = (followed >= min_followed) | (known == n)
+        m, followed, known = index.times.size, index.n_followed, index.n_eligible(index.until_hidden)
+        scored = (followed >= min_followed) | (known == index.n)
         n_scored = m if scored.all() else int(np.argmin(scored))
         last = max(n_scored, 1) - 1
         return cls(n_scored, number_of_strata(min(known[last] - followed[last], followed[last])))

@@ -30,23 +30,28 @@ MOST_TIMES = 5  # at which predictions are ranked: ranks of neighbouring times h
 class Neighbours:
     """Individuals in order of C*, cut into groups of neighbours; equal C* are in one group.
 
-    Without censoring times all are one group.
+    Without censoring times all are one group. `counts` say how many individuals each one stands for, if not one.
     """
 
-    def __init__(self, censoring_time: Array | None, like: Array) -> None:
+    def __init__(self, censoring_time: Array | None, like: Array, counts: Array | None = None) -> None:
         n = len(like)
+        self.counts = None if counts is None else arrays.as_int64(counts)
         self.order: Array = arrays.positions(like >= 0)  # all of them: times are not negative
         edges = [0, n]
         if censoring_time is not None:
             self.order = censoring_time.argsort() if arrays.is_tensor(like) else argsort(censoring_time)
             ordered = arrays.take(censoring_time, self.order)
-            n_groups = min(max(n // GROUP_SIZE, 1), MOST_GROUPS)
-            cuts = -(-np.arange(1, n_groups) * n // n_groups)
+            # how many individuals come before each row
+            before = np.arange(n + 1) if self.counts is None else _sums_before(arrays.to_host(self.counts[self.order]))
+            total = int(before[-1])
+            n_groups = min(max(total // GROUP_SIZE, 1), MOST_GROUPS)
+            cuts = -(-np.arange(1, n_groups) * total // n_groups)
+            rows = ordered[np.searchsorted(before, cuts, side="right") - 1]
             # a cut between equal ones moves to the end of these
             first, last = (
-                arrays.count_below(ordered, ordered[cuts], inclusive=inclusive) for inclusive in (False, True)
+                arrays.to_host(arrays.count_below(ordered, rows, inclusive=inclusive)) for inclusive in (False, True)
             )
-            ends = np.where(arrays.to_host(first) < cuts, arrays.to_host(last), cuts)
+            ends = np.where(before[first] < cuts, last, first)
             edges = np.unique([0, *ends, n]).tolist()
         self.groups = [slice(*ends) for ends in pairwise(edges)]
 
@@ -59,7 +64,7 @@ class Neighbours:
             own = values[rows].T.contiguous() if arrays.is_tensor(values) else values.take(rows, 0).T.copy()
             at_once = max(1, RANKED_CELLS // own.shape[1])
             for first in range(0, times.size, at_once):
-                total[group] += doubled_ranks(own[first : first + at_once]).sum(0)
+                total[group] += doubled_ranks(own[first : first + at_once], self._counts_of(rows)).sum(0)
 
         each(rank, self.groups, threads=not arrays.is_tensor(self.order))
         return total
@@ -69,7 +74,8 @@ class Neighbours:
         codes = arrays.as_int32(ranks)
 
         def cut(group: slice) -> None:
-            codes[self.order[group]] = _parts(ranks[group], n_strata)
+            rows = self.order[group]
+            codes[rows] = _parts(ranks[group], n_strata, self._counts_of(rows))
 
         each(cut, self.groups, threads=not arrays.is_tensor(self.order))
         used = arrays.to_host(arrays.sums_by(codes, None, n_strata)) > 0
@@ -78,13 +84,27 @@ class Neighbours:
         number = arrays.beside((np.cumsum(used) - 1).astype(np.int32), codes)
         return (number[codes], int(used.sum())) if used.sum() > 1 else (None, 1)
 
+    def _counts_of(self, rows: Array) -> Array | None:
+        return None if self.counts is None else self.counts[rows]
 
-def _parts(values: Array, k: int) -> Array:
+
+def _sums_before(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(counts)))
+
+
+def _parts(values: Array, k: int, weights: Array | None = None) -> Array:
     """Return which of k parts whole numbers are in, from 0 on, by twice their mid-ranks: equal ones are in one part.
 
     Part j begins where `doubled_ranks` reaches 2nj/k: with the number that would be at that place in order, or after
-    those equal to it. Sums of ranks are not much larger than they are many: counting them needs no order.
+    those equal to it. Sums of ranks are not much larger than they are many: counting them needs no order. With
+    `weights`, which are counts, they may be.
     """
+    if weights is not None:
+        xp = arrays.namespace(values)
+        _, inverse = xp.unique(values, return_inverse=True)
+        counts = arrays.as_int64(arrays.sums_by(inverse, arrays.as_float64(weights), int(inverse.max()) + 1))
+        until = counts.cumsum(0)
+        return arrays.as_int32((2 * until - counts) * k // (2 * until[-1]))[inverse]
     n, parts, xp, values = len(values), np.arange(1, k), arrays.namespace(values), values - values.min()
     size = int(values.max()) + 2
     counts = xp.bincount(values, minlength=size)
@@ -96,15 +116,20 @@ def _parts(values: Array, k: int) -> Array:
     return arrays.as_int32(arrays.as_int8(values >= limits[:, None]).sum(0, dtype=xp.int8))
 
 
-def doubled_ranks(values: Array) -> Array:
+def doubled_ranks(values: Array, counts: Array | None = None) -> Array:
     """Return of each value how many of its row are below, and how many at or below it, added up: a whole number.
 
-    Twice the mid-rank, as from 1/2 to the length of the row less 1/2; ties share theirs.
+    Twice the mid-rank, as from 1/2 to the length of the row less 1/2; ties share theirs. `counts` say how many
+    individuals each column stands for, if not one.
     """
     if arrays.is_tensor(values):  # all rows at once
         order = values.argsort(1)
         ordered = values.gather(1, order)
         first, last = (arrays.count_below(ordered, ordered, inclusive=inclusive).long() for inclusive in (False, True))
+        if counts is not None:
+            passed = counts[order].cumsum(1)
+            before = arrays.namespace(values).cat([passed[:, :1] * 0, passed], 1)
+            first, last = before.gather(1, first), before.gather(1, last)
         return (order * 0).scatter_(1, order, first + last)
     ranks = np.empty(values.shape, dtype=np.intp)
     for row, own in zip(values, ranks, strict=True):
@@ -112,7 +137,8 @@ def doubled_ranks(values: Array) -> Array:
         ordered = row.take(order)
         edges = np.concatenate(([0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1, [row.size]))
         # of those that are equal, from one edge to the next
-        own[order] = np.repeat(edges[1:] + edges[:-1], np.diff(edges))
+        passed = edges if counts is None else _sums_before(counts[order])[edges]
+        own[order] = np.repeat(passed[1:] + passed[:-1], np.diff(edges))
     return ranks
 
 

@@ -1,0 +1,680 @@
+"""Sample weights: literal oracles under every weighting, repeated rows, scaling, the jackknife, and bad input."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+import survscore as ss
+from commands import printed, run
+from literal import STEP
+from registry import ASKED, CASES, FITTED, LOSSES, METRICS, Case, fitted_problem, random_problem
+from survscore.engine.evaluation import Evaluation
+from survscore.engine.moments import pairs
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),
+    pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning"),
+]
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+brief = settings(max_examples=15, deadline=None)
+TRAINED = [case for case in CASES if "training" in case.name]
+
+
+def weights_of(n, *, whole=False):
+    """Return a strategy of sample weights, quarters of whole numbers or whole ones."""
+    return st.binary(min_size=n, max_size=n).map(
+        lambda drawn: (np.frombuffer(drawn, np.uint8) % 5 + 1.0) / (1 if whole else 4)
+    )
+
+
+@st.composite
+def weighted_problems(draw, case, kind="probability", **sizes):
+    """Problems with sample weights, of the scored outcomes and of the training outcomes."""
+    problem = draw(case.problems(**sizes))
+    both = (draw(weights_of(len(y), whole=kind == "frequency")) for y in (problem.y, problem.training))
+    y, training = (y.weighted(w, kind) for y, w in zip((problem.y, problem.training), both, strict=True))
+    return replace(problem, y=y, training=training)
+
+
+def repeated(problem):
+    """The same with each row as often as its frequency weight says, and how often that is."""
+    times, others = (y.weights.astype(int) for y in (problem.y, problem.training))
+    rows = np.repeat(np.arange(len(problem.y)), times)
+    training = problem.training.weighted(None)[np.repeat(np.arange(len(problem.training)), others)]
+    return replace(problem.take(rows), y=problem.y.weighted(None)[rows], training=training), rows
+
+
+def unweighted(problem):
+    return replace(problem, y=problem.y.weighted(None), training=problem.training.weighted(None))
+
+
+def scored(case, problem, metrics=tuple(LOSSES), **options):
+    found = ss.score_all(
+        problem.y, problem.curves, metric=metrics, weighting=case.weighting(problem), times=problem.times, **options
+    )
+    return dict(zip(metrics, found, strict=True))
+
+
+@every_case
+@brief
+@given(data=st.data())
+def test_scores_agree_with_the_literal_loop(case: Case, data):
+    problem = data.draw(weighted_problems(case))
+    masses = list(problem.y.weights), list(problem.training.weights)
+    for name, got in scored(case, problem).items():
+        expected = [
+            oracle.metric(name, case.weights(unweighted(problem), t, *masses), problem.pi(t), masses[0], by_n=case.by_n)
+            for t in problem.times
+        ]
+        np.testing.assert_allclose(got.scores, expected, rtol=1e-11, atol=1e-12, err_msg=name)
+
+
+def derivatives(function, mass):
+    """Return by how much functions of sample weights move with each of them, times that weight."""
+    found = []
+    for i, own in enumerate(mass):
+        moved = list(mass)
+        moved[i] = own + own * STEP * 1j
+        found.append(np.asarray(function(moved)).imag / STEP)
+    return np.array(found)
+
+
+def literal_variances(case, problem, metric, models):
+    """Variances of scores and differences, literally: the jackknife's correction, and training data as they are."""
+    w, v = list(problem.y.weights), list(problem.training.weights)
+    plain = unweighted(problem)
+
+    def scores(mass, training_mass):
+        return [
+            [
+                oracle.metric(metric, case.weights(plain, t, mass, training_mass), one.pi(t), mass, by_n=case.by_n)
+                for one in models
+            ]
+            for t in problem.times
+        ]
+
+    here = derivatives(lambda mass: scores(mass, v), w)
+    there = derivatives(lambda mass: scores(w, mass), v)
+    found = {}
+    for a, b in pairs(len(models)):
+        phi, other = (d[..., a] - (d[..., b] if a != b else 0.0) for d in (here, there))
+        variances = []
+        for j, t in enumerate(problem.times):
+            weighted = case.weights(plain, t, w, v)
+            if weighted is None or sum(weighted[1]) < 2:
+                variances.append(np.nan)
+                continue
+            n, total = sum(weighted[1]), sum(m for m, inside in zip(w, weighted[1], strict=True) if inside)
+            factor = [
+                (1 - 1 / n) / (1 - m / total) if inside else 1.0 for m, inside in zip(w, weighted[1], strict=True)
+            ]
+            variances.append(n / (n - 1) * np.sum((factor * phi[:, j]) ** 2))
+        found[a, b] = np.array(variances), np.sum(other**2, axis=0)
+    return found
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in TRAINED], ids=lambda case: case.name)
+@settings(max_examples=5, deadline=None)
+@given(data=st.data())
+def test_variances_are_those_of_the_jackknife_of_literal_influences(case: Case, data):
+    problem = data.draw(weighted_problems(case, min_size=2, max_size=8))
+    # the second model has the predictions of the first in another order; strata by ranks are those of one model alone
+    others = [] if case.name == "projected" or "ranks" in case.name else [replace(problem, curves=problem.curves[::-1])]
+    models = [problem, *others]
+    for metric in LOSSES:
+        named = {f"m{k}": one.curves for k, one in enumerate(models)}
+        (found,) = Evaluation.of(
+            problem.y, named, metric=metric, weighting=case.weighting(problem), times=problem.times
+        ).run()
+        expected = literal_variances(case, problem, metric, models)
+        for (a, b), (variance, _) in expected.items():
+            got = found.moments.variance(a, b)
+            defined = ~np.isnan(found.scores[0][: got.size])
+            np.testing.assert_allclose(
+                got[defined], variance[: got.size][defined], rtol=1e-7, atol=1e-13, err_msg=f"{metric} {a} {b}"
+            )
+
+
+def sized_problem(case, n=60, seed=5, kind="probability", *, causes=False):
+    """A problem large enough for everything that is estimated, with weights and drop-outs."""
+    problem = fitted_problem(case.data, seed, n, causes=causes and case.of_causes)
+    rng = np.random.default_rng(seed)
+    own, others = (
+        rng.integers(1, 4, len(y)).astype(float) if kind == "frequency" else rng.gamma(2, 1.7, len(y))
+        for y in (problem.y, problem.training)
+    )
+    if "strata training" in case.name:  # whose strata go by position
+        others = np.ones(len(problem.training))
+    return replace(problem, y=problem.y.weighted(own, kind), training=problem.training.weighted(others, kind))
+
+
+def compared(case, problem, **options):
+    curves = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
+    return Evaluation.of(
+        problem.y, curves, metric=list(LOSSES), weighting=case.weighting(problem), times=problem.times, **options
+    ).run()
+
+
+def assert_same(found, expected, rtol=1e-10, *, effective=True):
+    """Compare everything that results hold."""
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, rtol=rtol)
+        np.testing.assert_allclose(one.moments.pointwise, other.moments.pointwise, rtol=1e2 * rtol, atol=1e-16)
+        np.testing.assert_allclose(one.moments.of_averages, other.moments.of_averages, rtol=1e2 * rtol, atol=1e-16)
+        assert (one.moments.over_time is None) == (other.moments.over_time is None)
+        if one.moments.over_time is not None:
+            np.testing.assert_allclose(one.moments.over_time, other.moments.over_time, rtol=1e2 * rtol, atol=1e-15)
+        support, reference = one.support, other.support
+        for name in ("n_counted", "n_events", "n_event_free") + ("n_effective",) * effective:
+            np.testing.assert_allclose(getattr(support, name), getattr(reference, name), rtol=rtol, err_msg=name)
+        np.testing.assert_allclose(support.units.counted, reference.units.counted)
+        np.testing.assert_allclose(support.units.degrees, reference.units.degrees, rtol=1e2 * rtol)
+        assert (one.bounds is None) == (other.bounds is None)
+        if one.bounds is not None:
+            for name in ("known", "lower", "upper", "of_averages"):
+                np.testing.assert_allclose(
+                    getattr(one.bounds, name), getattr(other.bounds, name), rtol=rtol, atol=1e-14
+                )
+        assert (one.parts is None) == (other.parts is None)
+        if one.parts is not None:
+            for name in ("share", "dropped_out", "observed", "projected"):
+                np.testing.assert_allclose(getattr(one.parts, name), getattr(other.parts, name), rtol=rtol, atol=1e-14)
+        assert (one.by_theta is None) == (other.by_theta is None)
+        if one.by_theta is not None:
+            np.testing.assert_allclose(one.by_theta.scores, other.by_theta.scores, rtol=1e2 * rtol)
+            np.testing.assert_allclose(one.by_theta.predicted, other.by_theta.predicted, rtol=rtol, equal_nan=True)
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+@every_case
+def test_frequency_weights_are_repeated_rows(case: Case, grouped):
+    for causes in (False, True):
+        problem = sized_problem(case, 260 if "ranks" in case.name or case.name == "projected" else 60, kind="frequency")
+        several, rows = repeated(problem)
+        labels = np.arange(len(problem.y)) // 4
+        options = {"null": not causes, "by_theta": True}
+        found = compared(case, problem, groups=labels if grouped else None, **options)
+        expected = compared(case, several, groups=labels[rows] if grouped else None, **options)
+        assert_same(found, expected)
+
+
+@every_case
+def test_scaled_weights_change_nothing(case: Case):
+    problem = sized_problem(case)
+    scaled = replace(problem, y=problem.y.weighted(7 * problem.y.weights), training=problem.training)
+    for labels in (None, np.arange(len(problem.y)) // 4):
+        options = {"null": True, "by_theta": True, "groups": labels}
+        assert_same(compared(case, scaled, **options), compared(case, problem, **options))
+
+
+@pytest.mark.parametrize("kind", ["probability", "importance", "frequency"])
+@every_case
+def test_weights_of_one_are_none_to_the_last_bit(case: Case, kind):
+    problem = unweighted(sized_problem(case))
+    ones = replace(problem, y=problem.y.weighted(np.ones(len(problem.y)), kind))
+    for one, other in zip(compared(case, ones, null=True), compared(case, problem, null=True), strict=True):
+        assert np.array_equal(one.scores, other.scores, equal_nan=True)
+        assert np.array_equal(one.moments.pointwise, other.moments.pointwise, equal_nan=True)
+        assert np.array_equal(one.moments.of_averages, other.moments.of_averages, equal_nan=True)
+        assert np.array_equal(one.support.n_effective, other.support.n_effective, equal_nan=True)
+
+
+@pytest.mark.parametrize("kind", ["probability", "frequency"])
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+@every_case
+def test_compiled_code_batches_and_covariances_agree_with_array_code(case: Case, grouped, kind):
+    problem = sized_problem(case, kind=kind)
+    options = {"null": True, "groups": np.arange(len(problem.y)) % 15 if grouped else None}
+    expected = compared(case, problem, **options)
+    with ss.config.using(backend="compiled"):
+        assert_same(compared(case, problem, **options), expected)
+    every = compared(case, problem, ranges="any", **options)
+    for one, other in zip(every, expected, strict=True):
+        np.testing.assert_allclose(one.moments.of_averages, other.moments.of_averages, rtol=1e-9)
+        np.testing.assert_allclose(
+            np.diagonal(one.moments.over_time, axis1=1, axis2=2), other.moments.pointwise, rtol=1e-9, atol=1e-16
+        )
+
+
+def test_equal_weights_are_the_limit_of_unequal_ones():
+    """The same code without the shortcut for equal weights: those that differ by a billionth."""
+    for case in CASES:
+        problem = unweighted(sized_problem(case))
+        nearly = 3.0 + 1e-9 * np.random.default_rng(1).random(len(problem.y))
+        weighted = replace(problem, y=problem.y.weighted(nearly))
+        expected = compared(case, problem, null=True)
+        assert_same(compared(case, weighted, null=True), expected, 1e-7)
+
+
+JACKKNIFED = ("uncensored", "administrative", "administrative strata", "ipcw", "ipcw strata", "projected one stratum")
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in JACKKNIFED], ids=lambda case: case.name)
+def test_standard_errors_are_those_of_the_jackknife(case: Case):
+    """To 2 percent where curves are estimated, and exactly for weighted means."""
+    n = 150
+    problem = sized_problem(case, n)
+
+    def scores(rows):
+        part = problem.take(rows)
+        some = ss.score_all(
+            part.y, part.curves, metric=list(LOSSES), weighting=case.weighting(part), times=part.times, errors=False
+        )
+        return np.array([one.scores for one in some])
+
+    without = np.array([scores(np.delete(np.arange(n), i)) for i in range(n)])
+    expected = np.sqrt((n - 1) / n * np.sum((without - without.mean(axis=0)) ** 2, axis=0))
+    found = [one.se for one in scored(case, problem).values()]
+    np.testing.assert_allclose(found, expected, rtol=0.001 if case.name == "uncensored" else 0.02)
+
+
+@pytest.mark.parametrize("name", ["ipcw training", "administrative training"])
+def test_the_variance_of_a_curve_of_weighted_training_data(name):
+    """Close to the sum of squared influences of the training data, whose weights are the same in all of its jumps."""
+    (case,) = (case for case in CASES if case.name == name)
+    problem = sized_problem(case, 200)
+    w, v = list(problem.y.weights), list(problem.training.weights)
+    plain = unweighted(problem)
+
+    def scores(training_mass):
+        return [
+            oracle.metric("brier", case.weights(plain, t, w, training_mass), problem.pi(t), w) for t in problem.times
+        ]
+
+    (both,) = compared(case, problem)[:1]
+    sure = problem.training.weighted(np.round(1e6 * np.array(v)), "frequency")
+    known = compared(case, replace(problem, training=sure))[0]
+    added = both.moments.pointwise[0] - known.moments.pointwise[0]  # the second curve is known nearly for sure
+    np.testing.assert_allclose(added, np.sum(derivatives(scores, v) ** 2, axis=0), rtol=0.15)
+
+
+def test_torch_gives_the_numbers_of_numpy():
+    pytest.importorskip("torch")
+    for case in CASES:
+        for kind in ("probability", "frequency"):
+            problem = sized_problem(case, kind=kind)
+            for labels in (None, np.arange(len(problem.y)) % 15):
+                options = {"null": True, "groups": labels}
+                with ss.config.using(backend="torch"):
+                    found = compared(case, problem, **options)
+                assert_same(found, compared(case, problem, **options))
+
+
+NULLS = [True, "counted", ss.Outcomes([1, 20, 40, 60, 80], [1, 1, 0, 1, 1], weights=[1, 2, 1, 3, 2])]
+
+
+@pytest.mark.parametrize("null", NULLS, ids=["own", "counted", "of others"])
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_null_models_of_repeated_rows(null, backend):
+    case = next(case for case in CASES if case.name == "administrative")
+    problem = sized_problem(case, kind="frequency")
+    several, _ = repeated(problem)
+    with ss.config.using(backend=backend):
+        assert_same(compared(case, problem, null=null), compared(case, several, null=null))
+
+
+@pytest.mark.parametrize("weighting", ["administrative", "ipcw", "projected"])
+def test_multiclass_scores_of_repeated_rows(weighting):
+    rng = np.random.default_rng(3)
+    n, times = 300, np.array([2.0, 5.0])
+    time, cause = rng.exponential(6, n), rng.integers(1, 3, n)
+    end, left = rng.uniform(1, 10, n), rng.exponential(30, n)
+    seen = np.minimum(np.minimum(time, end), left)
+    y = ss.Outcomes(seen, np.where(seen == time, cause, 0), end, causes=["a", "b"])
+    share = rng.uniform(0.05, 0.3, (n, 2, 1)) * [0.4, 1.0]
+    curves = ss.IncidenceCurves(share, times, causes=["a", "b"])
+    often = rng.integers(1, 4, n)
+    rows = np.repeat(np.arange(n), often)
+    settings = {"weighting": weighting, "times": times, "cause": "all"}
+    found = ss.brier_score(y.weighted(often, "frequency"), curves, **settings)
+    expected = ss.brier_score(y[rows], curves[rows], **settings)
+    for name in ("scores", "se", "lower", "upper", "n_counted"):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-9, err_msg=name)
+    unequal = ss.brier_score(y.weighted(often), curves, **settings)
+    np.testing.assert_allclose(unequal.scores, found.scores, rtol=2e-2)
+    assert (unequal.se > found.se).all()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_who_has_no_weight_has_no_part(case: Case):
+    problem = sized_problem(case)
+    w = np.array(problem.y.weights)
+    w[::7] = 0.0
+    kept = np.flatnonzero(w)
+    without = problem.take(kept)
+    labels = np.arange(len(w)) // 4
+    with_zeros = replace(problem, y=problem.y.weighted(w))
+    assert_same(
+        compared(case, with_zeros, null=True, groups=labels), compared(case, without, null=True, groups=labels[kept])
+    )
+
+
+def test_default_times_and_comparisons_of_repeated_rows():
+    """What `compare` adds to scores: intervals, p-values, the hazard of late starters, and the test of drop-out."""
+    problem = random_problem(400, 40, 2, lost=True)
+    often = np.random.default_rng(1).integers(1, 4, 400)
+    rows = np.repeat(np.arange(400), often)
+    models = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.4, problem.curves.times)}
+    found = ss.compare(problem.y.weighted(often, "frequency"), models)
+    expected = ss.compare(problem.y[rows], {name: curves[rows] for name, curves in models.items()})
+    np.testing.assert_array_equal(found.times, expected.times)
+    for one, other in (
+        (found.to_frame(), expected.to_frame()),
+        (found.integrated(0, 60).contrasts, expected.integrated(0, 60).contrasts),
+        (found.dropout_test.to_frame(), expected.dropout_test.to_frame()),
+    ):
+        # z whatever happened to the lost is not computed with weights, and bounds of means depend on how many are kept
+        numbers = [name for name in one.select_dtypes("number") if not name.startswith("bound_")]
+        np.testing.assert_allclose(one[numbers], other[numbers], rtol=1e-7)
+    for name in ("observed", "expected", "se_log"):
+        np.testing.assert_allclose(
+            getattr(found.late_starters, name), getattr(expected.late_starters, name), rtol=1e-10, equal_nan=True
+        )
+
+
+@pytest.mark.parametrize("weights", [[1, -1, 2], [1, np.nan, 2], [0, 0, 0], [1, 2], [1, np.inf, 2]])
+def test_bad_weights_are_refused(weights):
+    with pytest.raises(ss.InputError, match="weights"):
+        ss.Outcomes([1, 2, 3], [1, 0, 1], weights=weights)
+
+
+def test_what_has_no_form_for_weights_says_so():
+    problem = sized_problem(CASES[1], 40)
+    y, curves, times = problem.y, problem.curves, problem.times
+    models = {"a": curves}
+    calls = {
+        "variance='martingale'": lambda: ss.brier_score(
+            y, curves, weighting=ss.IPCW(variance="martingale"), times=times
+        ),
+        "metric 'concordance'": lambda: ss.score_all(y, curves, metric="concordance", weighting="ipcw", times=times),
+        "metric 'crps'": lambda: ss.score_all(y, curves, metric="crps", weighting="ipcw", times=times),
+        "score_terms": lambda: ss.score_terms(y, curves, weighting="ipcw", times=times),
+        "diagnose": lambda: ss.diagnose(y, models),
+        "backtest": lambda: ss.backtest(y, models, as_of="2020-01-01", horizons=[2]),
+        "landmark_table": lambda: ss.landmark_table(y, models, landmarks=[1], horizons=[2]),
+        "report": lambda: ss.report(y, models),
+        "distribution_calibration": lambda: ss.distribution_calibration(y, curves),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ss.UnfitError, match=f"{name} has no form for sample weights"):
+            call()
+
+
+POOLED = {name: ASKED.get(name, name) for name in METRICS if name not in LOSSES}
+
+
+def pooled(case, problem, metrics=POOLED, **options):
+    curves = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
+    found = Evaluation.of(
+        problem.y, curves, metric=[metrics[name] for name in metrics], weighting=case.weighting(problem),
+        times=problem.times, **options,
+    ).run()  # fmt: skip
+    return dict(zip(metrics, found, strict=True))
+
+
+@every_case
+def test_pooled_metrics_agree_with_the_literal_loop(case: Case):
+    problem = sized_problem(case, 120, causes=False)
+    masses = list(problem.y.weights), list(problem.training.weights)
+    found = pooled(case, problem, errors=False)
+    for name in ("auc", "oe", "net_benefit", "slope", "in_the_large", "ici"):
+        expected = [
+            oracle.metric(name, case.weights(unweighted(problem), t, *masses), problem.pi(t), masses[0])
+            for t in problem.times
+        ]
+        np.testing.assert_allclose(found[name].scores[0], expected, rtol=1e-7, err_msg=name)
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+@every_case
+def test_pooled_metrics_of_repeated_rows(case: Case, grouped):
+    for causes in (False, True):
+        problem = sized_problem(case, 260 if case.name == "projected" else 120, kind="frequency", causes=causes)
+        several, rows = repeated(problem)
+        labels = np.arange(len(problem.y)) // 4
+        found = pooled(case, problem, groups=labels if grouped else None)
+        expected = pooled(case, several, groups=labels[rows] if grouped else None)
+        for name in POOLED:
+            rtol = 1e-6 if name in FITTED else 1e-10
+            np.testing.assert_allclose(found[name].scores, expected[name].scores, rtol=rtol, atol=1e-9, err_msg=name)
+            for field in ("pointwise", "of_averages"):
+                np.testing.assert_allclose(
+                    *(getattr(one.moments, field) for one in (found[name], expected[name])),
+                    rtol=1e2 * rtol, atol=1e-12, err_msg=name,
+                )  # fmt: skip
+
+
+@every_case
+def test_scaled_weights_do_not_change_pooled_metrics(case: Case):
+    problem = sized_problem(case, 120)
+    scaled = replace(problem, y=problem.y.weighted(7 * problem.y.weights))
+    found, expected = pooled(case, scaled), pooled(case, problem)
+    for name in POOLED:
+        np.testing.assert_allclose(found[name].scores, expected[name].scores, rtol=1e-6, atol=1e-9, err_msg=name)
+        variances = (one.moments.pointwise for one in (found[name], expected[name]))
+        np.testing.assert_allclose(*variances, rtol=1e-5, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["auc", "oe", "net_benefit", "slope"])
+@pytest.mark.parametrize("case", [case for case in CASES if case.name in JACKKNIFED], ids=lambda case: case.name)
+def test_standard_errors_of_pooled_metrics_are_those_of_the_jackknife(case: Case, name):
+    n = 300
+    problem = sized_problem(case, n)
+
+    def scores(rows):
+        return pooled(case, problem.take(rows), {name: POOLED[name]}, errors=False)[name].scores
+
+    without = np.array([scores(np.delete(np.arange(n), i)) for i in range(n)])
+    expected = (n - 1) / n * np.sum((without - without.mean(axis=0)) ** 2, axis=0)
+    found = pooled(case, problem, {name: POOLED[name]})[name]
+    variances = np.array([found.moments.variance(a, a) for a in (0, 1)])
+    # cases alone are few: their influences are corrected by their shares of all weights
+    tolerance = {"slope": 0.05, "auc": 0.03}.get(name, 0.02)
+    np.testing.assert_allclose(np.sqrt(variances), np.sqrt(expected[:2]), rtol=tolerance)
+
+
+def table_of(y, models, **settings):
+    return ss.score_table(
+        y, models, horizons=[15, 30], weighting=["administrative", "projected"], **settings
+    ).to_frame()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tables_of_repeated_rows():
+    """And metrics of the follow-up say that they have no form."""
+    case = next(case for case in CASES if case.name == "administrative")
+    problem = sized_problem(case, 200, kind="frequency")
+    several, _ = repeated(problem)
+    found, expected = (table_of(one.y, {"a": one.curves, "b": one.curves[::-1]}) for one in (problem, several))
+    follow_up = found.metric.isin(["concordance", "crps", "log_score", "distribution"])
+    assert found[follow_up].note.str.contains("no form for sample weights").all()
+    assert follow_up.any()
+    assert found[follow_up].estimate.isna().all()
+    # the predictions of b are another individual's, which repeated rows do not have
+    rows = ~follow_up & (found.model != "b")
+    other = expected[~expected.metric.isin(found[follow_up].metric) & (expected.model != "b")]
+    names = ["estimate", "se", "lower", "upper", "n_counted", "n_events"]
+    distances = found[rows].metric.isin(["ici", "e50", "e90"]).to_numpy()  # whose limits are drawn
+    np.testing.assert_allclose(found[rows][names][~distances], other[names][~distances], rtol=1e-5, atol=1e-9)
+
+
+def nearly_equal(y, seed=1):
+    return y.weighted(3.0 + 1e-9 * np.random.default_rng(seed).random(len(y)))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_calibration_and_decision_curves():
+    """Scaled weights change nothing; nearly equal ones give what none do; unequal ones what the metrics give."""
+    case = next(case for case in CASES if case.name == "administrative")
+    problem = sized_problem(case, 300)
+    y, curves = problem.y, problem.curves
+    plain = y.weighted(None)
+    for one, other, rtol in ((y.weighted(7 * y.weights), y, 1e-7), (nearly_equal(plain), plain, 1e-5)):
+        found, expected = (ss.calibration(outcomes, curves, 30) for outcomes in (one, other))
+        drawn = found.summary().measure.str.startswith("isotonic").to_numpy()
+        for name in ("estimate", "se", "lower", "upper"):
+            frames = [result.summary()[name].to_numpy(float)[~drawn] for result in (found, expected)]
+            np.testing.assert_allclose(*frames, rtol=rtol, atol=1e-6)
+        np.testing.assert_allclose(found.groups.observed, expected.groups.observed, rtol=rtol)
+        found, expected = (
+            ss.decision_curve(outcomes, {"a": curves}, 30, thresholds=[0.2, 0.4]).contrasts for outcomes in (one, other)
+        )
+        for name in ("difference", "se", "lower", "upper"):
+            np.testing.assert_allclose(found[name], expected[name], rtol=rtol, atol=1e-9)
+    metrics = ["oe", "slope", ss.NetBenefit(0.2)]
+    scores = ss.score_all(y, curves, metric=metrics, weighting="administrative", times=[30.0])
+    summary = ss.calibration(y, curves, 30).summary().set_index("measure")
+    table = ss.decision_curve(y, {"a": curves}, 30, thresholds=[0.2]).to_frame()
+    for score, (value, se) in zip(
+        scores,
+        [
+            summary.loc["observed/expected", ["estimate", "se"]],
+            summary.loc["slope", ["estimate", "se"]],
+            table.loc[table.strategy == "a", ["net_benefit", "se"]].iloc[0],
+        ],
+        strict=True,
+    ):
+        np.testing.assert_allclose([score.scores[0], score.se[0]], [value, se], rtol=1e-9)
+    with pytest.raises(ss.UnfitError, match="calibration has no form for frequency weights"):
+        ss.calibration(plain.weighted(np.round(y.weights) + 1, "frequency"), curves, 30)
+
+
+def test_decision_curves_of_repeated_rows():
+    case = next(case for case in CASES if case.name == "ipcw")
+    problem = sized_problem(case, 200, kind="frequency")
+    several, _ = repeated(problem)
+    found, expected = (
+        ss.decision_curve(one.y, {"a": one.curves}, 30, thresholds=[0.2, 0.4], weighting="ipcw").contrasts
+        for one in (problem, several)
+    )
+    for name in ("difference", "se", "lower", "upper"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12)
+
+
+def test_unequal_weights_are_named():
+    problem = random_problem(400, 20)
+    weights = np.ones(400)
+    weights[:3] = 30.0
+    models = {"a": problem.curves}
+    with pytest.warns(
+        ss.UnequalWeightsWarning, match=r"worth \d+ of equal weight.*largest sample weight is up to \d+%"
+    ):
+        ss.brier_score(problem.y.weighted(weights), problem.curves, weighting="administrative", times=[20, 40])
+    with pytest.warns(ss.UnequalWeightsWarning, match=r"\d+ individuals are worth"):
+        ss.compare(problem.y.weighted(weights), models, weighting="administrative", times=[20, 40])
+    many = np.random.default_rng(2).uniform(1, 3, 400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ss.UnequalWeightsWarning)
+        found = ss.brier_score(problem.y.weighted(many), problem.curves, weighting="administrative", times=[20])
+    assert "effective n" in str(found)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
+def test_sample_weights_of_scorers():
+    """As an argument, by scikit-learn's routing, and as part of the outcomes."""
+    sklearn = pytest.importorskip("sklearn")
+    from sklearn.model_selection import cross_validate
+
+    problem = random_problem(200, 10)
+    w = np.random.default_rng(1).gamma(2, 1, 200)
+    X = np.arange(200.0)[:, None]
+    scorer = ss.make_scorer("brier", weighting="administrative", times=[20.0, 40.0])
+    model = ss.models.KaplanMeier().fit(X, problem.y)
+    expected = ss.brier_score(
+        problem.y.weighted(w), model.predict_curves(X), weighting="administrative", times=[20.0, 40.0]
+    ).integrated()
+    assert scorer(model, X, problem.y, sample_weight=w) == pytest.approx(-expected.value, rel=1e-12)
+    assert scorer(model, X, problem.y.weighted(w)) == pytest.approx(-expected.value, rel=1e-12)
+    assert scorer(model, X, problem.y) != pytest.approx(-expected.value, rel=1e-6)
+    with pytest.raises(ss.InputError, match="sample_weight: y has sample weights already"):
+        scorer(model, X, problem.y.weighted(w), sample_weight=w)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = cross_validate(
+            ss.models.KaplanMeier(), X, problem.y, scoring=scorer, params={"sample_weight": w}, cv=3
+        )
+    parts = cross_validate(ss.models.KaplanMeier(), X, problem.y, scoring=scorer, cv=3)
+    assert not np.allclose(routed["test_score"], parts["test_score"])
+
+
+def test_weights_on_the_command_line(capsys, tmp_path):
+    problem = random_problem(300, 20)
+    often = np.random.default_rng(1).integers(1, 4, 300)
+    ids = np.arange(300)
+    columns = {"time": problem.y.time, "event": problem.y.event.astype(int), "censoring_time": problem.y.censoring_time}
+    observed = pd.DataFrame({"id": ids, **columns, "often": often, "bad": -1.0 * often})
+    observed.to_csv(tmp_path / "observed.csv", index=False)
+    times = [20.0, 40.0]
+    curves = pd.DataFrame(problem.curves.at(np.array(times)), columns=times)
+    curves.insert(0, "id", ids)
+    curves.to_csv(tmp_path / "curves.csv", index=False)
+    options = ["score", tmp_path / "observed.csv", tmp_path / "curves.csv", "--weighting", "administrative"]
+    code, out, _ = run(capsys, *options, "--weights", "often", "--weight-kind", "frequency")
+    assert code == 0
+    expected = ss.brier_score(
+        problem.y.weighted(often, "frequency"), problem.curves.only_at(np.array(times)), weighting="administrative",
+        times=times,
+    )  # fmt: skip
+    assert printed(out, expected.scores[1], expected.lower[1], expected.upper[1])
+    code, _, message = run(capsys, *options, "--weights", "bad")
+    assert (code, len(message.strip().splitlines())) == (2, 1)
+    assert "weights" in message
+    code, _, message = run(capsys, *options, "--weights", "nowhere")
+    assert code == 2
+    assert "there is no column 'nowhere'" in message
+
+
+def test_scores_of_batches_that_are_pushed():
+    problem = sized_problem(next(case for case in CASES if case.name == "ipcw"), 90)
+    asked = {"weighting": "ipcw", "times": problem.times}
+    stream = ss.StreamingScore(problem.y, **asked)
+    for start in range(0, 90, 30):
+        stream.update(problem.curves[start : start + 30])
+    expected = ss.brier_score(problem.y, problem.curves, **asked)
+    np.testing.assert_allclose(stream.result().scores, expected.scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("causes", [False, True], ids=["one kind", "causes"])
+def test_sample_weights_of_networks(causes):
+    """The loss is that of repeated rows, and nets learn from those who have weight."""
+    torch = pytest.importorskip("torch")
+    from survscore.models.losses import log_likelihood_loss
+
+    generator = torch.Generator().manual_seed(1)
+    logits = torch.randn(6, 8 if causes else 4, generator=generator)
+    labels = torch.randint(-1, 3 if causes else 2, (6, 4), generator=generator).to(torch.int8)
+    often = torch.tensor([1, 2, 1, 3, 1, 1])
+    found = log_likelihood_loss(logits, labels, often / often.float().mean())
+    expected = log_likelihood_loss(*(part.repeat_interleave(often, 0) for part in (logits, labels)))
+    torch.testing.assert_close(found, expected)
+
+    rng = np.random.default_rng(1)
+    n = 400
+    group, time = rng.integers(0, 2, n), rng.exponential(1.0, n)
+    slow = group == 1
+    time = np.where(slow, 10 * time, time)
+    # the covariate says nothing: predictions are those of a mixture, by weights
+    X = rng.normal(size=(n, 1))
+    event = np.where(time < 8, rng.integers(1, 3, n) if causes else 1, 0)
+    y = ss.Outcomes(np.minimum(time, 8.0), event, np.full(n, 8.0), **({"causes": ["a", "b"]} if causes else {}))
+    settings = {"n_times": 6, "n_layers": 1, "width": 8, "epochs": 15, "random_state": 0, "device": "cpu"}
+    w = np.where(slow, 9.0, 1.0)
+
+    def event_free(model):
+        curves = model.predict_curves(X)
+        curves = curves.event_free() if causes else curves
+        return float(curves.at([2.0]).mean())
+
+    plain = event_free(ss.models.LogisticHazard(**settings).fit(X, y))
+    weighted = event_free(ss.models.LogisticHazard(**settings).fit(X, y, sample_weight=w))
+    assert weighted == event_free(ss.models.LogisticHazard(**settings).fit(X, y.weighted(w)))
+    assert weighted > plain + 0.1
+    with pytest.raises(ss.InputError, match="sample_weight: y has sample weights already"):
+        ss.models.LogisticHazard(**settings).fit(X, y.weighted(w), sample_weight=w)
+    with pytest.raises(ss.InputError, match="weights"):
+        ss.models.LogisticHazard(**settings).fit(X, y, sample_weight=-w)
