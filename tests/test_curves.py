@@ -107,7 +107,7 @@ def test_bad_probabilities_are_named(rows, message, large):
         (
             [[0.9, 0.8], [0.6, 0.65]],
             r"not decrease with time: 1 .* row 0 at time 2 \(0.8 after 0.9\); they fall on average, as survival does: "
-            r"SurvivalCurves takes these as they are$",
+            r"`SurvivalCurves` takes these as they are$",
         ),
         ([[0.9], [0.8]], "it looks transposed"),
     ],

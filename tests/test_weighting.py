@@ -23,7 +23,7 @@ def score(y, weighting=None, times=(1, 4)):
         (
             DROPPED_OUT,
             ss.Administrative(dropout="refuse"),
-            r"1 individual of 3 dropped out before, the first at position 1 \(time 3, censoring_time 9\); `dropout='kap",
+            r"1 individual of 3 dropped out before, the first at position 1 \(time 3, censoring_time 9\); `dropout='k",
         ),
         (
             ADMINISTRATIVE,
