@@ -37,9 +37,14 @@ class CurveScorer:
         curves = curves_of(estimator, X)
         check_length("the predictions", len(curves), "y", len(outcomes))
         (score,) = score_all(
-            outcomes, curves, metric=self.metric, weighting=self.weighting, times=self.times, errors=False,
+            outcomes,
+            curves,
+            metric=self.metric,
+            weighting=self.weighting,
+            times=self.times,
+            errors=False,
             cause=self.cause,
-        )  # fmt: skip
+        )
         value = score.integrated().value if self.times.size > 1 else float(score.scores[0])
         if np.isnan(value):
             raise InputError(f"there is no score at {self.times[0]:g}: {'; '.join(score.undefined)}")

@@ -104,9 +104,13 @@ class StreamingScore:
             pushed = PushedCurves(of_one[[0]], self.n)
             self._first = pushed.first
             self._evaluation = Evaluation.of(
-                self._y, {"curves": pushed}, metric=self._metrics, weighting=self._weightings, times=self._times,
+                self._y,
+                {"curves": pushed},
+                metric=self._metrics,
+                weighting=self._weightings,
+                times=self._times,
                 errors=False,
-            )  # fmt: skip
+            )
             self._weights = self._evaluation.prepare() if self._evaluation.index.times.size else None
         rows = self._arrivals.rows_of(len(of_one))
         if self._weights is not None:

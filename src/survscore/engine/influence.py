@@ -49,7 +49,7 @@ class OrderedExits:
     first_column: Array
     #: Their strata; None for one. Shape (n,) or None.
     codes: Array | None
-    #: Who exits; nobody, where the curve was fitted to others. Shape (n,).
+    #: Who leaves the risk set at a jump; no individual, where the curve was fitted to others. Shape (n,).
     exits: Array
     #: The last of those who exit together. A jump's Greenwood weight belongs to it: then sums over those before an
     #: individual hold just the jumps that it stayed through. Shape (n,).
@@ -487,7 +487,7 @@ def joint_covariance(
     by_unit, codes = several[0], None if groups is None else groups.codes
     rows: Any = slice(None)
     X = np.zeros((len(by_unit), 0, 1))
-    if len(sources) == 1 and estimation.exits is None and counted.other is None:  # nobody else has any influence
+    if len(sources) == 1 and estimation.exits is None and counted.other is None:  # no other has influence
         rows = counted.rows
         codes = None if codes is None else codes[rows]
     else:

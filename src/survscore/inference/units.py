@@ -61,7 +61,7 @@ class InfluenceFactors:
     sample: SampleWeights
     #: Individual i is in the population at the times before it. Shape (n,).
     stop: Any
-    #: 1/n, and one divided by the sum of the weights, of the population at each time; 0 where nobody is left, or one.
+    #: 1/n, and one divided by the sum of the weights, of the population at each time; 0 where none is left, or one.
     #: Shape (times,).
     inverse_n: Vector
     inverse_mass: Vector
@@ -192,7 +192,7 @@ def n_eligible(stop: Any, n_times: int, weights: Any = None) -> Vector:
 
 
 def largest_until(stop: NDArray[np.int32], values: Vector, n_times: int) -> Vector:
-    """Return the largest value of those who have a `stop` after each time, 0 of nobody."""
+    """Return the largest value of those who have a `stop` after each time, 0 where there is none."""
     largest = np.zeros(n_times + 1)
     np.maximum.at(largest, stop, values)
     return np.asarray(np.maximum.accumulate(largest[::-1])[::-1][1:])

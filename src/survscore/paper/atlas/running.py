@@ -95,13 +95,21 @@ class Plan:
     def settings(self, data: Prepared) -> dict[str, Any]:
         """Return what kept results must agree with."""
         return {
-            "survscore": __version__, "set": data.name, "data": data.digest(), "size": asdict(self.size),
-            "seed": self.seed, "level": LEVEL, "models": list(self.models), "scores": self.scores,
+            "survscore": __version__,
+            "set": data.name,
+            "data": data.digest(),
+            "size": asdict(self.size),
+            "seed": self.seed,
+            "level": LEVEL,
+            "models": list(self.models),
+            "scores": self.scores,
             "rules": {
-                "fewest_followed": FEWEST_FOLLOWED, "fewest_with_status": FEWEST_WITH_STATUS,
-                "least_judged": earlier.LEAST_JUDGED, "least_hidden": earlier.LEAST_HIDDEN,
+                "fewest_followed": FEWEST_FOLLOWED,
+                "fewest_with_status": FEWEST_WITH_STATUS,
+                "least_judged": earlier.LEAST_JUDGED,
+                "least_hidden": earlier.LEAST_HIDDEN,
             },
-        }  # fmt: skip
+        }
 
 
 def atlas(
@@ -233,10 +241,16 @@ def _run(
             load(one, plan)
     _compute([one for one in data if one.name not in kept], len(data), plan, n_jobs, progress)
     settings = {
-        "survscore": __version__, "seed": plan.seed, "size": asdict(plan.size), "models": list(plan.models),
-        "scores": plan.scores, "missing_packages": missing, "sets_not_available": unavailable,
-        "rules": plan.settings(data[0])["rules"], "level": LEVEL,
-    }  # fmt: skip
+        "survscore": __version__,
+        "seed": plan.seed,
+        "size": asdict(plan.size),
+        "models": list(plan.models),
+        "scores": plan.scores,
+        "missing_packages": missing,
+        "sets_not_available": unavailable,
+        "rules": plan.settings(data[0])["rules"],
+        "level": LEVEL,
+    }
     return {one.name: load(one, plan) for one in data}, settings
 
 
@@ -255,8 +269,10 @@ def _wanted(models: Sequence[str] | None) -> list[Entry]:
     some = [one for name, one in every.items() if name in wanted]
     for name in FAMILIES:
         if len(family(name, some)) < 2:
-            raise InputError(f"models must have at least two of each family, to choose among: of {name!r} there are "
-                             f"{len(family(name, some))}")  # fmt: skip
+            raise InputError(
+                f"models must have at least two of each family, to choose among: of {name!r} there are "
+                f"{len(family(name, some))}"
+            )
     return some
 
 
@@ -358,13 +374,20 @@ def described(data: Prepared) -> Row:
     """Return what a set is, and what of it is looked at."""
     y, closing = data.y, data.dates.cutoff.max()
     return {
-        "n": len(y), "n_all": data.n_all, "n_events": int(y.event.sum()), "n_lost": int(y.n_dropped_out or 0),
-        "first_entry": str(data.dates.start.min())[:10], "last_entry": str(data.dates.start.max())[:10],
-        "closing_date": str(closing)[:10], "unit": str(data.dates.unit),
+        "n": len(y),
+        "n_all": data.n_all,
+        "n_events": int(y.event.sum()),
+        "n_lost": int(y.n_dropped_out or 0),
+        "first_entry": str(data.dates.start.min())[:10],
+        "last_entry": str(data.dates.start.max())[:10],
+        "closing_date": str(closing)[:10],
+        "unit": str(data.dates.unit),
         "horizons": data.horizons[scoreable(y, data.horizons)].tolist(),
         "cutoffs": {str(day)[:10]: earlier.horizons_on(data, day).tolist() for day in data.cutoffs},
-        "n_covariates": data.X.shape[1] - 1, **(causes.described_causes(y) if y.causes else {}), **data.about,
-    }  # fmt: skip
+        "n_covariates": data.X.shape[1] - 1,
+        **(causes.described_causes(y) if y.causes else {}),
+        **data.about,
+    }
 
 
 def load(data: Prepared, plan: Plan) -> dict[str, Any]:
