@@ -31,7 +31,7 @@ N = 900
 
 @cache
 def case():
-    made = make(N, seed=4)
+    made = make(N, seed=4, dtype=np.float64)
     rng = np.random.default_rng(2)
     made.plan, made.day = rng.integers(1, 3, N), np.array(["2024-06-01", "2024-06-02"])[rng.integers(0, 2, N)]
     made.table = made.table.append_column("plan", pa.array(made.plan)).append_column("day", pa.array(made.day))

@@ -283,7 +283,7 @@ def test_what_is_taken_apart_is_the_same_again(genuine):
 )  # fmt: skip
 def test_headers_that_do_not_fit_their_numbers_are_refused(genuine, change):
     line, header, numbers = parts_of(genuine)
-    with pytest.raises(ss.InputError, match="not a state|not a specification|a state of"):
+    with pytest.raises(ss.InputError, match=r"not a state|not a specification|a state of"):
         State.from_bytes(forged(line, {**header, **change}, numbers))
 
 
