@@ -89,8 +89,8 @@ class Specification:
         if sum(isinstance(one, Projected) for one in self.weightings) > 1:
             raise InputError("weighting names several projected ones: name one, which has strata and curves of its own")
         times = as_times(self.times)
-        if isinstance(self.bins, str | None):
-            check_choice("bins", self.bins, (None, "units"))
+        if self.bins is None or isinstance(self.bins, str):
+            check_choice("bins", self.bins or "units", ("units",))
         elif not np.all(np.diff(self.bins, prepend=-np.inf, append=np.inf) > 0):
             raise InputError("bins must be times in rising order")
         for model in self.models:
