@@ -17,9 +17,9 @@ def score(y, weighting=None, times=(1, 4)):
     ("y", "weighting", "message"),
     [
         (ADMINISTRATIVE, None, "weighting must be given, .* 'administrative' counts those with .* `IPCW.* is possible"),
-        (UNKNOWN, None, r"Without censoring_time the choice is IPCW\(\); if follow-up ends on a known date"),
-        (DROPPED_OUT, None, "t and weights for the 1 of 3 who dropped out, 'projected' counts all individuals; IPCW"),
-        (UNKNOWN, "administrative", r"'administrative' weighting needs outcomes with censoring_time .* IPCW\(\)"),
+        (UNKNOWN, None, r"Without censoring_time the choice is `IPCW\(\)`; if follow-up ends on a known date"),
+        (DROPPED_OUT, None, "t and weights for the 1 of 3 who dropped out, 'projected' counts all individuals; `IPCW"),
+        (UNKNOWN, "administrative", r"'administrative' weighting needs outcomes with censoring_time .* `IPCW\(\)`"),
         (
             DROPPED_OUT,
             ss.Administrative(dropout="refuse"),

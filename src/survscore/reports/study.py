@@ -194,5 +194,5 @@ def _caution(y: Outcomes, headline: Weighting, sentence: str) -> str | None:
         return None
     return (
         "This answer goes by an IPCW score. If predictions encode the censoring times, such a score prefers those "
-        f"that fall to zero after them, right or wrong. {sentence.replace('`', '')}."
+        f"that fall to zero after them, right or wrong. {sentence}."
     )
