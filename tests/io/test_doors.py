@@ -375,7 +375,7 @@ def test_reasons_of_a_study_file_may_have_commas(capsys, tmp_path):
     (tmp_path / "net.csv").write_text("1,2\n.9,.8\n.9,.7\n.8,.7\n.7,.5\n")
     (tmp_path / "study.toml").write_text(
         '[outcomes]\nfile = "y.csv"\nreason = "why"\nevent-reasons = ["churn"]\ncensored-reasons = ["moved, abroad"]\n'
-        '[models.net]\nfile = "net.csv"\n[score]\nweighting = "administrative"\ntimes = [1, 2]\nby-order = true\n'
+        '[models.net]\nfile = "net.csv"\n[score]\nweighting = "administrative"\nhorizons = [1, 2]\nby-order = true\n'
     )
     by_study = run(capsys, "score", "--study", tmp_path / "study.toml", "--csv", "-")
     assert by_study[0] == 0
@@ -510,7 +510,7 @@ def test_files_may_have_options_of_their_own(capsys, case):
     assert scored(capsys, case.folder / "y.csv", odd, "-t", "5")[1] == ""
     assert scored(capsys, case.folder / "y.csv", f"x={odd}", "-t", "5")[1] == ""
     for own, message in (
-        ("colour=red", "in brackets there may be columns=..., grid="),
+        ("colour=red", "in brackets there may be columns=..., time-column=..., grid="),
         ("percent=1", "in brackets there may be"),
         ("columns=", "in brackets there may be"),
         ("", "in brackets there may be"),

@@ -250,7 +250,8 @@ def test_bad_lists_say_what_to_fix(tmp_path):
 
 def test_what_is_no_file_of_this_kind_is_refused(tmp_path):
     for name, content, message in (
-        ("y.xlsx", b"", "the ending must say what it is"),
+        ("y.xlsx", b"", "is a workbook; save its sheet as CSV UTF-8"),
+        ("y.txt", b"", "the ending must say what it is"),
         ("y.parquet", b"PAR1 and then nothing", "can't be read"),
         ("y.parquet", b"", "can't be read"),
         ("y.csv.gz", b"not compressed", "can't be read"),
@@ -392,7 +393,7 @@ def test_columns_with_other_names_are_named_in_messages(tmp_path):
         ss.InputError, match=r"time must be zero or larger.*\(time is column 'duration', event is column"
     ):
         io.read_outcomes(tmp_path / "y.csv", time="duration", event="churned")
-    (tmp_path / "d.csv").write_text("start,event_date\n2017-01-01,9999-12-31\n")
+    (tmp_path / "d.csv").write_text("start,event_date\n2017-01-01,1500-12-31\n")
     with pytest.raises(ss.InputError, match="event_date must be dates from 1678 to 2262, missing where there is none"):
         io.read_outcomes(tmp_path / "d.csv", cutoff="2017-02-01")
 

@@ -40,7 +40,7 @@ def said(found):
 def test_sentences_are_those_of_the_files(found):
     page = plain(PAGE)
     every = said(found)
-    assert len(every) == 17
+    assert len(every) == 18
     assert all(every)
     for sentence in every:
         assert sentence in page
@@ -91,6 +91,26 @@ def test_means_are_those_of_the_sets(found):
         assert row["ordered"] == pytest.approx(by_set["ordered"].mean())
         assert row["relative_regret"] == pytest.approx(by_set["relative_regret"].mean())
         assert (row["sets"], row["runs"]) == (len(by_set), len(runs))
+
+
+def test_what_the_page_says_of_recommendations(found):
+    """Counted again from the rows of single runs, of which a set has one for each of those of scores."""
+    table = found.recommendations[found.recommendations["family"] == "all"]
+    whole, halves = (table[table["individuals"] == individuals] for individuals in ("all", "halves"))
+    runs = found.backtests[(found.backtests["family"] == "all") & (found.backtests["score"] == "projected")]
+    assert len(whole) == len(halves) == len(runs)
+    assert whole["n_pairs"].sum() == runs["n_pairs"].sum()
+    other = (whole["n_decided"] - whole["n_ordered"]).sum()
+    sentence = found.recommendation_sentence
+    assert f"{whole['n_pairs'].sum()} pairs; {other} of these {whole['n_decided'].sum()} turned out" in sentence
+    assert f"for {100 * whole['n_decided'].sum() / whole['n_pairs'].sum():.0f} % of" in sentence
+    assert f"judged on the other half, {100 * halves['n_wrong'].sum() / halves['n_settled'].sum():.1f} % of" in sentence
+    assert found.recommended["n_wrong"].tolist() == [
+        of["n_wrong"].sum() for _, of in found.recommendations.groupby(["family", "individuals"], sort=False)
+    ]
+    none = replace(found, recommendations=table[:0])
+    assert none.recommendation_sentence == ""
+    assert len(none.sentences) == len(found.sentences) - 1
 
 
 def test_what_the_page_says_of_halves_without_the_smallest_set(found):
@@ -175,6 +195,8 @@ def test_tables_and_plot_are_made_from_the_files(found, tmp_path):
     pictures = {"forest.svg", "forest-narrow.svg"}
     tables = {f"{name}.csv" for name in (*TABLES, *CAUSE_TABLES)}
     assert used == {path.name for path in tmp_path.iterdir()} == tables | pictures
+    recommended = pd.read_csv(tmp_path / "recommendations.csv")
+    assert len(recommended) == 2 * len(models.FAMILIES)
     families = pd.read_csv(tmp_path / "families.csv", keep_default_na=False)
     assert len(families) == len(models.FAMILIES) * len(found.settings["scores"])
     ours = found.of_summary("all", "administrative")

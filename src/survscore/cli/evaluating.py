@@ -112,7 +112,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
 
     \b
     Examples:
-      survscore evaluate predictions/ -w administrative
+      survscore evaluate predictions/
       survscore evaluate predictions/ -w administrative -w ipcw --by country --csv segments.csv
       survscore evaluate s3://lake/churn/day=2024-06-01 -w administrative --storage-option region=eu-north-1
       survscore evaluate predictions/ -w administrative --state progress/        (interrupt it, and run it again)
@@ -135,18 +135,18 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
         "skip_bad_files", "checksums", "state",
     )  # fmt: skip
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
-        weightings = _weightings(arguments)
         total, result = sums_and_result(
-            list(sources), weighting=weightings, metric=arguments["metrics"], models=_models(arguments, form),
-            outcomes=_outcomes(arguments, form), form=form, ranges=None if ranged is None else "any",
-            add=list(arguments["add"]),
+            list(sources), weighting=_weightings(arguments), metric=arguments["metrics"],
+            models=_models(arguments, form), outcomes=_outcomes(arguments, form), form=form,
+            ranges=None if ranged is None else "any", add=list(arguments["add"]),
             storage_options=_storage_options(arguments["storage_option"]), memory_limit=arguments["memory_limit"],
             lasting=arguments["state_out"] is not None, progress=show,
             **{name: arguments[name] for name in as_they_are},
         )  # fmt: skip
         warn_about_all(total, result)
         unit = arguments["unit"] or ("D" if arguments["cutoff"] else None)
-        recommended = recommended_weighting(weightings, n=total.n, n_dropped_out=total.n_dropped_out)
+        used = list(total.specification.weightings)
+        recommended = recommended_weighting(used, n=total.n, n_dropped_out=total.n_dropped_out)
         segmented = result if isinstance(result, SegmentedComparison) else None
         compared = result if segmented is None else segmented.total
         means = None if ranged is None else compared.integrated(*ranged, nan="stop")
@@ -160,9 +160,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
         return
     view = View(arguments["full"], plural_word(unit), arguments["times"] is not None, metrics_asked=True)
     by = compared.weightings[recommended.position]
-    click.echo(
-        compared_text(findings, view, advice=[recommended.sentence] if len(weightings) > 1 else [], weighting=by)
-    )
+    click.echo(compared_text(findings, view, advice=[recommended.sentence] if len(used) > 1 else [], weighting=by))
     if segments is not None:
         several = len(compared.models) > 1
         click.echo(

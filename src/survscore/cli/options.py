@@ -301,12 +301,16 @@ reading = several(
            "epoch-seconds or epoch-milliseconds since 1970.",
            usual="as 2017-01-29"),
     option("--origin", metavar="DATE", help="Dates are numbers of days since this date."),
+    option("--open-end", metavar="DATE,...", callback=words,
+           help="Dates that say that there is no end yet: 9999-12-31. They count as missing."),
     option("--drop-late-starts", is_flag=True, help="With --cutoff, leave out who starts later, instead of refusing."),
     values,
     option("--transposed", is_flag=True, help="Files of predictions have a row per time and a column per individual."),
     option("--long", is_flag=True, help="Files of predictions have a row per individual and time.",
            usual="if ids are repeated"),
     times_option("--grid", help="Times of list columns whose file does not say them, as for --horizons."),
+    option("--time-column", metavar="COLUMN", usual="time, times, t or horizon",
+           help="Times of long files of predictions, with a row per individual and time."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions: 'surv_{time}'; '{cause}_{time}' for "
            "those by cause, '{cause}' for lists.", usual="{time}, {model}:{time} or {model}:{cause}@{time}"),
 )  # fmt: skip

@@ -14,6 +14,7 @@ from survscore._validation import InputError, shown, without_controls
 from survscore.cli.screen import one_line
 from survscore.cli.study_files import as_toml
 from survscore.io.flags import REASON_OPTIONS, split_words
+from survscore.weighting import Administrative
 
 if TYPE_CHECKING:
     from survscore.io.proposals import Proposal
@@ -41,7 +42,9 @@ def command_line(proposal: Proposal) -> list[str]:
     files = [_safe(proposal.outcomes), *(_source(model.path, model.own) for model in proposal.models)]
     if proposal.command == "evaluate":
         files, options = _of_folders(proposal, options)
-    words = ["survscore", proposal.command, *files, "-w", proposal.weighting]
+    # without it, comparisons show administrative and projected scores, and what to conclude from both
+    usual = proposal.command == "compare" and proposal.weighting == Administrative.name
+    words = ["survscore", proposal.command, *files, *([] if usual else ["-w", proposal.weighting])]
     for name, value in options.items():
         words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
     return words
@@ -172,11 +175,12 @@ def study_file(proposal: Proposal) -> str:
     options = dict(proposal.options)
     shared = {own: options.pop(name) for own, name in of_models.items() if name in options}
     outcomes: dict[str, Any] = {"file": proposal.outcomes} | {
-        name: split_words(str(value)) if name in (*REASON_OPTIONS, "causes") else value
+        name: split_words(str(value)) if name in (*REASON_OPTIONS, "causes", "open-end") else value
         for name, value in options.items()
         if name not in OF_SCORES
     }
-    score: dict[str, Any] = {"weighting": [proposal.weighting]}
+    usual = proposal.command == "compare" and proposal.weighting == Administrative.name
+    score: dict[str, Any] = {} if usual else {"weighting": [proposal.weighting]}
     score |= {name: value for name, value in options.items() if name in OF_SCORES}
     tables: dict[str, Any] = {"outcomes": outcomes}
     if proposal.models:
@@ -184,7 +188,7 @@ def study_file(proposal: Proposal) -> str:
     else:
         score |= {of_models[own]: value for own, value in shared.items()}
     questions = [f"# ? {without_controls(doubt.about)}: {one_line(doubt.text)}\n" for doubt in proposal.doubts]
-    return "".join(questions) + as_toml({**tables, "score": score})
+    return "".join(questions) + as_toml({**tables, **({"score": score} if score else {})})
 
 
 def _models(proposal: Proposal, shared: dict[str, Any]) -> dict[str, Any]:

@@ -46,7 +46,7 @@ REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons")
 WORDS = {"strata": (*RANKS, options.NONE), "dropout_strata": ("own-ranks", options.NONE)}
 STRATA = tuple(WORDS)
 PASSED_ON = ("caps", "divide_by", "dropout", "population", "theta", "reference_curves")
-DATES = ("start", "event_date", "last_seen", "entry_date", "end", "date_format", "origin")
+DATES = ("start", "event_date", "last_seen", "entry_date", "end", "date_format", "origin", "open_end")
 MOST_HORIZONS = 6  # at which a report shows calibration
 Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
@@ -472,7 +472,7 @@ def outcome_arguments(arguments: Arguments) -> dict[str, Any]:
     """Return the arguments of `read_outcomes` that options stand for."""
     named = ("time", "event", "causes", "censoring_time", "entry", "cutoff", *DATES, *REASONS, "unit")
     late = "drop" if arguments["drop_late_starts"] else "raise"
-    return {name: arguments[name] for name in named} | {"late_starts": late}
+    return {name: arguments[name] for name in named if arguments[name] is not None} | {"late_starts": late}
 
 
 def _check_options(arguments: Arguments, *, converts: bool) -> None:

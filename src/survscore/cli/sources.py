@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from survscore.io import Form
 
 FLAGS = ("percent", "transposed", "long")
-SETTINGS = ("columns", "grid", "interpolation", "extrapolation", "monotone", "predicts", "unit")
+SETTINGS = ("columns", "time-column", "grid", "interpolation", "extrapolation", "monotone", "predicts", "unit")
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Source:
     @staticmethod
     def settings(name: str, value: str, whole: str) -> dict[str, Any]:
         """Return what one of `SETTINGS` says."""
-        return {name: _times(value, whole) if name == "grid" else value}
+        return {name.replace("-", "_"): _times(value, whole) if name == "grid" else value}
 
     def form(self, shared: Form) -> Form:
         """Return what the file looks like: as it is said of all, but for what is said of it alone."""
@@ -65,7 +65,7 @@ def own_options(text: str, whole: str) -> dict[str, Any]:
     own: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if name in own:
+        if name.replace("-", "_") in own:
             raise InputError(f"{whole}: {name} is said twice")
         if name in FLAGS and not equals:
             own[name] = True
@@ -90,7 +90,7 @@ def shared_form(arguments: dict[str, Any]) -> Form:
     """Return what the options say of all files of predictions."""
     from survscore.io import Form
 
-    names = ("grid", "columns", "interpolation", "extrapolation", "monotone", "predicts", *FLAGS)
+    names = ("grid", "columns", "time_column", "interpolation", "extrapolation", "monotone", "predicts", *FLAGS)
     return Form(**{name: arguments[name] for name in names}, unit=arguments["predictions_unit"])
 
 

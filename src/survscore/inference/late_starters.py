@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,6 +76,25 @@ class LateStarters:
             late_risk += _counts(place[newly_late], own, n_jumps + 1)
             late_events += [_counts(of_event[newly_late], values, n_jumps + 1) for values in (own, square)]
             numbers.append(_numbers(risk - late_risk, (events - late_events)[:, :-1], late_risk, late_events[:, :-1]))
+        return cls._of_numbers(times, numbers, ends)
+
+    @classmethod
+    def of_counts(cls, times: Vector, counts: Vector, events: Vector) -> LateStarters:
+        """Compare them from counts of all individuals, and of those with event, (units of time, times + 1).
+
+        By the time at which they left, and by how many of `times` come up to C*.
+        """
+        numbers, ends = [], []
+        for j in range(times.size):
+            parts = (slice(0, j + 1), slice(j + 1, None))  # C* < t, and the others
+            late, early = (np.append(0.0, counts[:, part].sum(axis=1)) for part in parts)
+            late_events, early_events = (np.tile(events[:, part].sum(axis=1), (2, 1)) for part in parts)
+            numbers.append(_numbers(early, early_events, late, late_events))
+            ends.append(int(late.sum()))
+        return cls._of_numbers(times, numbers, ends)
+
+    @classmethod
+    def _of_numbers(cls, times: Vector, numbers: Sequence[tuple[float, ...]], ends: Iterable[int]) -> LateStarters:
         observed, of_observed, expected, variance = np.array(numbers).reshape(-1, 4).T
         reasons = tuple(_reason(*row) for row in zip(ends, observed, expected, strict=True))
         defined = np.array([not reason for reason in reasons], dtype=np.bool_)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +12,31 @@ import pandas as pd
 from survscore._utils.dates import as_dates
 from survscore._validation import as_array, check_rule
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 DECIMAL_YEAR = "decimal-year"
+# Years that no follow-up reaches, which systems write where a date has no end: 9999-12-31, 31.12.2999.
+FAR = re.compile(r"(22[789]\d|2[3-9]\d\d|[3-9]\d{3})[-/]?\d\d[-/]?\d\d([T ].*)?|\d\d?[./]\d\d?[./](2999|9999)([T ].*)?")
 EPOCHS = {"epoch-seconds": 1_000, "epoch-milliseconds": 1}  # since 1970, in milliseconds
+
+
+def far_dates(column: pa.ChunkedArray) -> tuple[str, ...]:
+    """Return the dates in a column that are so late that they say that there is no end yet, as they are written."""
+    different = column.unique().cast("string").to_pylist()
+    return tuple(sorted({text.strip()[:10] for text in different if text is not None and FAR.fullmatch(text.strip())}))
+
+
+def without_open_ends(column: pa.ChunkedArray, open_end: Sequence[str]) -> pa.ChunkedArray:
+    """Return a column of dates in which those that say that there is no end are missing."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not open_end:
+        return column
+    pattern = f"^\\s*({'|'.join(map(re.escape, open_end))})([T ].*)?$"
+    is_open = pc.match_substring_regex(column.cast("string"), pattern=pattern)
+    return pc.if_else(is_open, pa.scalar(None, column.type), column)
 
 
 def read_dates(values: Any, name: str, date_format: str | None, origin: str | None) -> Any:

@@ -19,7 +19,7 @@ class Form:
 
     Parameters
     ----------
-    grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long, unit
+    grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long, unit, time_column
         As for `read_predictions`.
 
     Examples
@@ -39,6 +39,7 @@ class Form:
     transposed: bool = False
     long: bool = False
     unit: Unit | str | None = None
+    time_column: str | None = None
 
     def __post_init__(self) -> None:
         check_choice("predicts", self.predicts, PREDICTS)
@@ -49,6 +50,8 @@ class Form:
         other = "transposed" if self.transposed else "long" if self.long else None
         if other and self.columns is not None:
             raise InputError(f"columns is for a column per time, not for {other} files")
+        if self.time_column is not None and (self.transposed or self.columns is not None or self.grid is not None):
+            raise InputError("time_column is for long files, with a row per individual and time")
         if other and self.grid is not None:
             raise InputError(f"grid is for list columns; {other} files say their times themselves")
         if self.unit is not None:

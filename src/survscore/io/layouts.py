@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 METADATA = b"survscore"
 CAUSE = "cause"  # what long form calls its column of causes
 SURVIVAL = "survival"  # what a file calls the predictions of a model that has the name of the file
+LONG_TIMES = ("time", "times", "t", "horizon")  # what long form calls its column of times
 BLOCK = 4096
 # What the column of times is called where rows are times; without a name it is as pandas writes an index.
 TIMES = ("", "time", "times", "timeline", "index", "__index_level_0__")
@@ -69,13 +70,13 @@ def layout_of(file: TableFile, form: Form, id: str | bool | None) -> Layout | No
     if isinstance(id, str) and id not in file.names:
         raise InputError(f"{file.path}: there is no column {id!r} (id); the columns are {listed(file.names)}")
     id_column = id if isinstance(id, str) else ID if ID in file.names else None
-    if form.long:
-        return _long(file, id_column, id is not False)
+    if form.long or form.time_column is not None:
+        return _long(file, id_column, id is not False, form.time_column)
     others = [name for name in file.names if name != id_column]
     with about(file.path):
         named = NamedColumns.of(others, list_columns(file.schema), form.columns)
     if not named:
-        return _long(file, id_column, id is not False, said=False) if form.columns is None and id_column else None
+        return _long(file, id_column, id is not False, None, said=False) if form.columns is None and id_column else None
     ids = None if id is False or id_column is None else identifiers(file, id_column)
 
     def read_wide(columns: dict[float, str]) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
@@ -251,15 +252,23 @@ def _value_columns(file: TableFile, taken: Collection[str]) -> list[str]:
     return [SURVIVAL] if SURVIVAL in values else values
 
 
-def _long(file: TableFile, id_column: str | None, take_ids: bool, *, said: bool = True) -> Layout | None:
+def long_time_column(names: Collection[str]) -> str:
+    """Return how a file in long form calls its times: by one of `LONG_TIMES`, unless it says otherwise."""
+    return next((name for name in LONG_TIMES if name in names), LONG_TIMES[0])
+
+
+def _long(
+    file: TableFile, id_column: str | None, take_ids: bool, time_column: str | None, *, said: bool = True
+) -> Layout | None:
     """Return predictions of which each has a row with its id, its time and its value, in any order.
 
     Where nobody said so, there must be such columns, and ids that are repeated: outcomes, which have such columns too,
     name nobody twice. None, where that is not so. With a column ``cause``, each has a row for each cause.
     """
     own = id_column or ID
-    missing = [name for name in (own, "time") if name not in file.names]
-    keys = (own, "time", *([CAUSE] if CAUSE in file.names else []))
+    timed = time_column or long_time_column(file.names)
+    missing = [name for name in (own, timed) if name not in file.names]
+    keys = (own, timed, *([CAUSE] if CAUSE in file.names else []))
     models = [] if missing else _value_columns(file, keys)
     if not said and (missing or not models or "event" in file.names):
         return None
@@ -271,24 +280,26 @@ def _long(file: TableFile, id_column: str | None, take_ids: bool, *, said: bool 
     if not said and not repeats_an_id(table.column(0)):
         return None
     if CAUSE in keys:
-        return _long_by_cause(file, own, table, models, take_ids)
-    form = LongForm.of(file, own, table.column(0), table.column(1))
+        return _long_by_cause(file, own, table, models, take_ids, timed)
+    form = LongForm.of(file, own, table.column(0), table.column(1), timed)
     values = {models[0]: table.column(2)}
 
     def read(model: str) -> tuple[NDArray[np.float64], NDArray[Any], dict[str, Any]]:
         column = values.pop(model) if model in values else file.read([model]).column(0)
         return form.times, form.matrix(numbers(file.path, model, column)), _metadata(file, None)
 
-    return Layout(models, read, form.ids if take_ids else None, {own, "time", *models}, long=True)
+    return Layout(models, read, form.ids if take_ids else None, {own, timed, *models}, long=True)
 
 
-def _long_by_cause(file: TableFile, own: str, table: pa.Table, models: list[str], take_ids: bool) -> Layout:
+def _long_by_cause(file: TableFile, own: str, table: pa.Table, models: list[str], take_ids: bool, timed: str) -> Layout:
     """Return predictions of which each has a row with its id, its time, its cause and its value."""
     labels = vector(table.column(2))
     given = np.array([as_cause(str(label)) for label in labels])
     causes = list(in_order(dict.fromkeys(given.tolist(), "")))
     rows = {cause: arrow().array(given == cause) for cause in causes}
-    forms = {cause: LongForm.of(file, own, *(table.column(k).filter(rows[cause]) for k in (0, 1))) for cause in causes}
+    forms = {}
+    for cause, chosen in rows.items():
+        forms[cause] = LongForm.of(file, own, table.column(0).filter(chosen), table.column(1).filter(chosen), timed)
     first = forms[causes[0]]
     places = {}
     for cause, form in forms.items():
@@ -311,7 +322,7 @@ def _long_by_cause(file: TableFile, own: str, table: pa.Table, models: list[str]
     # one column of values has no name of its own: it is called probability, incidence and otherwise
     names = models if len(models) > 1 else [""]
     read_model = read if len(models) > 1 else lambda _: read(models[0])
-    used = {own, "time", CAUSE, *models}
+    used = {own, timed, CAUSE, *models}
     ids = first.ids if take_ids else None
     return Layout(names, read_model, ids, used, long=True, causes=dict.fromkeys(names, tuple(causes)))
 

@@ -46,15 +46,17 @@ class LongForm:
     cells: NDArray[np.intp] | None = None
 
     @classmethod
-    def of(cls, file: TableFile, id_column: str, ids: pa.ChunkedArray, times: pa.ChunkedArray) -> LongForm:
+    def of(
+        cls, file: TableFile, id_column: str, ids: pa.ChunkedArray, times: pa.ChunkedArray, timed: str = "time"
+    ) -> LongForm:
         """Find out how rows follow each other, without sorting them; raise unless every cell has one row."""
         who, names = _coded(file, id_column, ids)
-        when = numbers(file.path, "time", times).astype(np.float64, copy=False)
+        when = numbers(file.path, timed, times).astype(np.float64, copy=False)
         found = _by_individual(who, when, names) or _by_time(who, when, names)
         if found is None:
-            return _in_any_order(file, who, when, names)
+            return _in_any_order(file, who, when, names, timed)
         with about(file.path):
-            as_times(found.times, "column 'time'")
+            as_times(found.times, f"column {timed!r}")
         return found
 
     def matrix(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -135,12 +137,14 @@ def _by_time(who: Codes, when: NDArray[np.float64], names: pa.Array | None) -> L
     return LongForm(_named(people, names), times[columns], columns, by_time=True)
 
 
-def _in_any_order(file: TableFile, who: Codes, when: NDArray[np.float64], names: pa.Array | None) -> LongForm:
+def _in_any_order(
+    file: TableFile, who: Codes, when: NDArray[np.float64], names: pa.Array | None, timed: str
+) -> LongForm:
     timed = arrow().array(when + 0.0).dictionary_encode()  # no minus zero
     given = np.asarray(timed.dictionary.to_numpy())
     columns = np.argsort(given)
     with about(file.path):
-        times = as_times(given[columns], "column 'time'")
+        times = as_times(given[columns], f"column {timed!r}")
     column = np.argsort(columns)
     people, cells = _ranked(who)
     cells *= times.size

@@ -19,6 +19,7 @@ from survscore.io.vocabulary import (
     ACTIVITY_WORDS,
     BUSINESS_WORDS,
     CENSORED_WORDS,
+    DROPOUT_WORDS,
     EVENT_REASONS,
     OTHER_REASONS,
     Role,
@@ -38,6 +39,7 @@ MEANINGS: dict[Role, str] = {
     "censoring_time": "the censoring time C*",
     "event": "whether the event happened",
     "reason": "why observation ended",
+    "dropout": "who dropped out",
 }
 
 
@@ -191,7 +193,51 @@ def _times(held: _Candidates) -> Observed | None:
         told = f"{started.name!r} looks like a time of entry, or of the beginning of an interval; it is ignored. If "
         told += f"those who had the event before it are not in the table, --entry {started.name} counts time from it"
         held.doubts.append(Doubt(started.name, told))
+    _ask_about_drop_outs(held, time, end, status)
+    _ask_about_ends(held)
     return Observed(options, tuple(held.meanings), tuple(held.doubts), tuple(held.notes), unit_in(time.name))
+
+
+def _ask_about_drop_outs(held: _Candidates, time: Profile, end: Profile | None, status: dict[str, str]) -> None:
+    """Ask about a column that says who dropped out, unless times and C* say the same."""
+    taken = {meaning.column for meaning in held.meanings}
+    for one in held.profiles:
+        if one.name in taken or not one.is_flag or not DROPOUT_WORDS & {*tokens(one.name), "".join(tokens(one.name))}:
+            continue
+        flag = next((other for other in held.profiles if other.name == status.get("event")), None)
+        yes = np.array([WORDS.get(str(value).strip().lower().removesuffix(".0"), False) for value in one.values])
+        held.take("dropout", one, ", ".join(one.words))
+        if end is None or flag is None or flag.values is None:
+            told = f"{one.name!r} says who dropped out; without C* all without event are treated alike: is that so?"
+            held.doubts.append(Doubt(one.name, told))
+            continue
+        event = np.array([WORDS.get(str(value).strip().lower().removesuffix(".0"), False) for value in flag.values])
+        early = ~event & (_numbers(time) < _numbers(end))
+        differ = int((early != yes).sum())
+        if not differ:
+            held.notes.append(f"{one.name!r} says the same as times before C* without event; it is not needed.")
+            continue
+        told = f"{one.name!r} says otherwise than times in {differ} rows: drop-outs are those without event whose time "
+        told += (
+            f"is before C* ({int(early.sum())} rows). Is {time.name!r} when they were last seen, and {end.name!r} C*?"
+        )
+        held.doubts.append(Doubt(one.name, told))
+
+
+def _ask_about_ends(held: _Candidates) -> None:
+    """Ask about other columns that may say why observation ended; a flag that says the same as the event does not."""
+    taken = {meaning.column: meaning.role for meaning in held.meanings}
+    flag = next((one for one in held.profiles if taken.get(one.name) == "event"), None)
+    for one in held.profiles:
+        few = 2 <= len(one.words) <= 12 and one.kind in ("flags", "text", "whole numbers")
+        if one.name in taken or not few or not (strength(one.name, "reason") or strength(one.name, "event") == 2):
+            continue
+        if flag is not None and one.words == flag.words and np.array_equal(one.values, flag.values):
+            continue
+        shown = ", ".join(one.words[:6])
+        told = f"{one.name!r} ({shown}) may say why observation ended, too; it is ignored. If some of it is another "
+        told += "event or a drop-out, say --reason and what each means"
+        held.doubts.append(Doubt(one.name, told))
 
 
 def _stata(name: str, profiles: Sequence[Profile]) -> Profile | None:
@@ -383,6 +429,10 @@ def _written(held: _Candidates, options: dict[str, str], writing: Writing, used:
     if clear.origin is not None:
         options["origin"] = clear.origin
         held.notes.append("Dates are numbers of days; since when they count does not matter to times in days.")
+    open_ends = list(dict.fromkeys(date for one in used for date in one.open_end))
+    if open_ends:
+        options["open-end"] = joined_words(open_ends)
+        held.notes.append(f"Where a date is {', '.join(open_ends)}, there is no end yet.")
     if doubt is not None and (len(formats) == 1 and clear.doubt is not None):
         held.doubts.append(Doubt("--date-format", doubt))
     elif len(formats) > 1 and doubt is None:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from survscore._utils.units import Unit, as_unit
 from survscore._validation import InputError, as_event, as_vector, check_choice
 from survscore.causes import Causes
-from survscore.io.flags import Ends, Reasons, flags, warn_if_flags_are_ignored
+from survscore.io.flags import Ends, Reasons, flags, is_text, warn_if_flags_are_ignored
 from survscore.io.rounding import as_shown
-from survscore.io.tables import TableFile, about, identifiers, listed, numbers, open_table, vector
+from survscore.io.tables import TableFile, about, arrow, identifiers, listed, numbers, open_table, vector
 from survscore.outcomes import LateStarts, Outcomes
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def read_outcomes(
     censored_reasons: Sequence[str] | None = None,
     date_format: str | None = None,
     origin: str | None = None,
+    open_end: str | Sequence[str] = (),
     unit: Unit | str | None = None,
     late_starts: LateStarts = "raise",
     id: str | Literal[False] | None = None,
@@ -123,6 +124,8 @@ def read_outcomes(
         (2017.5 is the middle of 2017), ``"epoch-seconds"`` or ``"epoch-milliseconds"`` (since 1970).
     origin : str, optional
         Where dates are numbers of days: since when.
+    open_end : str or sequence of str
+        Dates that say that there is no end yet, as files write them: ``"9999-12-31"``. They count as missing.
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         The unit of the times derived from dates, by default ``"D"``; see `Outcomes.from_dates`. Without dates, the unit
         of ``time``, which matters to predictions in another one.
@@ -163,11 +166,13 @@ def read_outcomes(
         "start": start, "event_date": event_date, "last_seen": last_seen, "entry_date": entry_date, "end": end
     }  # fmt: skip
     if cutoff is None:
-        _refuse(of_dates | {"date_format": date_format, "origin": origin}, "{} is for dates, which need a cutoff")
+        of_dates |= {"date_format": date_format, "origin": origin, "open_end": str(open_end) if open_end else None}
+        _refuse(of_dates, "{} is for dates, which need a cutoff")
         outcomes, kept = _from_times(columns, time, status, censoring_time, entry), None
     else:
         _refuse(of_times, "{} is for times; with a cutoff, times come from dates")
-        writing = DateWriting(cutoff, date_format, origin)
+        no_ends = (open_end,) if isinstance(open_end, str) else tuple(open_end)
+        writing = DateWriting(cutoff, date_format, origin, no_ends)
         if end is None:
             told = "{} tells which dates of end= are events; event_date= is missing where there was none"
             _refuse({"event": event, "reason": reason}, told)
@@ -290,6 +295,7 @@ class DateWriting:
     cutoff: str
     date_format: str | None
     origin: str | None
+    open_end: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.date_format is not None and self.origin is not None:
@@ -297,10 +303,19 @@ class DateWriting:
 
     def dates(self, file: TableFile, name: str) -> Any:
         """Return a column of dates."""
-        from survscore.io.dates import read_dates
+        from survscore.io.dates import far_dates, read_dates, without_open_ends
 
         with about(file.path):
-            return read_dates(vector(file.read([name]).column(0)), f"column {name!r}", self.date_format, self.origin)
+            column = without_open_ends(file.read([name]).column(0), self.open_end)
+            types = arrow().types
+            dated = is_text(column.type) or types.is_date(column.type) or types.is_timestamp(column.type)
+            far = far_dates(column) if dated else ()
+            if far:
+                raise InputError(
+                    f"column {name!r} holds dates as late as {far[0]}; if that means that there is no end yet, name it "
+                    f"as open_end (--open-end {far[0]})"
+                )
+            return read_dates(vector(column), f"column {name!r}", self.date_format, self.origin)
 
     def end_of_data(self, file: TableFile) -> Any:
         """Return the cut-off: a column, or a date, as 2017-01-29 whatever the file writes."""

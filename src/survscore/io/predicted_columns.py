@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from survscore._utils.units import Unit, word
 from survscore._validation import InputError
 from survscore.io.column_names import ByCause, columns_by_cause, columns_by_time
-from survscore.io.layouts import CAUSE, METADATA, SURVIVAL, TIMES, list_columns, looks_transposed
+from survscore.io.layouts import CAUSE, METADATA, SURVIVAL, TIMES, list_columns, long_time_column, looks_transposed
 from survscore.io.profiles import Profile
 from survscore.io.tables import TableFile, labels, readable
 from survscore.io.vocabulary import (
@@ -275,8 +275,6 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
     doubts = []
     if not repeated:  # in the order of time, some rows are about different individuals
         doubts.append(Doubt(id_column, "ids are not repeated in the rows that were looked at: are they in others?"))
-    if timed.name != "time":
-        doubts.append(Doubt(timed.name, f"a long file needs its times in a column called time: rename {timed.name!r}"))
     extra = [one.name for one in values if one not in probable and probable[0].name != SURVIVAL]
     if extra:
         doubts.append(Doubt(extra[0], f"every column of numbers would be read as a model; leave out {extra[0]!r}"))
@@ -290,7 +288,9 @@ def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -
     same = ids[order][1:] == ids[order][:-1]
     stacked = np.concatenate([one[same] for one in differences]) if same.any() else np.zeros(0)
     found = Predicted(
-        {"long": True},
+        {"long": True}
+        if timed.name == long_time_column([one.name for one in profiles])
+        else {"time-column": timed.name},
         [one.name for one in probable],
         "a row per individual and time" if cause is None else "a row per individual, time and cause",
         f"ids in {id_column!r} are repeated, each with times of its own in {timed.name!r}",

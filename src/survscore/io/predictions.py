@@ -77,6 +77,7 @@ def read_predictions(
     transposed: bool = False,
     long: bool = False,
     unit: Unit | str | None = None,
+    time_column: str | None = None,
     outcomes_unit: Unit | str | None = None,
     id: str | Literal[False] | None = None,
 ) -> PredictedFile:
@@ -122,6 +123,8 @@ def read_predictions(
     unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         The unit of the predictions' times, if it is another than `outcomes_unit`, into which they are converted: a year
         is 365.25 days, and a month a twelfth of it.
+    time_column : str, optional
+        The column of times of a long file, by default ``time``, ``times``, ``t`` or ``horizon``.
     outcomes_unit : as `unit`, optional
         The unit of the outcomes' times.
     id : str or False, optional
@@ -145,7 +148,8 @@ def read_predictions(
     >>> curves.times, curves.probabilities.tolist()
     (array([30.4375, 60.875 ]), [[0.75, 0.5], [1.0, 0.5]])
     """
-    form = Form(grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long, unit)
+    form = Form(grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long, unit,
+                time_column)  # fmt: skip
     if (unit is None) != (outcomes_unit is None):
         raise InputError("unit and outcomes_unit go together: times are converted from one to the other")
     to = None if outcomes_unit is None else as_unit("outcomes_unit", outcomes_unit)
@@ -161,7 +165,7 @@ def predictions_in(
     """Do what `read_predictions` does, but leave it to the caller whether a grid was given in vain."""
     file = open_table(path, text=labels_in(id))
     layout = layout_of(file, form, id)
-    plain = not (form.transposed or form.long or form.columns)
+    plain = not (form.transposed or form.long or form.columns or form.time_column)
     by_time = layout is None or not (layout.of_lists or layout.long)
     if plain and by_time and looks_transposed(file, layout is not None):
         raise InputError(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import InputError
-from survscore.io.dates import DECIMAL_YEAR, EPOCHS, read_dates
+from survscore.io.dates import DECIMAL_YEAR, EPOCHS, far_dates, read_dates, without_open_ends
 from survscore.io.flags import WORDS
 from survscore.io.tables import arrow, vector
 
@@ -84,6 +84,8 @@ class Profile:
         Whether no value is there twice.
     writing : Writing or None
         How values are dates, if they can be.
+    open_end : tuple of str
+        Dates that say that there is no end yet, which count as missing.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Profile:
     distinct: bool = False
     writing: Writing | None = None
     values: Any = field(default=None, repr=False)
+    open_end: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -124,6 +127,10 @@ class Profile:
 def profile(name: str, column: pa.ChunkedArray) -> Profile:
     """Return what a column looks like."""
     types, kind = arrow().types, column.type
+    if types.is_string(kind) or types.is_large_string(kind) or _is_date(kind):
+        far = far_dates(column)
+        if far:
+            return replace(profile(name, without_open_ends(column, far)), open_end=far)
     missing = np.asarray(column.is_null(nan_is_null=types.is_floating(kind)).to_numpy(), dtype=bool)
     if types.is_null(kind) or missing.all():
         return Profile(name, "empty", missing, writing=PLAIN, values=np.full(missing.size, None, dtype=object))

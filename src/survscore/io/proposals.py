@@ -33,6 +33,7 @@ from survscore.weighting import weightings_that_fit
 
 OUTCOMES, PREDICTIONS = "OUTCOMES", "PREDICTIONS"  # for files that were not given
 FITS = (1 / 3, 1.5)  # how far predictions reach, by the longest follow-up, where both seem to have the same unit
+LONG = {"long", "time-column"}  # options of files in long form
 MOST_COLUMNS = 5000
 # What warnings say that is no reason to doubt: what words mean, and that numbers are rounded.
 HARMLESS = ("is the event", "is no event", "treated as rounding")
@@ -190,7 +191,7 @@ def guess(path: Path) -> FileGuess:
         ids = None
     of_predictions = set() if predicted is None else {*predicted.columns, predicted.time_column}
     left = [one for one in profiles if one.name not in of_predictions and one.name != ids]
-    alone = predicted is not None and bool({"transposed", "long"} & set(predicted.options))
+    alone = predicted is not None and bool({"transposed", *LONG} & set(predicted.options))
     observed = None if alone else observed_columns(left, names)
     if predicted is not None and "transposed" in predicted.options:
         ids = None
@@ -384,7 +385,7 @@ def _read_outcomes(one: FileGuess, options: dict[str, Any]) -> ObservedFile:
         "origin", "unit",
     )  # fmt: skip
     said = {name.replace("-", "_"): options[name] for name in known if name in options}
-    lists = (*REASON_OPTIONS, "causes")
+    lists = (*REASON_OPTIONS, "causes", "open-end")
     said |= {name.replace("-", "_"): split_words(options[name]) for name in lists if name in options}
     name = _matched_by(options)
     return read_outcomes(one.sample.file(labels_in(name)), id=name, **said)
@@ -424,7 +425,7 @@ def _read_as_proposed(
             doubts += unsure
         for one, own in zip(predicting, owns, strict=True):
             to = options.get("unit") or "D" if "unit" in own else None
-            long = one.predicted is not None and "long" in one.predicted.options and not one.sample.whole
+            long = one.predicted is not None and bool(LONG & set(one.predicted.options)) and not one.sample.whole
             form = _form({**own, "long": True} if long else own)
             read = _tried(doubts, one, lambda one, form=form, to=to: predictions_in(
                 _predictions_file(one, name), None, form, to, name))  # fmt: skip
@@ -461,7 +462,7 @@ def _doubts_of_drop_outs(y: Outcomes) -> list[Doubt]:
 def _predictions_file(one: FileGuess, name: str | Literal[False] | None) -> TableFile:
     """Return the rows that were looked at; of a long file, those of individuals of whom all times were."""
     file = one.sample.file(labels_in(name))
-    if one.sample.whole or one.predicted is None or "long" not in one.predicted.options or one.id is None:
+    if one.sample.whole or one.predicted is None or not LONG & set(one.predicted.options) or one.id is None:
         return file
     _, who, counts = np.unique(as_texts(file, one.id), return_inverse=True, return_counts=True)
     kept = counts[who] == counts.max()
@@ -487,7 +488,7 @@ def _ids(ids: Any) -> str:
 
 
 def _form(own: dict[str, Any]) -> Form:
-    said = dict(own)
+    said = {name.replace("-", "_"): value for name, value in own.items()}
     grid = said.pop("grid", None)
     if grid is not None:
         length = int(str(grid).split(":")[1])

@@ -5,6 +5,7 @@ The report's script does the same to its downloads.
 
 from __future__ import annotations
 
+import csv
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,26 @@ def as_text(text: str) -> str:
     ['net', "'=1+1", "' @SUM(A1)", '-2.5', "'-2+3"]
     """
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
+
+
+def quoting(table: pd.DataFrame) -> int:
+    r"""Return how the cells of a CSV file are quoted: all text, if some holds a carriage return.
+
+    Python's writer leaves that as it is; a spreadsheet begins a new row there, whose first cell may be a formula.
+
+    Examples
+    --------
+    >>> import csv
+    >>> import pandas as pd
+    >>> quoting(pd.DataFrame({"model": ["\r=HYPERLINK(1)"]})) == csv.QUOTE_NONNUMERIC
+    True
+    """
+    texts = [*map(str, table.columns)]
+    for _, column in table.items():
+        texts += (
+            [value for value in column.unique() if isinstance(value, str)] if column.dtype.kind not in "biufcmM" else []
+        )
+    return csv.QUOTE_NONNUMERIC if any("\r" in text for text in texts) else csv.QUOTE_MINIMAL
 
 
 def without_formulas(table: pd.DataFrame, *, printable: bool = False) -> pd.DataFrame:

@@ -26,6 +26,7 @@ CSV_ENDINGS = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".arrow", ".feather")
 ENDINGS = (*CSV_ENDINGS, ".csv.zst", ".tsv.zst", *PARQUET_ENDINGS, *ARROW_ENDINGS)
+WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods", ".numbers")
 STANDARD_INPUT = "-"
 PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 PACKED_ENDINGS = (".gz", ".zst")
@@ -117,6 +118,8 @@ def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> T
 
 def _kind_of_file(path: Path) -> str:
     name = path.name.lower()
+    if name.endswith(WORKBOOKS):
+        raise InputError(f"{path}: is a workbook; save its sheet as CSV UTF-8 (in Excel: File, Save As), and name that")
     if not name.endswith(ENDINGS):
         raise InputError(f"{path}: the ending must say what it is: .csv or .tsv (also .gz, .zst), .parquet, .pq, "
                          ".arrow or .feather")  # fmt: skip
@@ -223,7 +226,8 @@ def identifiers(file: TableFile, name: str) -> pa.Array:
         first = counted.filter(more)[0]
         raise InputError(
             f"{file.path}: ids must be different: {len(ids) - len(counted)} of {len(ids)} rows in column {name!r} "
-            f"repeat an earlier one, the first {first['values'].as_py()!r} ({first['counts'].as_py()} times)"
+            f"repeat an earlier one, the first {first['values'].as_py()!r} ({first['counts'].as_py()} times); if "
+            "individuals have several rows, name this column as groups (--groups), and match rows by order (--by-order)"
         )
     return ids
 

@@ -8,7 +8,8 @@ from typing import Literal
 
 from survscore._utils.units import Unit
 
-Role = Literal["id", "start", "event_date", "end", "last_seen", "cutoff", "time", "censoring_time", "event", "reason"]
+Role = Literal["id", "start", "event_date", "end", "last_seen", "cutoff", "time", "censoring_time", "event", "reason",
+               "dropout"]  # fmt: skip
 DATED: tuple[Role, ...] = ("start", "event_date", "end", "last_seen", "cutoff")
 TIMED: tuple[Role, ...] = ("time", "censoring_time")
 
@@ -91,7 +92,7 @@ VOCABULARY: dict[Role, Words] = {
         """
         last_seen lastseen last_fu lastfu fu lfu last_follow_up last_followup lastfollowup last_contact
         last_known_alive last_visit lastvisit last_active last_activity last_login followup follow_up last_observed
-        letzter_kontakt last_alive
+        letzter_kontakt last_alive dropout drop_out dropped_out lost ltfu withdrawn withdrawal
         """,
         """
         lastfu
@@ -144,6 +145,7 @@ VOCABULARY: dict[Role, Words] = {
         event churn churned died death status censored
         """,
     ),
+    "dropout": _words("", ""),
     "reason": _words(
         """
         reason end_reason exit_reason why cause cause_of_death event_type eventtype etype end_type outcome disposition
@@ -158,6 +160,7 @@ VOCABULARY: dict[Role, Words] = {
 
 # Flags whose 1 means that there was no event, or may mean that.
 CENSORED_WORDS = frozenset(("censor", "censored", "cens", "censoring"))
+DROPOUT_WORDS = frozenset(("dropout", "dropouts", "dropped", "lost", "ltfu", "withdrawn", "withdrawal", "withdrew"))
 ACTIVE_WORDS = frozenset(("active", "alive", "retained", "aktiv", "surviving", "renewed"))
 # Being active is no contact with those who study somebody: who was not active lately is not lost to them.
 ACTIVITY_WORDS = frozenset(("login", "active", "activity", "visit", "lastvisit", "order", "purchase"))

@@ -16,6 +16,7 @@ from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves
 from survscore.io.files import written_whole
 from survscore.io.layouts import METADATA
+from survscore.io.spreadsheets import quoting
 from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS, arrow
 from survscore.outcomes import Outcomes
 
@@ -158,7 +159,7 @@ def write_frame(path: Path | str, frame: pd.DataFrame, *, settings: Mapping[str,
     if not _is_parquet(path):
         with written_whole(Path(path)) as temporary:
             tabs = Path(path).name.lower().endswith((".tsv", ".tsv.gz"))
-            frame.to_csv(temporary, index=False, sep="\t" if tabs else ",")
+            frame.to_csv(temporary, index=False, sep="\t" if tabs else ",", quoting=quoting(frame))
         return
     table = arrow().Table.from_pandas(frame, preserve_index=False)
     _write_parquet(Path(path), table.replace_schema_metadata({METADATA: json.dumps(dict(settings or {}))}))

@@ -8,16 +8,18 @@ from functools import reduce
 from inspect import signature
 from operator import add as plus
 from pathlib import Path
-from typing import Any, Required, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 from numpy.typing import ArrayLike
 
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, plural, warn
+from survscore.analysis.diagnose import leak_warnings
 from survscore.causes import takes_cause
 from survscore.engine.averaging import Ranges, check_ranges
 from survscore.io.files import check_regular
 from survscore.io.forms import Form
+from survscore.metrics import FollowUpMetric
 from survscore.results.comparison import Comparison
 from survscore.results.printing import warn_about
 from survscore.results.segments import SegmentedComparison
@@ -29,14 +31,15 @@ from survscore.scale.joining import joined
 from survscore.scale.memory import as_bytes
 from survscore.scale.running import Run
 from survscore.scale.sources import identified, open_source
-from survscore.scale.specification import BinsNeededError, Specification, as_metrics, check_sums, specify
+from survscore.scale.specification import RANK_ROWS, BinsNeededError, Specification, as_metrics, check_sums, specify
 from survscore.scale.state import State, differences
+from survscore.weighting import Administrative, Projected, Weighting
 
 
 class Options(TypedDict, total=False):
     """The arguments of `evaluate`, for those who pass them on."""
 
-    weighting: Required[Any]
+    weighting: Any
     models: Any
     metric: Any
     times: ArrayLike | None
@@ -49,6 +52,8 @@ class Options(TypedDict, total=False):
     groups: str | None
     reference: str | None
     ranges: Ranges
+    strata: str | None
+    rank_rows: int
     level: float
     engine: Any
     storage_options: Mapping[str, Any] | None
@@ -66,7 +71,7 @@ class Options(TypedDict, total=False):
 def evaluate(
     source: Any,
     *,
-    weighting: Any,
+    weighting: Any = None,
     models: Any = None,
     metric: Any = "brier",
     times: ArrayLike | None = None,
@@ -79,6 +84,8 @@ def evaluate(
     groups: str | None = None,
     reference: str | None = None,
     ranges: Ranges = None,
+    strata: str | None = None,
+    rank_rows: int = RANK_ROWS,
     level: float = 0.95,
     engine: Any = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -103,8 +110,10 @@ def evaluate(
         of folders such as ``country=DE`` are columns too; a pyarrow Dataset, Table or reader; a Polars LazyFrame; a
         DuckDB relation; a Dask or Spark frame; a function that returns record batches, or an iterator of them.
     weighting : str, Weighting, or several
-        ``"administrative"``, ``"ipcw"`` or ``"uncensored"``, or instances of their classes whose weights are estimated
-        from the data.
+        ``"administrative"``, ``"projected"``, ``"ipcw"`` or ``"uncensored"``, or instances of their classes whose
+        weights are estimated from the data. By default, where :math:`C^*` is known, ``"administrative"`` and
+        ``"projected"``, as by `compare`, with its recommendation; ``"administrative"`` alone for one of several causes,
+        and where sums are kept or added (`state`, `add`, `evaluate_state`).
     models : optional
         Where predictions are. None: columns named by time, with the model before a colon, ``net:30``. A pattern such as
         ``"{model}_{time}"``. A list of names, which picks among these. A mapping of names to patterns with ``{time}``,
@@ -143,6 +152,12 @@ def evaluate(
     ranges : optional
         ``"any"``, or pairs of times: means over time have standard errors. It takes about as long again; with
         estimated weights, a second pass over the data.
+    strata : str, optional
+        The column of the strata in which ``"projected"`` shares statuses; by default strata are by ranks, see
+        `Projected`.
+    rank_rows : int, default 100 000
+        Of how many rows, drawn at random in a first pass, strata by ranks are made at most. Where there are more, the
+        settings of the result have this number.
     level : float, default 0.95
         Of all confidence intervals.
     engine : optional
@@ -186,7 +201,8 @@ def evaluate(
     """
     total, result = sums_and_result(
         source, weighting=weighting, models=models, metric=metric, times=times, outcomes=outcomes,
-        outcomes_from=outcomes_from, cause=cause, form=form, id=id, by=by, groups=groups, ranges=ranges, level=level,
+        outcomes_from=outcomes_from, cause=cause, form=form, id=id, by=by, groups=groups, ranges=ranges, strata=strata,
+        rank_rows=rank_rows, level=level,
         engine=engine, storage_options=storage_options, format=format, manifest=manifest, skip_bad_files=skip_bad_files,
         checksums=checksums, state=state, add=add, memory_limit=memory_limit, progress=progress, reference=reference,
     )  # fmt: skip
@@ -194,6 +210,10 @@ def evaluate(
     return result
 
 
+#: What says what is computed.
+ASKED = (
+    "weighting", "models", "metric", "times", "by", "groups", "level", "form", "strata", "rank_rows",
+)  # fmt: skip
 #: What those arguments of `evaluate` are that a caller leaves out.
 DEFAULTS = {
     name: None if one.default is one.empty else one.default
@@ -206,7 +226,7 @@ def sums_and_result(
     source: Any, *, lasting: bool = False, **options: Unpack[Options]
 ) -> tuple[State | Gathered, Comparison | SegmentedComparison]:
     """Return the sums of all rows, or these, and what comes of them; see `evaluate` and `evaluate_state`."""
-    run, what, stored = _prepared(source, options)
+    run, what, stored = _prepared(source, options, one_pass=lasting)
     reference = options.get("reference")
     if not what.metrics:
         metrics = as_metrics(options.get("metric", DEFAULTS["metric"]))
@@ -218,8 +238,21 @@ def sums_and_result(
         total, influences = _added(run, what, stored), None
     else:
         total, influences = run.sums(what, lasting=lasting)
-    result = finish(total, influences)
+    result = _with_leaks(finish(total, influences), total)
     return total, result if reference is None else result.against(reference)
+
+
+def _with_leaks(result: Comparison | SegmentedComparison, total: State) -> Comparison | SegmentedComparison:
+    """Return a result that names models that encode C*, found in the sample of ranks, where no recommendation does."""
+    compared = result.total if isinstance(result, SegmentedComparison) else result
+    if total.projected is None or (compared.has_recommendation and compared is result):
+        return result
+    sample = total.projected.strata.sample
+    if sample is None:
+        return result
+    y, models = sample
+    found = replace(compared, leak_warnings=leak_warnings(y, models, total.specification.weightings))
+    return replace(result, total=found) if isinstance(result, SegmentedComparison) else found
 
 
 def evaluate_state(source: Any, *, lasting: bool = True, **options: Unpack[Options]) -> State:
@@ -255,7 +288,7 @@ def evaluate_state(source: Any, *, lasting: bool = True, **options: Unpack[Optio
     [0.1, 0.2]
     """
     check_sums(as_metrics(options.get("metric", DEFAULTS["metric"])), "sums")
-    run, what, stored = _prepared(source, options)
+    run, what, stored = _prepared(source, options, one_pass=True)
     if what.groups is not None:
         raise InputError("groups take a second pass over the data, and sums of one pass are no result: use evaluate")
     total = _added(run, what, stored) if stored else run.state(what, lasting=lasting)
@@ -263,7 +296,7 @@ def evaluate_state(source: Any, *, lasting: bool = True, **options: Unpack[Optio
     return total
 
 
-def _prepared(source: Any, options: Options) -> tuple[Run, Specification, list[State]]:
+def _prepared(source: Any, options: Options, *, one_pass: bool = False) -> tuple[Run, Specification, list[State]]:
     """Return what goes over the rows, what is computed, and sums that were stored; see `evaluate`."""
     unknown = sorted(set(options) - set(DEFAULTS))
     if unknown:
@@ -287,14 +320,34 @@ def _prepared(source: Any, options: Options) -> tuple[Run, Specification, list[S
         opened, given["engine"], given["skip_bad_files"], given["checksums"], given["state"], memory,
         given["progress"],
     )  # fmt: skip
-    asked = {name: given[name] for name in ("weighting", "models", "metric", "times", "by", "groups", "level", "form")}
+    asked = {name: given[name] for name in ASKED}
     _check_unit(given["form"], given["outcomes"])
+    asked["weighting"] = _weightings(given, run.schema(), columns, one_pass=one_pass or bool(stored))
     what = specify(run.schema(), outcomes=columns, over_time=given["ranges"] is not None, **asked)
     run = replace(run, naming=_naming(given), models=what.names if isinstance(given["models"], list | tuple) else ())
     reference = given["reference"]
     if reference is not None and reference not in what.names:
         raise InputError(f"reference must be one of the models {list(what.names)}, not {reference!r}")
     return run, what, stored
+
+
+def _weightings(given: Mapping[str, Any], schema: Any, columns: OutcomeColumns | None, *, one_pass: bool) -> Any:
+    """Return the weightings that were asked for, or those that compare has by default, as far as they can be had."""
+    asked, observed = given["weighting"], columns or OutcomeColumns()
+    one_pass = one_pass or given["state"] is not None
+    if asked is not None:
+        several = [asked] if isinstance(asked, str | Weighting) else list(asked)
+        if one_pass and any(one == Projected.name or isinstance(one, Projected) for one in several):
+            raise InputError(
+                "projected scores take several passes over all rows, so there are no sums of them to keep or to add: "
+                "name weighting='administrative' for these"
+            )
+        return asked
+    if not observed.dated and observed.censoring_time not in schema.names:
+        return None
+    whole = any(isinstance(one, FollowUpMetric) for one in as_metrics(given["metric"]))
+    alone = one_pass or whole or given["cause"] is not None
+    return [Administrative.name] if alone else [Administrative.name, Projected.name]
 
 
 def _naming(given: Mapping[str, Any]) -> tuple[str, ...] | None:

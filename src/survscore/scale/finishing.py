@@ -18,11 +18,13 @@ from survscore.engine.moments import Moments, contrast, n_pairs, pairs
 from survscore.engine.prepared import Undefined, undefined_times
 from survscore.inference.support import Support
 from survscore.inference.units import Units
+from survscore.metrics import Loss
 from survscore.results.comparison import Comparison
 from survscore.scale.influences import FirstPass, Influences, Known, of_pair
+from survscore.scale.projected import ProjectedScores, late_starters, parts_of, support_of, theta_scores
 from survscore.scale.specification import Specification
 from survscore.scale.sums import Sums
-from survscore.weighting import Administrative, Weighting
+from survscore.weighting import Administrative, Projected, Weighting
 from survscore.weighting.interval_weights import IntervalWeights, inverse
 
 if TYPE_CHECKING:
@@ -48,14 +50,21 @@ def first_pass(state: State) -> FirstPass:
     """Return what the second pass needs to know: of all individuals, and of each segment."""
     what = state.specification
     levels: list[Sequence[int | None]] = [[None], *([range(len(state.segments))] if what.by else [])]
-    known = []
+    known: list[list[list[Known | None]]] = []
     for places in levels:
-        of_level = []
-        for q, weighting in enumerate(what.weightings):
-            finished = [_Finished.of(what, weighting, state.sums[q].segment(place)) for place in places]
+        of_level: list[list[Known | None]] = []
+        sums = iter(state.sums)
+        for weighting in what.weightings:
+            if isinstance(weighting, Projected):
+                of_level.append([None] * len(what.metrics))
+                continue
+            own = next(sums)
+            finished = [_Finished.of(what, weighting, own.segment(place)) for place in places]
             of_level.append([_stacked([one.known(k) for one in finished]) for k in range(len(what.metrics))])
         known.append(of_level)
-    return FirstPass(list(state.segments), known)
+    return FirstPass(
+        list(state.segments), known, None if state.projected is None else ProjectedScores.of(state.projected)
+    )
 
 
 def _stacked(several: list[Known]) -> Known:
@@ -70,8 +79,14 @@ def _stacked(several: list[Known]) -> Known:
 def _comparison(state: State, which: int | None, influences: Influences | None) -> Comparison:
     what = state.specification
     scored, names = [], []
+    own = iter(state.sums)
     for q, weighting in enumerate(what.weightings):
-        sums = state.sums[q].segment(which)
+        if isinstance(weighting, Projected):
+            of_weighting = _projected(state, which, influences, q)
+            scored.append(of_weighting)
+            names.append(of_weighting[0].weighting)
+            continue
+        sums = next(own).segment(which)
         names.append(weighting.named(somebody_left=bool(sums["lost_counts"].any() or sums["left"].any())))
         finished = _Finished.of(what, weighting, sums)
         of_weighting = []
@@ -92,13 +107,81 @@ def _comparison(state: State, which: int | None, influences: Influences | None) 
         for k in range(len(what.metrics))
         for q, of_weighting in enumerate(scored)
     ]
-    n = int(state.sums[0].segment(which)["everybody"].sum())
+    n = state.n if which is None else int(_counted(state, which))
     dropped_out = state.n_dropped_out if which is None else _dropped_out(state, which)
-    return Comparison(what.names, what.names[0], None, what.at, what.level, n, dropped_out, tuple(flat))
+    late = None
+    if which is None and state.projected is not None and state.n_dropped_out is not None:
+        late = late_starters(state.projected)
+    return Comparison(
+        what.names, what.names[0], None, what.at, what.level, n, dropped_out, tuple(flat), late_starters=late
+    )
+
+
+def _counted(state: State, which: int) -> float:
+    """Return how many individuals a segment has."""
+    if state.sums:
+        return float(state.sums[0].segment(which)["everybody"].sum())
+    if state.projected is None:
+        raise TypeError("there are no sums")
+    strata = state.projected.strata
+    return strata.units[1 + strata.segments.index(state.segments[which])].n
+
+
+def _projected(state: State, which: int | None, influences: Influences | None, q: int) -> list[ScoreArrays]:
+    """Return projected scores of all individuals, or of a segment, by all metrics."""
+    what, weighting = state.specification, state.specification.projected
+    if influences is None or influences.first.projected is None or influences.parts is None or weighting is None:
+        raise InputError("projected scores take a second pass over the data: use evaluate")
+    known, parts, strata = influences.first.projected, influences.parts, influences.first.projected.sums.strata
+    unit = 0 if which is None else 1 + strata.segments.index(state.segments[which])
+    if strata.labels:
+        weighting = Projected(np.array(strata.labels), min_followed=weighting.min_followed)
+    own, scores, ends = strata.units[unit], known.units[unit], state.n_dropped_out is not None
+    found = []
+    for k, loss in enumerate(what.metrics):
+        several = own.n_strata if weighting.strata == "own-ranks" else own.n_strata[:1]
+        told = {"strata": weighting.strata if isinstance(weighting.strata, str | None) else "given"}
+        settings = _settings(what, weighting, loss) | {**told, "n_strata": list(several), "theta": 1.0}
+        if state.n > what.rank_rows and isinstance(weighting.strata, str):
+            settings["rank_rows"] = what.rank_rows
+        undefined = scores.undefined[k]
+        one = ScoreArrays(
+            loss.name, str(weighting), loss.direction, scores.scores[k], None, None, loss.scale,
+            np.where(undefined.where, np.nan, own.n), support_of(own, undefined), undefined.reasons, settings,
+            possible=loss.possible,
+            parts=parts_of(scores, parts, unit, k) if ends else None,
+            by_theta=theta_scores(known, parts, k, weighting, known_ends=ends) if which is None else None,
+        )  # fmt: skip
+        found.append(influences.added_to(one, which, q, k))
+    return found
+
+
+def _settings(what: Specification, weighting: Weighting, loss: Loss) -> dict[str, Any]:
+    """Return what was computed, in a form for machines."""
+    settings: dict[str, Any] = {
+        "survscore": __version__,
+        "metric": loss.name,
+        "weighting": str(weighting),
+        "max_weight": getattr(weighting, "max_weight", None),
+        "normalize": "weights",
+        "variance": getattr(weighting, "variance", None),
+        "curves": {
+            one.name: read_as(
+                np.array(one.grid), one.interpolation or "linear", one.extrapolation, what.at,
+                unsaid=one.interpolation is None,
+            )
+            for one in what.models
+        },
+    }  # fmt: skip
+    if what.outcomes.cause is not None:
+        settings["cause"] = what.outcomes.cause_name
+    if loss.epsilon:
+        settings["epsilon"] = loss.epsilon
+    return settings
 
 
 def _dropped_out(state: State, which: int) -> int | None:
-    for weighting, sums in zip(state.specification.weightings, state.sums, strict=True):
+    for weighting, sums in zip(state.specification.in_one_pass, state.sums, strict=True):
         if isinstance(weighting, Administrative):
             return int(sums.segment(which)["left"].sum())
     return None
@@ -241,25 +324,7 @@ class _Finished:
         n_events, n_event_free = event.count.sum(axis=0) - others, first.count[0] + late.count[0] + others
         support = Support(counted, n_effective, n_events, n_event_free, units, grouped=False)
         moments = self._moments(values, scores, total, units, metric)
-        settings: dict[str, Any] = {
-            "survscore": __version__,
-            "metric": loss.name,
-            "weighting": str(self.weighting),
-            "max_weight": getattr(self.weighting, "max_weight", None),
-            "normalize": "weights",
-            "variance": getattr(self.weighting, "variance", None),
-            "curves": {
-                one.name: read_as(
-                    np.array(one.grid), one.interpolation or "linear", one.extrapolation, what.at,
-                    unsaid=one.interpolation is None,
-                )
-                for one in what.models
-            },
-        }  # fmt: skip
-        if what.outcomes.cause is not None:
-            settings["cause"] = what.outcomes.cause_name
-        if loss.epsilon:
-            settings["epsilon"] = loss.epsilon
+        settings = _settings(what, self.weighting, loss)
         return ScoreArrays(
             loss.name, str(self.weighting), loss.direction, scores, moments, self._bounds(metric, values),
             loss.scale, total, support, undefined.reasons, settings,

@@ -17,6 +17,7 @@ from survscore.results.comparison import Comparison
 from survscore.scale.batches import Batch, Labels
 from survscore.scale.memory import MemoryLimitError, as_text
 from survscore.scale.specification import Specification
+from survscore.weighting import Projected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,9 +125,13 @@ class Gathered:
         what, batch = self.specification, self._batch
         by = {name: batch.labels(name) for name in what.by} or None
         groups = None if what.groups is None else np.asarray(batch.groups().indices)
+        weightings = list(what.weightings)
+        if what.strata is not None:
+            given = batch.labels(what.strata)
+            weightings = [replace(one, strata=given) if isinstance(one, Projected) else one for one in weightings]
         result: Any = compare(
             batch.outcomes, {model.name: batch.curves(model) for model in what.models}, metric=list(metrics),
-            weighting=list(what.weightings), times=what.at, reference=reference, null=False, groups=groups,
+            weighting=weightings, times=what.at, reference=reference, null=False, groups=groups,
             level=what.level, ranges=ranges, by=by,
         )  # fmt: skip
         if not what.by:

@@ -22,8 +22,10 @@ from survscore.inference.units import PowerSums, Units
 from survscore.metrics import Brier
 from survscore.scale.batches import Batch, Labels, by_cause
 from survscore.scale.looks import BUCKETS, SEGMENT_BUCKETS, hashed
+from survscore.scale.projected import Parts, ProjectedScores
 from survscore.scale.specification import Specification, bins_of
 from survscore.scale.state import ROWS_OVER_TIME, add_products
+from survscore.weighting import Projected
 from survscore.weighting.interval_weights import TimeIndex
 
 if TYPE_CHECKING:
@@ -72,17 +74,20 @@ class FirstPass:
     segments : list of tuple of str
         Their labels.
     known : list
-        By level (all individuals, then segments where there are any), weighting and metric.
+        By level (all individuals, then segments where there are any), weighting and metric; None of projected scores.
+    projected : ProjectedScores, optional
     """
 
     segments: list[Labels]
-    known: list[list[list[Known]]]
+    known: list[list[list[Known | None]]]
+    projected: ProjectedScores | None = None
 
     @property
     def n_bytes(self) -> int:
         """How much memory it takes."""
         several = [known for of_level in self.known for of_weighting in of_level for known in of_weighting]
-        return sum(values.nbytes for known in several for values in vars(known).values())
+        size = sum(values.nbytes for known in several if known is not None for values in vars(known).values())
+        return size + (0 if self.projected is None else self.projected.n_bytes)
 
 
 @dataclass(eq=False)
@@ -97,15 +102,19 @@ class Influences:
         What is known.
     sums : dict
         By level, weighting and metric, arrays by name: ``products`` over time, of influences or of groups' sums
-        (segments, columns, columns), where columns are the times of the first model, of the second and so on; sums by
-        ``buckets`` (segments * buckets, times, models); and ``squares`` of the sums of groups that are whole (pairs,
-        times, segments). In place of a metric -1: how many of each group are counted, by bucket; sums of ``powers`` of
-        the sizes of whole groups (6, segments, times), see `PowerSums`; and the ``largest``.
+        (segments, columns, columns), where columns are the times of the first model, of the second and so on; their
+        ``single`` squares (pairs, segments, times), where there is one time; sums by ``buckets`` (segments * buckets,
+        times, models); and ``squares`` of the sums of groups that are whole (pairs, times, segments). In place of a
+        metric -1: how many of each group are counted, by bucket; sums of ``powers`` of the sizes of whole groups (6,
+        segments, times), see `PowerSums`; and the ``largest``.
+    parts : Parts, optional
+        Of projected scores.
     """
 
     specification: Specification
     first: FirstPass
     sums: dict[Key, dict[str, Values]] = field(default_factory=dict)
+    parts: Parts | None = None
 
     def __post_init__(self) -> None:
         self._whole: dict[Key, WholeGroups] = {}
@@ -113,6 +122,8 @@ class Influences:
         k, m = len(what.models), len(what.times)
         if self.sums:
             return
+        if self.first.projected is not None:
+            self.parts = Parts.zeros(what, len(self.first.projected.units))
         for level, of_level in enumerate(self.first.known):
             segments = 1 if level == 0 else len(self.first.segments)
             rows = segments * self.n_buckets(level)
@@ -127,6 +138,7 @@ class Influences:
                     whole = n_pairs(k) if what.groups is not None and not what.buckets else 0
                     self.sums[level, q, metric] = {
                         "products": np.zeros((segments, columns, columns)), "buckets": np.zeros((rows, m, k)),
+                        "single": np.zeros((0 if what.over_time else n_pairs(k), segments, m)),
                         "squares": np.zeros((whole, m, segments)),
                     }  # fmt: skip
 
@@ -157,15 +169,22 @@ class Influences:
         groups = None if what.groups is None else hashed(batch.groups())
         columns = [list(batch.columns(model)) for model in what.models]
         predicted = np.empty((k, n), dtype=np.result_type(*(column[0] for column in columns)))
-        influences = np.empty((k, m, n))
+        influences, projected = np.empty((k, m, n)), self.first.projected
+        if projected is not None and self.parts is not None:
+            of_levels = projected.influences(batch, index, bins, columns, self.parts)
         for level, of_level in enumerate(self.first.known):
             segment = self._segment(batch, level)
             for q, weighting in enumerate(what.weightings):
+                if isinstance(weighting, Projected):
+                    self._count((level, q, -1), index.to_the_end.copy(), groups, segment)
+                    for metric, values in enumerate(of_levels[level]):
+                        self._add_influences((level, q, metric), values, groups, segment)
+                    continue
                 one, left = by_cause(weighting.unweighted(index), outcomes), weighting.leaves(outcomes)
-                if groups is not None:
-                    place, sizes = self._places((level, q, -1), groups, segment, 1)
-                    _kernels.add_sizes(one.population_index, place, sizes[:, :, 0] if sizes.ndim > 2 else sizes)
+                self._count((level, q, -1), one.population_index, groups, segment)
                 for metric, known in enumerate(of_level[q]):
+                    if known is None:
+                        continue
                     loss = what.metrics[metric]
                     kind = _kernels.BRIER if isinstance(loss, Brier) else _kernels.LOG
                     for j in range(m):
@@ -190,6 +209,16 @@ class Influences:
             )
         return np.array([places[label] for label in labels], dtype=np.int32)[codes]
 
+    def _count(
+        self, key: Key, stops: NDArray[np.int32], groups: NDArray[np.uint64] | None, segment: NDArray[np.int32]
+    ) -> None:
+        """Count how many of each group are counted at each time."""
+        from survscore.scale import _kernels
+
+        if groups is not None:
+            place, sizes = self._places(key, groups, segment, 1)
+            _kernels.add_sizes(stops, place, sizes[:, :, 0] if sizes.ndim > 2 else sizes)
+
     def _places(
         self, key: Key, groups: NDArray[np.uint64], segment: NDArray[np.int32], quantities: int
     ) -> tuple[NDArray[np.int64], Values]:
@@ -207,8 +236,13 @@ class Influences:
         from survscore.scale import _kernels
 
         k, m, n = influences.shape
-        if groups is None:
+        if groups is None and self.specification.over_time:
             add_products(self.sums[key]["products"], influences.reshape(-1, n), segment)
+            return
+        if groups is None:  # at one time alone
+            for p, (a, b) in enumerate(pairs(k)):
+                for j, values in enumerate(contrast(influences, a, b)):
+                    np.add.at(self.sums[key]["single"][p, :, j], segment, np.square(values))
             return
         place, table = self._places(key, groups, segment, k)
         for j in range(m):
@@ -243,7 +277,8 @@ class Influences:
             }
             for key, of_key in self.sums.items()
         }
-        return Influences(self.specification, self.first, added)
+        parts = None if self.parts is None or other.parts is None else self.parts + other.parts
+        return Influences(self.specification, self.first, added, parts)
 
     # What they add to results
 
@@ -261,7 +296,7 @@ class Influences:
         """Return the same scores, of all individuals or of a segment, with variances from the sums of influences."""
         what = self.specification
         level, place = (0, 0) if which is None else (1, which)
-        sums, usable = self.sums[level, q, metric], self.first.known[level][q][metric].scale[:, place] > 0
+        sums, usable = self.sums[level, q, metric], ~np.isnan(scored.scores).any(axis=0)
         k, m = scored.scores.shape
         over_time = None
         if what.over_time and not what.buckets:
@@ -269,7 +304,12 @@ class Influences:
             over_time = np.array([of_pair(products, a, b) for a, b in pairs(k)])
         if what.groups is None:
             inflation = np.where(usable, scored.support.units.inflation, 0.0)
-            pointwise = scored.moments.pointwise if scored.moments is not None else np.zeros((n_pairs(k), m))
+            if scored.moments is not None:
+                pointwise = scored.moments.pointwise
+            elif over_time is not None:
+                pointwise = np.diagonal(over_time, axis1=1, axis2=2) * inflation
+            else:
+                pointwise = sums["single"][:, place] * inflation
             return replace(scored, moments=_moments(pointwise, over_time, inflation))
         sizes = self.sums[level, q, -1]
         if what.buckets:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from survscore.scale.batches import Batch
 from survscore.scale.specification import Specification
+from survscore.weighting import Projected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,7 +44,9 @@ class Exits:
         for rows in batches:
             outcomes = Batch(specification, rows).outcomes
             for weighting in specification.weightings:
-                if weighting.estimated:
+                if isinstance(weighting, Projected):  # all who leave, leave one of its risk sets
+                    found.append(np.unique(outcomes.time))
+                elif weighting.estimated:
                     found.append(np.unique(outcomes.time[weighting.leaves(outcomes)]))
         return cls(np.unique(np.concatenate(found)))
 

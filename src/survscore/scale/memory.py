@@ -103,7 +103,7 @@ def table_bytes(what: Specification, segments: int, bins: int) -> int:
     sizes = sizes_of(
         len(what.metrics), len(what.times), len(what.models), over_time=over_time, segments=segments, bins=bins
     )
-    return len(what.weightings) * bytes_of(sizes)
+    return len(what.in_one_pass) * bytes_of(sizes)
 
 
 def check_tables(what: Specification, segments: int, bins: int, limit: int | None) -> None:

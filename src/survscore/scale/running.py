@@ -23,12 +23,13 @@ from survscore.scale.gathering import COPIES, Gathered
 from survscore.scale.influences import FirstPass, Influences
 from survscore.scale.looks import BUCKETS, SEGMENT_BUCKETS
 from survscore.scale.memory import LIBRARIES, Budget, MemoryLimitError, check_bytes
+from survscore.scale.projected import Strata
 from survscore.scale.sources import Source, expected_schema
 from survscore.scale.specification import Bins, BinsNeededError, Specification
 from survscore.scale.state import State
 from survscore.scale.threads import Threads
 from survscore.scale.work import Kind, Work, finished
-from survscore.weighting import IPCW
+from survscore.weighting import IPCW, Projected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 STEPS = {
     "exits": "looking at outcomes",
     "groups": "looking at groups",
+    "ranks": "looking at ranks",
     "influences": "second pass",
     "rows": "gathering",
 }
@@ -107,7 +109,8 @@ class Run:
             buckets = SEGMENT_BUCKETS if what.by else BUCKETS
             whole = look.is_whole(what, self._budget(what).table_bytes)
             what = what if whole else replace(what, buckets=buckets)
-        state = self.state(what, lasting=lasting)
+        strata = None if what.projected is None else Strata.of(self._folded("ranks", what, self._budget(what)))
+        state = self.state(what, lasting=lasting, strata=strata)
         what = state.specification
         if not what.two_passes:
             return state, None
@@ -115,34 +118,34 @@ class Run:
         check_bytes(first.n_bytes + Influences(what, first).n_bytes, budget.table_bytes, "sums of a second pass")
         return state, self._folded("influences", what, budget, first)
 
-    def state(self, what: Specification, *, lasting: bool = False) -> State:
+    def state(self, what: Specification, *, lasting: bool = False, strata: Strata | None = None) -> State:
         """Return the sums of all rows; weights are looked into only where somebody turns out to leave.
 
         Sums that are to last are made in the same way whether somebody leaves today or not, so that those of other days
         can be added.
         """
-        some_censored = any(isinstance(one, IPCW) for one in what.weightings)  # nearly always
+        some_censored = any(isinstance(one, IPCW | Projected) for one in what.weightings)  # nearly always
         tries: tuple[Bins, ...] = ("units",) if some_censored else (None, "units")
         if lasting and not what.over_time and any(one.estimated for one in what.weightings):
             tries = ("units", *(() if some_censored else (None,)))
         for bins in tries:
             try:
-                return self.state_of(replace(what, bins=bins))
+                return self.state_of(replace(what, bins=bins), strata)
             except BinsNeededError:
                 if not self.source.rereadable:
                     raise
-        return self.state_of(replace(what, bins=self._folded("exits", what, self._budget(what)).bins()))
+        return self.state_of(replace(what, bins=self._folded("exits", what, self._budget(what)).bins()), strata)
 
-    def state_of(self, what: Specification) -> State:
+    def state_of(self, what: Specification, strata: Strata | None = None) -> State:
         """Return the sums of all rows with bins that are given; if they leave no room to read fast, slowly."""
         budget = self._budget(what)
         try:
-            total: State = self._folded("state", what, budget)
+            total: State = self._folded("state", what, budget, strata=strata)
         except MemoryLimitError:
             lean = self._budget(what, lean=True)
             if lean.table_bytes <= budget.table_bytes or not self.source.rereadable:
                 raise
-            total = self._folded("state", what, lean)
+            total = self._folded("state", what, lean, strata=strata)
         if total.files and len(total.skipped) == len(total.files):
             raise InputError(f"none of {len(total.files)} files can be read, the first: {total.skipped[0]}")
         return total
@@ -158,9 +161,16 @@ class Run:
             raise InputError(f"none of {len(gathered.files)} files can be read, the first: {gathered.skipped[0]}")
         return gathered
 
-    def _folded(self, kind: Kind, what: Specification, budget: Budget, first: FirstPass | None = None) -> Any:
+    def _folded(
+        self,
+        kind: Kind,
+        what: Specification,
+        budget: Budget,
+        first: FirstPass | None = None,
+        strata: Strata | None = None,
+    ) -> Any:
         """Return what comes of all pieces of the source, added up."""
-        work, frame = self._work(kind, what, budget, first), self.source.frame
+        work, frame = self._work(kind, what, budget, first, strata), self.source.frame
         if self.source.parts is None:
             self._check_no_files()
             if frame is None:
@@ -184,7 +194,8 @@ class Run:
     def _of_files(self, work: Work, budget: Budget, meter: Meter) -> Generator[tuple[int, Any]]:
         """Yield the results of all files, with the number of files of each: first of those whose sums are kept."""
         parts, done, waiting = self.source.parts or [], 0, []
-        kept = Kept(Path(self.folder), work.specification) if self.folder is not None and work.kind == "state" else None
+        keeps = self.folder is not None and work.kind == "state" and work.strata is None
+        kept = Kept(Path(self.folder or ""), work.specification) if keeps else None
         for part in parts:
             stored = None if kept is None else kept.load(part, budget.table_bytes)
             if stored is None:
@@ -238,14 +249,16 @@ class Run:
             return Budget.leanest(self.memory_limit, columns, remote=remote)
         return Budget.of(self.memory_limit, columns, threads, remote=remote)
 
-    def _work(self, kind: Kind, what: Specification, budget: Budget, first: FirstPass | None) -> Work:
+    def _work(
+        self, kind: Kind, what: Specification, budget: Budget, first: FirstPass | None, strata: Strata | None
+    ) -> Work:
         columns = what.columns(self.schema().names)
         if self.source.parts is None:
             expected = ExpectedSchema.of(self.source.name, self.schema(), columns)
         else:
             expected = expected_schema(self.first, columns, numeric=what.numeric())
             expected = replace(expected, naming=self.naming, models=self.models)
-        return Work(kind, what, expected, self.skip_bad, self.checksums, budget.rows, budget.table_bytes, first)
+        return Work(kind, what, expected, self.skip_bad, self.checksums, budget.rows, budget.table_bytes, first, strata)
 
 
 def as_engine(engine: Any) -> Any:

@@ -12,20 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.parallel import cached_property
-from survscore._validation import InputError, as_times, check_choice, check_level
+from survscore._validation import InputError, as_times, check_choice, check_level, check_whole
 from survscore.engine.inputs import one_or_more
 from survscore.io.forms import Form
 from survscore.io.tables import listed
 from survscore.metrics import LOSSES, Brier, FollowUpMetric, Log, Loss, Metric, as_metric
 from survscore.outcomes import Outcomes
 from survscore.scale.columns import ModelColumns, OutcomeColumns, model_columns
-from survscore.weighting import IPCW, Administrative, Uncensored, Weighting
+from survscore.weighting import IPCW, Administrative, Projected, Uncensored, Weighting
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Where weights are estimated from the data: sums by every unit of time, or by given times at which somebody leaves.
 MOST_BINS = 1 << 14
+RANK_ROWS = 100_000  # ranks among so many are off by .002 at most times
 Bins = Literal["units"] | tuple[float, ...] | None
 
 
@@ -57,6 +58,10 @@ class Specification:
     bins : {"units"}, tuple of float or None
         Where G is estimated from the data: by which times events are grouped. ``"units"``: times are whole numbers.
         None: nobody leaves, or it does not matter.
+    strata : str, optional
+        The column of the strata in which statuses are projected; None: what the weighting says.
+    rank_rows : int
+        Of how many rows strata by ranks are made, at most.
     """
 
     outcomes: OutcomeColumns
@@ -70,11 +75,16 @@ class Specification:
     over_time: bool = False
     bins: Bins = None
     level: float = 0.95
+    strata: str | None = None
+    rank_rows: int = RANK_ROWS
 
     version: ClassVar[int] = 2  # of the form of states
 
     def __post_init__(self) -> None:
         check_level(self.level)
+        check_whole("rank_rows", self.rank_rows, 1000)
+        if sum(isinstance(one, Projected) for one in self.weightings) > 1:
+            raise InputError("weighting names several projected ones: name one, which has strata and curves of its own")
         times = as_times(self.times)
         for model in self.models:
             if not model.reaches(times):
@@ -102,13 +112,27 @@ class Specification:
 
     def columns(self, available: Sequence[str]) -> list[str]:
         """Return the columns that are needed, of those there are, each once."""
-        several = [*self.outcomes.names(available), *(c for model in self.models for c in model.columns), *self.by]
-        return list(dict.fromkeys([*several, *([] if self.groups is None else [self.groups])]))
+        several = [*self.outcomes.names(available), *(c for model in self.models for c in model.columns)]
+        return list(dict.fromkeys([*several, *self.label_columns()]))
+
+    def label_columns(self) -> list[str]:
+        """Return the columns that hold labels: of segments, strata and groups."""
+        return [*self.by, *(name for name in (self.strata, self.groups) if name is not None)]
+
+    @property
+    def projected(self) -> Projected | None:
+        """The projected weighting, if there is one."""
+        return next((one for one in self.weightings if isinstance(one, Projected)), None)
+
+    @property
+    def in_one_pass(self) -> tuple[Weighting, ...]:
+        """The other weightings, whose sums one pass makes."""
+        return tuple(one for one in self.weightings if not isinstance(one, Projected))
 
     @property
     def two_passes(self) -> bool:
         """Whether variances need each individual's influence, and with it a second pass."""
-        return self.groups is not None or (self.over_time and self.bins is not None)
+        return self.groups is not None or self.projected is not None or (self.over_time and self.bins is not None)
 
     def numeric(self) -> list[str]:
         """Return the columns that must hold numbers: of a CSV file, these are read as such whatever they look like."""
@@ -133,6 +157,8 @@ class Specification:
             "over_time": self.over_time,
             "bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins,
             "level": self.level,
+            "strata": self.strata,
+            "rank_rows": self.rank_rows,
         }
 
     @classmethod
@@ -153,6 +179,8 @@ class Specification:
                 bool(data["over_time"]),
                 tuple(data["bins"]) if isinstance(data["bins"], list) else data["bins"],
                 float(data["level"]),
+                data["strata"],
+                data["rank_rows"],
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, InputError):
@@ -189,7 +217,7 @@ def check_sums(metrics: Sequence[Metric], what_for: str) -> None:
 def as_known_weightings(weighting: Any) -> tuple[Weighting, ...]:
     """Return weightings whose settings are plain data, of all individuals together; none has strata."""
     if weighting is None:
-        raise InputError("weighting must be given: 'administrative', 'ipcw' or 'uncensored'")
+        raise InputError("weighting must be given: 'administrative', 'projected', 'ipcw' or 'uncensored'")
     found = []
     for given in one_or_more(weighting, Weighting, "weighting"):
         if isinstance(given, str):
@@ -200,7 +228,7 @@ def as_known_weightings(weighting: Any) -> tuple[Weighting, ...]:
     return tuple(found)
 
 
-KNOWN: dict[str, type[Weighting]] = {one.name: one for one in (Uncensored, Administrative, IPCW)}
+KNOWN: dict[str, type[Weighting]] = {one.name: one for one in (Uncensored, Administrative, IPCW, Projected)}
 
 
 def bins_of(what: Specification, outcomes: Outcomes) -> NDArray[np.int32]:
@@ -237,9 +265,12 @@ def _weighting_to_json(weighting: Weighting) -> dict[str, Any]:
             return {"name": weighting.name, "max_weight": weighting.max_weight, **settings}
         case IPCW(censoring="kaplan-meier", normalize="weights", variance="exact", strata=None):
             return {"name": weighting.name, "max_weight": weighting.max_weight}
+        case Projected(reference=None, theta=1) if weighting.strata is None or isinstance(weighting.strata, str):
+            return {"name": weighting.name, "strata": weighting.strata, "min_followed": weighting.min_followed}
     raise InputError(
         f"weighting {str(weighting)!r} can't be had for data that come in parts: there are 'uncensored', "
-        "'administrative' and 'ipcw' with weights by one Kaplan-Meier curve of the data, divided by their sum"
+        "'administrative' and 'ipcw' with weights by one Kaplan-Meier curve of the data, divided by their sum, and "
+        "'projected' with strata by ranks, of a column (strata=), or one"
     )
 
 
@@ -277,6 +308,8 @@ def specify(
     bins: Bins = None,
     level: float = 0.95,
     form: Form | None = None,
+    strata: str | None = None,
+    rank_rows: int = RANK_ROWS,
 ) -> Specification:
     """Return what to compute of tables with this schema.
 
@@ -308,6 +341,8 @@ def specify(
         Of confidence intervals.
     form : Form, optional
         What predictions look like, if they are not survival in the outcomes' unit.
+    strata, rank_rows
+        See `Specification`.
     """
     names = [field.name for field in schema]
     observed = OutcomeColumns() if outcomes is None else outcomes
@@ -327,11 +362,16 @@ def specify(
     if not any(isinstance(one, FollowUpMetric) for one in metrics):  # which look at whole curves
         found = tuple(model.only(wanted) for model in found)
     segments = (by,) if isinstance(by, str) else tuple(by)
-    missing = [name for name in (*segments, *(() if groups is None else (groups,))) if name not in names]
+    missing = [name for name in (*segments, groups, strata) if name is not None and name not in names]
     if missing:
         raise InputError(f"there is no column {missing[0]!r}; the columns are {listed(names)}")
     losses = tuple(one for one in metrics if isinstance(one, Loss)) if all(map(is_sum, metrics)) else ()
+    weightings = as_known_weightings(weighting)
+    projected = any(isinstance(one, Projected) for one in weightings)
+    if strata is not None and not projected:
+        raise InputError("strata is for weighting 'projected': it names the column of the strata of statuses")
     return Specification(
-        observed, found, losses, as_known_weightings(weighting), wanted, segments, groups,
-        over_time=over_time, bins=tuple(bins) if bins is not None and not isinstance(bins, str) else bins, level=level,
+        observed, found, losses, weightings, wanted, segments, groups,
+        over_time=over_time or (projected and len(wanted) > 1), strata=strata, rank_rows=rank_rows,
+        bins=tuple(bins) if bins is not None and not isinstance(bins, str) else bins, level=level,
     )  # fmt: skip

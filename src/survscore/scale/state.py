@@ -24,6 +24,7 @@ from survscore.outcomes import Outcomes
 from survscore.scale.batches import Batch, Labels, by_cause
 from survscore.scale.files import counted_twice
 from survscore.scale.memory import check_tables
+from survscore.scale.projected import ProjectedSums
 from survscore.scale.specification import MOST_BINS, BinsNeededError, Specification, bins_of
 from survscore.scale.sums import SIGNED, Sums, bytes_of, kind_of, shapes, sizes_of
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
@@ -64,7 +65,9 @@ class State:
     n_dropped_out : int, optional
         How many of them dropped out; None where that is not known.
     sums : list of Sums
-        Of each weighting.
+        Of each weighting that one pass makes.
+    projected : ProjectedSums, optional
+        What projected scores are made of, by strata that an earlier pass found. They are not stored.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class State:
     n: int = 0
     n_dropped_out: int | None = None
     sums: list[Sums] = field(default_factory=list)
+    projected: ProjectedSums | None = None
     #: How many bytes the sums may take: no part of what the state says, but of where it is made.
     table_bytes: int | None = field(default=None, repr=False)
 
@@ -94,18 +98,24 @@ class State:
         if not self.specification.metrics:
             raise InputError("metric must be 'brier' or 'log': only these are sums over individuals")
         if not self.sums:
-            self.sums = [Sums.zeros(_sizes(self.specification)) for _ in self.specification.weightings]
+            self.sums = [Sums.zeros(_sizes(self.specification)) for _ in self.specification.in_one_pass]
 
     @property
     def n_bins(self) -> int:
         """How many bins of time there are."""
+        if self.projected is not None:
+            return self.projected.n_bins
         return self.sums[0].sizes["bin"]
+
+    @property
+    def _over_time(self) -> bool:
+        return bool(self.sums and self.sums[0].sizes["column"])
 
     # Adding rows
 
     def update(self, rows: pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]) -> State:
         """Add rows, in place, and return the state."""
-        for part in _batches(rows, ROWS_OVER_TIME if self.sums[0].sizes["column"] else ROWS):
+        for part in _batches(rows, ROWS_OVER_TIME if self._over_time else ROWS):
             self._add(Batch(self.specification, part))
         return self
 
@@ -117,13 +127,15 @@ class State:
         codes, labels = batch.segments()
         segment, bins = self._places(labels)[codes], self._bins(outcomes)
         index = TimeIndex(outcomes, what.at)
+        if self.projected is not None:
+            self.projected.add(batch, index, bins)
         order = None
         if len(self.segments) > 1 or what.bins is not None:
             # rows of a segment, and of a bin, together: their sums stay in registers
             order = _kernels.order_by(segment * np.int32(self.n_bins) + bins, len(self.segments) * self.n_bins)
             segment, bins = segment[order], bins[order]
         stretches = []
-        for weighting, sums in zip(what.weightings, self.sums, strict=True):
+        for weighting, sums in zip(what.in_one_pass, self.sums, strict=True):
             left = weighting.leaves(outcomes)
             if what.bins is None and weighting.estimated and left.any():
                 raise BinsNeededError(
@@ -135,7 +147,7 @@ class State:
                 one, left = one.rows(order), left[order]
             stretches.append(one)
             _count(sums, one, segment, bins, left)
-        if what.models:
+        if what.models and self.sums:
             self._add_losses(batch, order, stretches, segment, bins)
         if outcomes.censoring_time is not None:
             self.n_dropped_out = (self.n_dropped_out or 0) + int(outcomes.dropped_out.sum())
@@ -151,7 +163,7 @@ class State:
     ) -> None:
         from survscore.scale import _kernels
 
-        what, over_time = self.specification, bool(self.sums[0].sizes["column"])
+        what, over_time = self.specification, self._over_time
         n, k, m = len(batch), len(what.models), len(what.times)
         kinds = [(_kernels.BRIER if isinstance(one, Brier) else _kernels.LOG, one.epsilon) for one in what.metrics]
         shape = (len(stretches), len(kinds), k + 1, m, n) if over_time else (0,)
@@ -208,6 +220,8 @@ class State:
         check_tables(self.specification, n_segments, n_bins, self.table_bytes)
         places = np.arange(len(self.segments))
         self.sums = [one.placed(places, n_segments, n_bins) for one in self.sums]
+        if self.projected is not None:
+            self.projected = self.projected.grown(n_bins, self.table_bytes)
 
     # Adding states
 
@@ -235,6 +249,7 @@ class State:
             self.n + other.n,
             sum(lost) if lost else None,
             [a + b for a, b in zip(mine, theirs, strict=True)],
+            None if self.projected is None or other.projected is None else self.projected + other.projected,
             self.table_bytes,
         )
 
@@ -248,6 +263,8 @@ class State:
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes: equal states have equal bytes. Plain numbers, nothing that runs."""
+        if self.projected is not None:
+            raise InputError("projected scores take several passes over all rows: there are no sums of them to store")
         segments, packing = sorted(self.segments), zlib.compressobj(1)
         header = {
             "survscore": __version__,
@@ -295,10 +312,12 @@ class State:
             segments = [_texts(label) for label in header["segments"]]
             n_bins, n, n_dropped_out = header["bins"], header["n"], header["n_dropped_out"]
             files, skipped = _texts(header["files"]), _texts(header["skipped"])
+            if what.projected is not None:
+                raise ValueError("it claims sums of projected scores, of which there are none")
             _check_header(what, segments, n_bins, n, n_dropped_out)
             most = machine_memory() // 4 if most_bytes is None else most_bytes
             check_tables(what, len(segments), n_bins, most)
-            sums = _unpacked(_sizes(what, len(segments), n_bins), len(what.weightings), body[8 + size :])
+            sums = _unpacked(_sizes(what, len(segments), n_bins), len(what.in_one_pass), body[8 + size :])
             _check_sums(what, sums, n)
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError, MemoryError, zlib.error) as error:
             if isinstance(error, InputError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add as plus
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,13 +18,14 @@ from survscore.scale.gathering import Gathered, Piece
 from survscore.scale.influences import FirstPass, Influences
 from survscore.scale.looks import Exits, GroupLook
 from survscore.scale.memory import MemoryLimitError
+from survscore.scale.projected import Look, ProjectedSums, Strata
 from survscore.scale.specification import BinsNeededError, Specification
 from survscore.scale.state import State
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal["state", "exits", "groups", "influences", "rows"]
+Kind = Literal["state", "exits", "groups", "ranks", "influences", "rows"]
 
 
 class StoppedError(RuntimeError):
@@ -41,9 +42,9 @@ class Work:
 
     Attributes
     ----------
-    kind : {"state", "exits", "groups", "influences", "rows"}
-        Sum up losses; look when somebody leaves, or where groups are; sum up influences, in a second pass; or gather
-        the rows.
+    kind : {"state", "exits", "groups", "ranks", "influences", "rows"}
+        Sum up losses; look when somebody leaves, where groups are, or at ranks of predictions; sum up influences, in a
+        second pass; or gather the rows.
     specification : Specification
         What is computed.
     expected : ExpectedSchema
@@ -58,6 +59,8 @@ class Work:
         How large sums, or gathered rows, may become.
     first : FirstPass, optional
         What the first pass told, for the second.
+    strata : Strata, optional
+        In which statuses are projected.
     """
 
     kind: Kind
@@ -68,6 +71,7 @@ class Work:
     rows: int = ROWS
     table_bytes: int | None = None
     first: FirstPass | None = field(default=None, repr=False)
+    strata: Strata | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> list[str]:
@@ -133,7 +137,7 @@ class Work:
     def left_out(self, part: FilePart, error: BadFileError) -> Any:
         """Return the result of a file that can't be read: nobody, and why."""
         if self.kind == "state":
-            return State(self.specification, (part.uncounted_id,), (str(error),))
+            return replace(self.nothing((part.uncounted_id,)), skipped=(str(error),))
         if self.kind == "rows":
             return Gathered(self.specification, (), (part.uncounted_id,), (str(error),))
         return self.nothing(())
@@ -145,11 +149,16 @@ class Work:
                 return Exits(np.zeros(0))
             case "groups":
                 return GroupLook(np.zeros(0, dtype=np.uint64))
+            case "ranks":
+                return Look(self.specification)
             case "influences" if self.first is not None:
                 return Influences(self.specification, self.first)
             case "rows":
                 return Gathered(self.specification, (Piece(name, start),), files, limit=self.table_bytes)
-        return State(self.specification, files, table_bytes=self.table_bytes)
+        projected = (
+            None if self.strata is None else ProjectedSums.of(replace(self.strata, specification=self.specification))
+        )
+        return State(self.specification, files, projected=projected, table_bytes=self.table_bytes)
 
     def updated(self, result: Any, rows: pa.RecordBatch) -> Any:
         """Return a result with more rows of the same piece."""
@@ -165,7 +174,7 @@ class Work:
         several = part.batches(
             self.columns, rows=self.rows, nullable=what.outcomes.nullable(), numeric=self.numeric,
             expected=self.expected, checksums=self.checksums,
-            labels=[*what.by, *([] if what.groups is None else [what.groups])],
+            labels=what.label_columns(),
         )  # fmt: skip
         for rows in several:
             watch(rows.num_rows)

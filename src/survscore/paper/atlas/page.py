@@ -177,6 +177,23 @@ def family_table(atlas: Atlas) -> pd.DataFrame:
     )
 
 
+def recommendation_table(atlas: Atlas) -> pd.DataFrame:
+    """Return how often the recommendation decided between two models, and how often wrongly, by family of models."""
+    of = {"all": "all", "halves": "one half, judged by the other"}
+    return _table(
+        {
+            "models": row["family"],
+            "individuals": of[row["individuals"]],
+            "pairs": row["n_pairs"],
+            "decided": percent(row["decided"]),
+            "of these in the true order": f"{100 * row['ordered']:.1f} %",
+            "significant in truth, too": row["n_settled"],
+            "of these in the other order": f"{row['n_wrong']} ({percent(row['wrong'])})",
+        }
+        for row in (_records(atlas.recommended) if len(atlas.recommendations) else [])
+    )
+
+
 def _against(row: dict[str, Any], what: str) -> str:
     return "" if row["score"] == ADMINISTRATIVE else f"{row[f'{what}_better']}, {row[f'{what}_worse']}"
 
@@ -243,6 +260,7 @@ TABLES: dict[str, Callable[[Atlas], pd.DataFrame]] = {
     "families": family_table,
     "models": model_table,
     "recipes": recipe_table,
+    "recommendations": recommendation_table,
     "sets-all": lambda atlas: set_table(atlas, ALL),
     "sets-neither": lambda atlas: set_table(atlas, list(FAMILIES)[-1]),
 }

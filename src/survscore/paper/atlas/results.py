@@ -35,7 +35,7 @@ HIDDEN = (0.0, 0.1, 0.3, 0.6, 1.0)
 #: Sets with fewer individuals on each day have halves of few dozens.
 FEWEST = 100
 #: What a page needs; the others are large.
-SMALL = ("about", "closing", "models", "backtests", "sets")
+SMALL = ("about", "closing", "models", "backtests", "recommendations", "sets")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,6 +213,7 @@ class Atlas:
             f"{three(strict, 'half_ordered')} among those that neither drop the censored nor use the date of entry; of "
             f"the differences that are significant on both halves, {three(everyone, 'half_wrong')} have opposite "
             "signs.",
+            *filter(None, [self.recommendation_sentence]),
         )
 
     @property
@@ -244,6 +245,45 @@ class Atlas:
             "projected, the administrative and the IPCW score is significant, and that in truth too, for "
             f"{_three(lambda score: sums['n_settled'][score] / sums['n_pairs'][score])}; of these, "
             f"{_three(lambda score: sums['n_wrong'][score] / sums['n_settled'][score])} have opposite signs."
+        )
+
+    @property
+    def recommended(self) -> pd.DataFrame:
+        """How often the recommendation as of earlier days decided between two models, and how often it was wrong.
+
+        One row for each family of models, and for all individuals or halves, all sets together: n_pairs, decided,
+        ordered (shares of pairs, and of those decided), n_settled (decided, and significantly different in truth), and
+        wrong, the share of these that turned out in the other order: sure and wrong.
+        """
+        counts = self.recommendations.groupby(["family", "individuals"], sort=False)
+        sums = counts[["n_pairs", "n_decided", "n_ordered", "n_settled", "n_wrong"]].sum().reset_index()
+        shares = {
+            "decided": sums["n_decided"] / sums["n_pairs"],
+            "ordered": sums["n_ordered"] / sums["n_decided"],
+            "wrong": sums["n_wrong"] / sums["n_settled"],
+        }
+        return sums.assign(**shares)[
+            ["family", "individuals", "n_pairs", "decided", "ordered", "n_settled", "wrong", "n_wrong"]
+        ]
+
+    @property
+    def recommendation_sentence(self) -> str:
+        """The same in words, of all models; empty without earlier days."""
+        if not len(self.recommendations):
+            return ""
+        table = self.recommended
+        whole, halves = (
+            table[(table["family"] == next(iter(FAMILIES))) & (table["individuals"] == individuals)].iloc[0]
+            for individuals in ("all", "halves")
+        )
+        n_decided = round(whole["decided"] * whole["n_pairs"])
+        n_other = n_decided - round(whole["ordered"] * n_decided)
+        return (
+            "The recommendation, based on the administrative and the projected score, had decided between two models "
+            f"for {percent(whole['decided'])} of {whole['n_pairs']} pairs; {n_other} of these {n_decided} turned out "
+            f"in the other order, {whole['n_wrong']} of them significantly. Decided on one half of the individuals "
+            f"and judged on the other half, {percent(halves['wrong'])} of the pairs that differ significantly there "
+            "turned out in the other order."
         )
 
     @property

@@ -1,0 +1,125 @@
+"""Projected scores of data that come in parts are those of data in memory, where ranks are those of all rows."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import survscore as ss
+from scale_tables import make, same
+from survscore.scale import evaluate_state
+
+
+def compared(case, projected=None, **more):
+    weighting = [ss.Administrative(dropout_strata=None), projected or ss.Projected()]
+    return ss.compare(case.y, case.models, weighting=weighting, times=case.times, null=False, **more)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("drop_outs", [True, False])
+def test_the_default_is_that_of_compare(tmp_path, whole, drop_outs):
+    case = make(1200, whole=whole, drop_outs=drop_outs)
+    found, wanted = ss.evaluate(case.write(tmp_path / "files", 5)), compared(case)
+    assert found.weightings == wanted.weightings
+    same(found, wanted, se=1e-10)
+    mean, other = found.integrated(), wanted.integrated()
+    np.testing.assert_allclose(mean.contrasts["se"][1:], other.contrasts["se"][1:], rtol=1e-9)  # projected
+    assert str(found.recommendation()) == str(wanted.recommendation())
+    one, two = (of.recommendation().to_frame().iloc[0] for of in (found, wanted))
+    for name in one.index:
+        if isinstance(one[name], float):
+            assert one[name] == pytest.approx(two[name], rel=1e-6, abs=1e-9, nan_ok=True), name
+    pinned, expected = found.sensitivity().to_frame(), wanted.sensitivity().to_frame()
+    numbers = expected.select_dtypes("number").columns
+    np.testing.assert_allclose(pinned[numbers], expected[numbers], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("strata", ["mean-ranks", None, "country"])
+def test_other_strata(strata):
+    case = make(900)
+    given = {"strata": "country"} if strata == "country" else {}
+    asked = ss.Projected() if given else ss.Projected(strata=strata)
+    in_memory = ss.Projected(strata=case.country) if given else asked
+    found = ss.evaluate(case.table, weighting=["administrative", asked], **given)
+    same(found, compared(case, in_memory), se=1e-10)
+    assert "rank_rows" not in found.scored[1].settings
+
+
+@pytest.mark.parametrize("more", [{"by": "country"}, {"groups": "customer"}, {"metric": "log"}], ids=str)
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")  # few are followed in some countries
+@pytest.mark.filterwarnings("ignore::survscore.FewFollowedWarning")
+def test_segments_groups_and_the_logarithmic_score(more):
+    case = make(1500)
+    found = ss.evaluate(case.table, **more)
+    labels = {"by": {"country": case.country}} if "by" in more else more
+    wanted = compared(case, **({"groups": case.customer} if "groups" in more else labels))
+    same(found, wanted, se=1e-9)
+    for label, part in found.parts.items() if "by" in more else ():
+        same(part, wanted.parts[label], se=1e-9)
+
+
+def test_ranks_of_a_sample_are_close_to_those_of_all_rows(tmp_path):
+    case = make(12_000, drop_outs=False)
+    folder = case.write(tmp_path / "files", 3)
+    found, whole = ss.evaluate(folder, rank_rows=4000), ss.evaluate(folder)
+    assert found.scored[1].settings["rank_rows"] == 4000
+    assert "rank_rows" not in whole.scored[1].settings
+    of_sample, of_all = (one.scores.set_index(["weighting", "model", "time"])["score"] for one in (found, whole))
+    np.testing.assert_allclose(of_sample, of_all, atol=0.002)
+    assert (of_sample != of_all).any()
+    # which rows are drawn does not depend on how they are cut
+    again = ss.evaluate(case.write(tmp_path / "more", 7), rank_rows=4000)
+    np.testing.assert_allclose(again.scores["score"], found.scores["score"], rtol=1e-12)
+
+
+def test_a_model_that_encodes_the_end_of_follow_up_is_named():
+    rng = np.random.default_rng(1)
+    n, times = 4000, np.array([6.0, 12.0])
+    rate = rng.gamma(2, 0.05, n)
+    event_time, end = np.ceil(rng.exponential(1 / rate)), np.ceil(rng.uniform(2, 20, n))
+    truth = np.exp(-rate[:, None] * times)
+    leaking = np.where(end[:, None] < times[-1], 0.1 * truth, truth)
+    columns = {"time": np.minimum(event_time, end), "event": event_time <= end, "censoring_time": end}
+    for name, curves in (("truth", truth), ("leaking", leaking)):
+        columns |= {f"{name}:{t:g}": curves[:, j] for j, t in enumerate(times)}
+    both = ss.evaluate(pa.table(columns))
+    assert both.recommendation().encodes == ("leaking",)
+    columns["plan"] = np.where(rng.random(n) < 0.5, "x", "y")
+    by_plan = ss.evaluate(pa.table(columns), by="plan")
+    assert by_plan.total.recommendation().encodes == ("leaking",)
+    assert set(by_plan.parts) == {("x",), ("y",)}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"weighting": ss.Projected(theta=2)}, "can't be had for data that come in parts"),
+        ({"weighting": ss.Projected(reference="a")}, "can't be had for data that come in parts"),
+        ({"weighting": "projected", "state": "kept"}, "projected scores take several passes"),
+        ({"weighting": ["projected", ss.Projected(strata=None)]}, "several projected ones"),
+        ({"weighting": "administrative", "strata": "country"}, "strata is for weighting 'projected'"),
+        ({"strata": "planet"}, "there is no column 'planet'"),
+        ({"rank_rows": 10}, "rank_rows must be"),
+    ],
+)
+def test_what_is_refused(options, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.evaluate(make(50).table, **options)
+
+
+def test_sums_for_other_days_are_administrative():
+    table = make(300).table
+    state = evaluate_state(table)
+    assert [one.name for one in state.specification.weightings] == ["administrative"]
+    with pytest.raises(ss.InputError, match="projected scores take several passes"):
+        evaluate_state(table, weighting="projected")
+    with pytest.raises(ss.InputError, match="can't be read again"):
+        ss.evaluate(iter(table.to_batches(100)))
+
+
+def test_causes_have_no_projected_scores_yet():
+    table = make(300).table
+    codes = np.where(table["event"].to_numpy(), 1 + np.arange(300) % 2, 0).astype(np.int8)
+    table = table.set_column(table.column_names.index("event"), "event", pa.array(codes))
+    assert ss.evaluate(table, cause=1).weightings == ["administrative (drop-out by Kaplan-Meier)"]
+    with pytest.raises(ss.InputError, match="projected scores of one of several causes are not available"):
+        ss.evaluate(table, cause=1, weighting="projected")
