@@ -20,6 +20,7 @@ _NAMES = {
     "_config": "config",
     "_validation": (
         "DeviceMemoryError FewFollowedWarning FewGroupsWarning InputError InterpolationWarning UndefinedScoreWarning "
+        "UnequalWeightsWarning "
         "UnfitError"
     ),
     "analysis.backtest": "backtest",

@@ -22,6 +22,7 @@ from survscore._validation import (
     InputError as InputError,
     InterpolationWarning as InterpolationWarning,
     UndefinedScoreWarning as UndefinedScoreWarning,
+    UnequalWeightsWarning as UnequalWeightsWarning,
     UnfitError as UnfitError,
 )
 from survscore._version import __version__ as __version__

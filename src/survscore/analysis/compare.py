@@ -207,9 +207,16 @@ class Request:
         scored = tuple(evaluation.run(on_sample))
         late = LateStarters.of(y, evaluation.times) if any(arrays.by_theta is not None for arrays in scored) else None
         return Comparison(
-            names, reference, evaluation.null_name, evaluation.times, evaluation.level, len(y), y.n_dropped_out, scored,
+            names,
+            reference,
+            evaluation.null_name,
+            evaluation.times,
+            evaluation.level,
+            len(y),
+            y.n_dropped_out,
+            scored,
             late_starters=late,
-        )  # fmt: skip
+        )
 
     def of_rows(self, y: Outcomes, rows: NDArray[np.intp]) -> Request:
         """Return the same for some of the individuals: what holds one value for each of them is cut."""

@@ -164,9 +164,16 @@ def _of_tables(tables: Sequence[ScoreTable], level: float | None) -> PooledTable
     warnings = {model: text for table in tables for model, text in table.leak_warnings.items()}
     settings = {**first.settings, "level": used, "imputations": len(tables)}
     return PooledTable(
-        tuple(rows_pooled), first.by, used, first.n, first.n_dropped_out, settings, warnings,
-        n_imputations=len(tables), information=tuple(information),
-    )  # fmt: skip
+        tuple(rows_pooled),
+        first.by,
+        used,
+        first.n,
+        first.n_dropped_out,
+        settings,
+        warnings,
+        n_imputations=len(tables),
+        information=tuple(information),
+    )
 
 
 def _column(rows: Sequence[TableRow], name: str) -> Values:
@@ -199,12 +206,22 @@ def _pooled_row(rows: Sequence[TableRow], level: float) -> tuple[TableRow, Missi
     absent = sum(math.isnan(one.estimate) for one in rows)
     note = f"no estimate in {absent} of {len(rows)} imputations: {rows[0].note}".rstrip(": ") if absent else row.note
     pooled = replace(
-        row, estimate=float(score.estimate[0]), se=float(score.se[0]), lower=limits[0], upper=limits[1],
-        difference=float(contrast.estimate[0]), difference_se=float(contrast.se[0]), difference_lower=lower,
-        difference_upper=upper, p_value=p_value, verdict=judged if row.verdict else "",
-        reliable=all(one.reliable for one in rows), difference_reliable=all(one.difference_reliable for one in rows),
-        note=note, **counts,
-    )  # fmt: skip
+        row,
+        estimate=float(score.estimate[0]),
+        se=float(score.se[0]),
+        lower=limits[0],
+        upper=limits[1],
+        difference=float(contrast.estimate[0]),
+        difference_se=float(contrast.se[0]),
+        difference_lower=lower,
+        difference_upper=upper,
+        p_value=p_value,
+        verdict=judged if row.verdict else "",
+        reliable=all(one.reliable for one in rows),
+        difference_reliable=all(one.difference_reliable for one in rows),
+        note=note,
+        **counts,
+    )
     lost = (score.degrees, score.missing_information, contrast.degrees, contrast.missing_information)
     return pooled, MissingInformation(*(float(value[0]) for value in lost))
 
@@ -228,8 +245,13 @@ def _difference(
     scale = "plain" if metric is None else metric.scale
     critical = student_quantile(level, contrast.degrees)
     found = difference_interval(
-        score.estimate, score.estimate - contrast.estimate, contrast.se, critical, scale, support,
+        score.estimate,
+        score.estimate - contrast.estimate,
+        contrast.se,
+        critical,
+        scale,
+        support,
         possible=(-np.inf, np.inf) if metric is None else metric.possible,
-    )  # fmt: skip
+    )
     judged = verdicts(found.lower, found.upper, direction)[0]
     return float(found.lower[0]), float(found.upper[0]), float(found.p_value[0]), str(judged)

@@ -65,9 +65,16 @@ class LandmarkScores:
             return cls(part, y, models, _nothing(part, y, metrics, request, models), [], [])
         rows, scored = TablePart(y, models, (part.label,), metrics, request).rows()
         evaluation = Evaluation.of(
-            y, models, metric=engine_metrics(metrics), weighting=request.weighting, times=request.times,
-            null=request.null, groups=codes, level=request.level, variances="times",
-        )  # fmt: skip
+            y,
+            models,
+            metric=engine_metrics(metrics),
+            weighting=request.weighting,
+            times=request.times,
+            null=request.null,
+            groups=codes,
+            level=request.level,
+            variances="times",
+        )
         return cls(part, y, models, rows, scored, individual_influences(evaluation))
 
     def counted(self, k: int, n_times: int) -> Where:
@@ -190,7 +197,7 @@ class _Counts:
 
     @classmethod
     def of(cls, landmarks: Landmarks, k: int, defined: Where) -> Self:
-        """Count them; where a score is not defined, nobody."""
+        """Count them; where a score is not defined, none."""
         m, rows = landmarks.times.size, []
         sizes, had_event, was_free = (np.zeros((landmarks.n_units, m)) for _ in range(3))
         who: list[Where] = []
@@ -220,8 +227,8 @@ class _Mean:
     def of(cls, landmarks: Landmarks, k: int, scores: Values, influences: Callable[[LandmarkScores], Values]) -> _Mean:
         """Average scores, (landmarks, models, times), which have these influences at each landmark."""
         has_any = np.isfinite(scores).any(axis=(0, 2))  # a null model without discrimination has none
-        somebody = np.array([one.counted(k, scores.shape[2]).any(axis=0) for one in landmarks.each])
-        defined = np.isfinite(scores[:, has_any]).all(axis=1) & somebody
+        any_counted = np.array([one.counted(k, scores.shape[2]).any(axis=0) for one in landmarks.each])
+        defined = np.isfinite(scores[:, has_any]).all(axis=1) & any_counted
         counts = _Counts.of(landmarks, k, defined)
         weight = counts.n if landmarks.weights == "counted" else defined * 1.0
         total = np.where(weight.sum(axis=0) > 0, weight.sum(axis=0), np.nan)
@@ -248,9 +255,17 @@ class _Mean:
         why = dict.fromkeys(reason for one in landmarks.each if one.scored for reason in one.scored[k].undefined)
         moments = Moments(variance, np.zeros((0, means.shape[1])), np.zeros((len(variance), 0)))
         scored = replace(
-            reference, scores=means, moments=moments, bounds=None, weight_sums=np.full(means.shape[1], np.nan),
-            support=support, undefined=dict.fromkeys(why, 1), parts=None, by_theta=None, interpolation=None,
-        )  # fmt: skip
+            reference,
+            scores=means,
+            moments=moments,
+            bounds=None,
+            weight_sums=np.full(means.shape[1], np.nan),
+            support=support,
+            undefined=dict.fromkeys(why, 1),
+            parts=None,
+            by_theta=None,
+            interpolation=None,
+        )
         return cls(scored, counts, defined)
 
     def skill_columns(self, landmarks: Landmarks, null: int) -> list[tuple[Columns, Columns] | None]:
@@ -280,10 +295,13 @@ class _Mean:
         used, counts = int(self.used[:, j].sum()), self.counts
         note = f"mean over {used} of {len(self.used)} landmarks" if used < len(self.used) else ""
         return replace(
-            row, n_counted=float(counts.n[:, j].sum()), n_events=float(counts.n_events[:, j].sum()),
-            n_lost=float(counts.n_lost[:, j].sum()), n_groups=float(counts.units.counted[j]),
+            row,
+            n_counted=float(counts.n[:, j].sum()),
+            n_events=float(counts.n_events[:, j].sum()),
+            n_lost=float(counts.n_lost[:, j].sum()),
+            n_groups=float(counts.units.counted[j]),
             note=note if used else row.note,
-        )  # fmt: skip
+        )
 
 
 def _padded(values: Any, m: int, fill: float = np.nan) -> Values:

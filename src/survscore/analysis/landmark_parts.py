@@ -128,7 +128,7 @@ def _part(
             )
         rows = np.intersect1d(rows, places)
     if not rows.size:
-        raise InputError(f"landmark {label}: nobody at risk has predictions of all models")
+        raise InputError(f"landmark {label}: no individual at risk has predictions of all models")
     own = np.full(len(y), np.nan)
     own[rows] = ages[rows] if ages.size > 1 else ages[0]
     later = y.at_landmark(own).outcomes

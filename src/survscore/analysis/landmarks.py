@@ -196,9 +196,15 @@ def landmark_table(
     }
     leaking = leak_warnings(each[0].y, each[0].models, weightings, level=level)
     return LandmarkTable(
-        tuple(_relabelled(rows, weightings, labels)), ("landmark",), level, individuals_of(parts),
-        _n_dropped_out(parts), settings, leaking, landmarks=counts,
-    )  # fmt: skip
+        tuple(_relabelled(rows, weightings, labels)),
+        ("landmark",),
+        level,
+        individuals_of(parts),
+        _n_dropped_out(parts),
+        settings,
+        leaking,
+        landmarks=counts,
+    )
 
 
 def _curves_of(given: Any) -> list[Any]:
@@ -238,7 +244,7 @@ def _n_dropped_out(parts: Sequence[LandmarkPart]) -> int | None:
 
 
 def _relabelled(rows: Sequence[TableRow], weightings: Sequence[Weighting], labels: Sequence[str]) -> list[TableRow]:
-    """Return rows whose weightings have one name at all landmarks, also where nobody dropped out after some of them."""
+    """Return rows whose weightings have one name at all landmarks, also where none dropped out after some of them."""
     known = {
         chosen.named(somebody_left=left): label
         for chosen, label in zip(weightings, labels, strict=True)

@@ -150,7 +150,7 @@ def score_table(
       biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     null = True if null is y else null
-    y, named = of_cause(y, models, cause, times=horizons, multiclass=True, caller="score_table")
+    y, named = of_cause(y, models, cause, times=horizons, multiclass=True, weights=True)
     any_kind, of_any_event = any_event(y, named)
     for name, curves in of_any_event.items():
         check_predictions(any_kind, curves, f"the curves of {name!r}")
@@ -259,7 +259,7 @@ class TablePart:
         """Return the rows, by metric in the order asked for, then by horizon; and what was scored at the horizons."""
         # one null model for all that is scored
         null = self.request.null
-        if null is True and self.y.interest != ALL_STATUSES:
+        if null is True and self.y.interest != ALL_STATUSES and self.y.weights is None:
             null = KaplanMeierNull.of(self.y, scored=True)
         with_null = replace(self, request=replace(self.request, null=null))
         wanted = [metric for metric in self.metrics if isinstance(metric, Metric)]

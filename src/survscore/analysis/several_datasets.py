@@ -149,9 +149,19 @@ def across_datasets(
         for name, row in rows.items()
     )
     return AcrossDatasets(
-        first.metric, first.label, first.weighting, better, first.reference, tuple(named), level, ranks, p_value,
-        differences, means, judged,
-    )  # fmt: skip
+        first.metric,
+        first.label,
+        first.weighting,
+        better,
+        first.reference,
+        tuple(named),
+        level,
+        ranks,
+        p_value,
+        differences,
+        means,
+        judged,
+    )
 
 
 def _ranks(models: list[str], estimates: Values, direction: str) -> tuple[tuple[ModelRank, ...], float]:
@@ -192,11 +202,16 @@ def _read(
         )
     kept = {
         row.model: _Row(
-            row.model, row.estimate, row.difference, row.difference_se, row.difference_lower, row.difference_upper,
+            row.model,
+            row.estimate,
+            row.difference,
+            row.difference_se,
+            row.difference_lower,
+            row.difference_upper,
             row.p_value,
         )
         for row in chosen
-    }  # fmt: skip
+    }
     first = chosen[0]
     return _Dataset(kept, own, first.metric, first.label, first.weighting, first.direction)
 
@@ -210,9 +225,15 @@ def _of_comparison(compared: Comparison, metric: str | None, weighting: str | No
     for scored in compared.scored:
         weights, (_, until) = over[scored.metric]
         at_end = compared.__class__(
-            compared.models, compared.reference, compared.null, np.array([until]), compared.level, compared.n,
-            compared.n_dropped_out, compared.scored,
-        )  # fmt: skip
+            compared.models,
+            compared.reference,
+            compared.null,
+            np.array([until]),
+            compared.level,
+            compared.n,
+            compared.n_dropped_out,
+            compared.scored,
+        )
         rows += rows_of((), at_end, Estimates(scored, compared.level, weights), over_time=True)
     return rows
 

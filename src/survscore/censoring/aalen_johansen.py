@@ -123,7 +123,7 @@ class Incidence:
 
     @cached_property
     def _log(self) -> Array:
-        """The logarithm of the proportion that stays; 0 where nobody does."""
+        """The logarithm of the proportion that stays; 0 where none does."""
         share = self.curve.exits / arrays.as_float64(self.curve.at_risk)
         return arrays.namespace(share).log1p(-arrays.where(share < 1, share, 0.0))
 

@@ -205,7 +205,7 @@ class ProductLimit:
     def greenwood(self) -> NDArray[np.float64]:
         r"""What each jump adds to the variance of the curve's logarithm: :math:`q_s / (r_s (r_s - q_s))`.
 
-        A jump to zero adds nothing: nobody is left after it, and no score is defined there.
+        A jump to zero adds nothing: none is left after it, and no score is defined there.
         """
         rest = self.at_risk - self.exits
         greenwood: NDArray[np.float64] = arrays.ratio(

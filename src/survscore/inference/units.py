@@ -61,7 +61,7 @@ class InfluenceFactors:
     sample: SampleWeights
     #: Individual i is in the population at the times before it. Shape (n,).
     stop: Any
-    #: 1/n, and one divided by the sum of the weights, of the population at each time; 0 where nobody is left, or one.
+    #: 1/n, and one divided by the sum of the weights, of the population at each time; 0 where none is left, or one.
     #: Shape (times,).
     inverse_n: Vector
     inverse_mass: Vector
@@ -74,11 +74,6 @@ class InfluenceFactors:
             np.where(several, 1.0 / np.where(several, values, 1.0), 0.0) for values in (counted, mass)
         )
         return cls(sample, stop, inverse_n, inverse_mass)
-
-    def numpy(self) -> InfluenceFactors:
-        """Return the same in the processor's memory."""
-        sample = SampleWeights(arrays.to_host(self.sample.values), self.sample.frequency)
-        return InfluenceFactors(sample, arrays.to_host(self.stop), self.inverse_n, self.inverse_mass)
 
     def of_rows(self, rows: Any, columns: slice) -> Any:
         """Return the factors of some individuals at some times, (rows, times), or (rows, 1) where they are constant."""
@@ -192,7 +187,7 @@ def n_eligible(stop: Any, n_times: int, weights: Any = None) -> Vector:
 
 
 def largest_until(stop: NDArray[np.int32], values: Vector, n_times: int) -> Vector:
-    """Return the largest value of those who have a `stop` after each time, 0 of nobody."""
+    """Return the largest value of those who have a `stop` after each time, 0 where there is none."""
     largest = np.zeros(n_times + 1)
     np.maximum.at(largest, stop, values)
     return np.asarray(np.maximum.accumulate(largest[::-1])[::-1][1:])

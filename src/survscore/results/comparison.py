@@ -209,9 +209,9 @@ class Comparison(Tabulated):
         for metric, (weights, _) in means.items():
             if np.isnan(weights).any():
                 reasons = (reason for one in self.scored if one.metric == metric for reason in one.undefined)
-                told = "; ".join(dict.fromkeys(reasons))
+                why = "; ".join(dict.fromkeys(reasons))
                 warn(
-                    f"{metric} has no mean over this range, since some time has no score ({told})",
+                    f"{metric} has no mean over this range, since some time has no score ({why})",
                     UndefinedScoreWarning,
                 )
         return IntegratedComparison(self, means)

@@ -127,9 +127,14 @@ class Estimates:
         """Return the scores of a model with their intervals."""
         se = self.se(a, a)
         interval = score_interval(
-            self.scores[a], se, self.level, self.scored.scale, self.support, self.added_share(a, a),
+            self.scores[a],
+            se,
+            self.level,
+            self.scored.scale,
+            self.support,
+            self.added_share(a, a),
             self.scored.possible,
-        )  # fmt: skip
+        )
         return {"estimate": self.scores[a], "se": se, **interval._asdict()}
 
     def difference(self, a: int, r: int) -> Columns:
@@ -219,9 +224,16 @@ class Estimates:
 
     def _difference(self, a: int, r: int, critical: Vector) -> Contrast:
         return difference_interval(
-            self.scores[a], self.scores[r], self.se(a, r), critical, self.scored.scale, self.support,
-            self.added_share(a, r), self.scored.possible, self.interpolation(a, r),
-        )  # fmt: skip
+            self.scores[a],
+            self.scores[r],
+            self.se(a, r),
+            critical,
+            self.scored.scale,
+            self.support,
+            self.added_share(a, r),
+            self.scored.possible,
+            self.interpolation(a, r),
+        )
 
     def _judged(self, value: Vector, se: Vector, contrast: Contrast, direction: Direction) -> Columns:
         verdict = verdicts(contrast.lower, contrast.upper, direction)

@@ -114,9 +114,15 @@ def between(table: LongTable, of: Comparand, model: str | None, against: str | S
         p_adjusted = np.full_like(p_value, np.nan)
         p_adjusted[compared] = adjusted(p_value[compared], table.correction)
         columns = {
-            "estimate": segments.value, "others": rest, "difference": difference, "se": se, "lower": difference - half,
-            "upper": difference + half, "p_value": p_value, "p_adjusted": p_adjusted,
-        }  # fmt: skip
+            "estimate": segments.value,
+            "others": rest,
+            "difference": difference,
+            "se": se,
+            "lower": difference - half,
+            "upper": difference + half,
+            "p_value": p_value,
+            "p_adjusted": p_adjusted,
+        }
         for g in compared:
             known = ~np.isnan(segments.value[g])
             numbers: Columns = {name: values[g] for name, values in columns.items()}

@@ -137,10 +137,18 @@ class LandmarkTable(ScoreTable):
         direction: Any = rows[0].direction
         label = cause_label(rows[0].label, self.settings.get("cause", ""))
         display = LandmarksDisplay(
-            tuple(MEAN if label == ALL else label for label in labels), tuple(horizons), values, reliable,
-            label, direction, fitting[0], model, reference if difference else None, self.level,
+            tuple(MEAN if label == ALL else label for label in labels),
+            tuple(horizons),
+            values,
+            reliable,
+            label,
+            direction,
+            fitting[0],
+            model,
+            reference if difference else None,
+            self.level,
             self.settings.get("unit"),
-        )  # fmt: skip
+        )
         return display.plot(ax, width=width)
 
     def _printed(self) -> Tables:

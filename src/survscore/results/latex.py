@@ -33,26 +33,59 @@ MOST_METRICS = 5
 NARROWEST_HEADING = 8  # letters
 #: What stands for itself in no text, or for something else in one of the encodings.
 SIGNS = {
-    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$",
-    "|": "$|$", '"': "''", **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    "\N{MINUS SIGN}": "$-$", "\N{EN DASH}": "--", "\N{EM DASH}": "---", "\N{MULTIPLICATION SIGN}": r"$\times$",
-    "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$", "\N{LESS-THAN OR EQUAL TO}": r"$\leq$", "\N{PLUS-MINUS SIGN}": r"$\pm$",
-    "\N{HORIZONTAL ELLIPSIS}": r"\dots{}", "\N{NO-BREAK SPACE}": "~", "\N{DEGREE SIGN}": r"$^\circ$",
-    "\N{MICRO SIGN}": r"$\mu$", "\N{MIDDLE DOT}": r"$\cdot$", "\N{SUPERSCRIPT TWO}": "$^2$",
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": "$<$",
+    ">": "$>$",
+    "|": "$|$",
+    '"': "''",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "\N{MINUS SIGN}": "$-$",
+    "\N{EN DASH}": "--",
+    "\N{EM DASH}": "---",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{GREATER-THAN OR EQUAL TO}": r"$\geq$",
+    "\N{LESS-THAN OR EQUAL TO}": r"$\leq$",
+    "\N{PLUS-MINUS SIGN}": r"$\pm$",
+    "\N{HORIZONTAL ELLIPSIS}": r"\dots{}",
+    "\N{NO-BREAK SPACE}": "~",
+    "\N{DEGREE SIGN}": r"$^\circ$",
+    "\N{MICRO SIGN}": r"$\mu$",
+    "\N{MIDDLE DOT}": r"$\cdot$",
+    "\N{SUPERSCRIPT TWO}": "$^2$",
     "\N{SECTION SIGN}": r"\S{}",
-    "\N{LEFT SINGLE QUOTATION MARK}": "`", "\N{RIGHT SINGLE QUOTATION MARK}": "'",
-    "\N{LEFT DOUBLE QUOTATION MARK}": "``", "\N{RIGHT DOUBLE QUOTATION MARK}": "''",
-    "\N{LATIN SMALL LETTER SHARP S}": r"\ss{}", "\N{LATIN SMALL LETTER AE}": r"\ae{}",
-    "\N{LATIN CAPITAL LETTER AE}": r"\AE{}", "\N{LATIN SMALL LIGATURE OE}": r"\oe{}",
-    "\N{LATIN CAPITAL LIGATURE OE}": r"\OE{}", "\N{LATIN SMALL LETTER O WITH STROKE}": r"\o{}",
-    "\N{LATIN CAPITAL LETTER O WITH STROKE}": r"\O{}", "\N{LATIN SMALL LETTER L WITH STROKE}": r"\l{}",
-    "\N{LATIN CAPITAL LETTER L WITH STROKE}": r"\L{}", "\N{LATIN SMALL LETTER DOTLESS I}": r"\i{}",
-}  # fmt: skip
+    "\N{LEFT SINGLE QUOTATION MARK}": "`",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "'",
+    "\N{LEFT DOUBLE QUOTATION MARK}": "``",
+    "\N{RIGHT DOUBLE QUOTATION MARK}": "''",
+    "\N{LATIN SMALL LETTER SHARP S}": r"\ss{}",
+    "\N{LATIN SMALL LETTER AE}": r"\ae{}",
+    "\N{LATIN CAPITAL LETTER AE}": r"\AE{}",
+    "\N{LATIN SMALL LIGATURE OE}": r"\oe{}",
+    "\N{LATIN CAPITAL LIGATURE OE}": r"\OE{}",
+    "\N{LATIN SMALL LETTER O WITH STROKE}": r"\o{}",
+    "\N{LATIN CAPITAL LETTER O WITH STROKE}": r"\O{}",
+    "\N{LATIN SMALL LETTER L WITH STROKE}": r"\l{}",
+    "\N{LATIN CAPITAL LETTER L WITH STROKE}": r"\L{}",
+    "\N{LATIN SMALL LETTER DOTLESS I}": r"\i{}",
+}
 #: Combining marks whose accents both encodings can make.
 ACCENTS = {
-    "\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u", "\u0307": ".",
-    "\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0323": "d", "\u0327": "c",
-}  # fmt: skip
+    "\u0300": "`",
+    "\u0301": "'",
+    "\u0302": "^",
+    "\u0303": "~",
+    "\u0304": "=",
+    "\u0306": "u",
+    "\u0307": ".",
+    "\u0308": '"',
+    "\u030a": "r",
+    "\u030b": "H",
+    "\u030c": "v",
+    "\u0323": "d",
+    "\u0327": "c",
+}
 SIGNS |= {
     unicodedata.lookup(f"GREEK {case} LETTER {name.replace('ambda', 'amda')}"): f"$\\{name}$"
     for case, names in (
@@ -100,7 +133,8 @@ def _sign(sign: str) -> str:
         return SIGNS[sign]
     if " " <= sign <= "~":
         return sign
-    base, *marks = unicodedata.normalize("NFD", sign)
+    decomposed = unicodedata.normalize("NFD", sign)
+    base, marks = decomposed[0], decomposed[1:]
     if len(marks) == 1 and marks[0] in ACCENTS and base.isascii() and base.isalpha():
         dotless = {"i": r"\i", "j": r"\j"}.get(base, base) if marks[0] not in ("\u0323", "\u0327") else base
         return f"\\{ACCENTS[marks[0]]}{{{dotless}}}"
@@ -127,9 +161,14 @@ def as_latex(
             for row in part.rows
         ]
         result += _table(
-            told, _numbered(label, number, len(tables.parts)), f"@{{}}{part.align}@{{}}",
-            [map(escaped, part.header)], [rows], part.notes if notes is True else notes or (), size,
-        )  # fmt: skip
+            told,
+            _numbered(label, number, len(tables.parts)),
+            f"@{{}}{part.align}@{{}}",
+            [map(escaped, part.header)],
+            [rows],
+            part.notes if notes is True else notes or (),
+            size,
+        )
     return "\n".join(result)
 
 
@@ -159,11 +198,16 @@ def _table(
     if label is not None and not re.fullmatch(r"[A-Za-z0-9:._/+-]+", label):
         raise InputError(f"label must be letters, digits and : . _ / + -, not {shown(label)!r}")
     lines = [
-        r"\begin{table}", r"\centering", rf"\caption{{{escaped(caption)}}}",
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escaped(caption)}}}",
         *([rf"\label{{{label}}}"] if label is not None else []),
-        size, rf"\setlength{{\tabcolsep}}{{{GAP / 2:g}pt}}",
-        rf"\begin{{tabular}}{{{align}}}", r"\toprule", *(rf"{' & '.join(row)} \\" for row in header),
-    ]  # fmt: skip
+        size,
+        rf"\setlength{{\tabcolsep}}{{{GAP / 2:g}pt}}",
+        rf"\begin{{tabular}}{{{align}}}",
+        r"\toprule",
+        *(rf"{' & '.join(row)} \\" for row in header),
+    ]
     for rows in blocks:
         lines += [r"\midrule", *(rf"{' & '.join(row)} \\" for row in rows)]
     lines += [r"\bottomrule", r"\end{tabular}"]
@@ -210,7 +254,7 @@ class Matrix:
         """
         metrics = list(dict.fromkeys(one.metric for one in self.entries))
         usual, shorter = self._texts(0), self._texts(1)
-        found = {}
+        found: dict[Entry, tuple[str, str]] = {}
         for k in range(0, len(metrics), MOST_METRICS):
             some = metrics[k : k + MOST_METRICS]
             fits = sum(self._width(metric, usual) for metric in some) <= TEXT_WIDTH - LEAST_NAME
@@ -218,7 +262,7 @@ class Matrix:
         return found
 
     def _texts(self, fewer: int) -> dict[Entry, tuple[str, str]]:
-        found = {}
+        found: dict[Entry, tuple[str, str]] = {}
         for metric in dict.fromkeys(one.metric for one in self.entries):
             column = [one for one in self.entries if one.metric == metric]
             places = max(typical_decimals(one.number.se for one in column) - fewer, 0)

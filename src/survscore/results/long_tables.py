@@ -159,9 +159,12 @@ class LongTable:
         directions = {scored.metric: scored.direction for scored in self.total.scored}
         rows = table[of_parts]
         table.loc[of_parts, "verdict"] = verdicts_by_p(
-            rows["difference"].to_numpy(), p_adjusted[of_parts], rows["reliable"].to_numpy(),
-            [directions[metric] for metric in rows["metric"]], self.total.level,
-        )  # fmt: skip
+            rows["difference"].to_numpy(),
+            p_adjusted[of_parts],
+            rows["reliable"].to_numpy(),
+            [directions[metric] for metric in rows["metric"]],
+            self.total.level,
+        )
 
 
 class Tabulated(PrintedAsTables):

@@ -118,9 +118,18 @@ RELATIONS: dict[Code, str] = {
     "too few": "not comparable with {}: too few are followed",
 }
 COLUMNS = (
-    "verdict", "would_change", "population", "assumption", "encodes", "p_value", "administrative",
-    "administrative_lower", "administrative_upper", "share_observed", "share_dropped_out",
-)  # fmt: skip
+    "verdict",
+    "would_change",
+    "population",
+    "assumption",
+    "encodes",
+    "p_value",
+    "administrative",
+    "administrative_lower",
+    "administrative_upper",
+    "share_observed",
+    "share_dropped_out",
+)
 
 
 def recommend(
@@ -154,16 +163,24 @@ def recommend(
             {name: column[row] for name, column in estimates.difference(a, r).items()} for estimates in both
         )
         verdict = Verdict(
-            point, float(of_projected["p_value"]), float(of_projected["se"]),
-            float(of_administrative["estimate"]), float(of_administrative["lower"]), float(of_administrative["upper"]),
-            float(parts.share @ weights), float(parts.dropped_out @ weights),
+            point,
+            float(of_projected["p_value"]),
+            float(of_projected["se"]),
+            float(of_administrative["estimate"]),
+            float(of_administrative["lower"]),
+            float(of_administrative["upper"]),
+            float(parts.share @ weights),
+            float(parts.dropped_out @ weights),
             (
                 _fit(projected, compared, a, weights, point.plausible),
                 _fit(projected, compared, r, weights, point.plausible),
             ),
-            compared.level, by_theta.hazards, "; ".join(projected.undefined),
-            float(both[0].interpolation(a, r)[row]), cautions,
-        )  # fmt: skip
+            compared.level,
+            by_theta.hazards,
+            "; ".join(projected.undefined),
+            float(both[0].interpolation(a, r)[row]),
+            cautions,
+        )
         verdicts.append(verdict)
     return Recommendation(tuple(verdicts))
 

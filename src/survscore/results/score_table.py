@@ -186,9 +186,13 @@ def printed_line(row: TableRow, header: tuple[str, ...], first: str, encodes: Co
     if "p" not in header:
         return Line(words, numbers, (), row.metric)
     difference = Number(
-        row.difference, row.difference_lower, row.difference_upper,
-        se=row.difference_se, reliable=row.difference_reliable, sign="+",
-    )  # fmt: skip
+        row.difference,
+        row.difference_lower,
+        row.difference_upper,
+        se=row.difference_se,
+        reliable=row.difference_reliable,
+        sign="+",
+    )
     encoded = not {row.model, row.reference}.isdisjoint(encodes)
     verdict = verdict_text(row.verdict, row.weighting, encoded=encoded)
     return Line(words, (*numbers, difference), (p_text(row.p_value), verdict), row.metric)

@@ -253,9 +253,18 @@ class SegmentedComparison(_SegmentTables):
         counts = self.counts[[*self.by, "n", "n_events"]]
         contrasts = table[rows].merge(counts, on=list(self.by)).reset_index(drop=True)
         return SegmentsDisplay(
-            contrasts, self.by, metric, weighting, model, total.reference, direction, total.level,
-            models=total.models, null=total.null, cause=total.scored[0].cause,
-        )  # fmt: skip
+            contrasts,
+            self.by,
+            metric,
+            weighting,
+            model,
+            total.reference,
+            direction,
+            total.level,
+            models=total.models,
+            null=total.null,
+            cause=total.scored[0].cause,
+        )
 
     def _table(self) -> LongTable:
         return LongTable(self._everything, self.by, correction=self.correction, n_spanning=self.n_spanning)

@@ -362,7 +362,7 @@ class _Ranked:
 
     @classmethod
     def of(cls, index: TimeIndex) -> _Ranked | None:
-        """Count drop-outs and those followed event-free; None where one stratum is left, or nobody dropped out."""
+        """Count drop-outs and those followed event-free; None where one stratum is left, or none dropped out."""
         outcomes, m = index.outcomes, index.times.size
         if outcomes.censoring_time is None or not outcomes.n_dropped_out or m == 0:
             return None
@@ -381,7 +381,7 @@ class _Ranked:
 
 
 def _joined(index: TimeIndex, codes: Any, n_strata: int) -> Codes:
-    """Join strata of which nobody is left with the next ones, unless nobody is left of all."""
+    """Join strata with no individual left with the next ones, unless none is left in any."""
     outcomes, left = index.outcomes, index.outcomes.dropped_out
     if codes is None:
         return None, 1

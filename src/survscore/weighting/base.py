@@ -95,7 +95,7 @@ class Weighting(ABC):
 
     @property
     def estimated(self) -> bool:
-        """Whether its weights are estimated from the scored outcomes themselves, where somebody leaves."""
+        """Whether its weights are estimated from the scored outcomes themselves, where any individual leaves."""
         return False
 
     def leaves(self, outcomes: Outcomes) -> NDArray[np.bool_]:
@@ -115,7 +115,7 @@ class Weighting(ABC):
         return self.named(somebody_left=bool(outcomes.n_dropped_out))
 
     def named(self, *, somebody_left: bool) -> str:
-        """Return what it is called in a result of data in which somebody left, or nobody."""
+        """Return what it is called in a result of data in which some individuals left, or none."""
         return str(self)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:
@@ -207,7 +207,7 @@ def fit_on_training(
         return FittedOnTraining(curve.beside(time), None)
     there, _ = training_strata.codes(len(training))
     codes, _ = strata.codes(len(index.outcomes), training_strata)
-    # strata of which nobody is scored are left out: where their curves are zero, no score is undefined for it
+    # strata with no scored individual are left out: where their curves are zero, no score is undefined for it
     used, place = np.unique(codes, return_inverse=True)
     rows = arrays.beside(np.flatnonzero(np.isin(there, used)), training.time)
     there = arrays.beside(np.searchsorted(used, there), training.time)
@@ -251,7 +251,7 @@ def support_end(
 ) -> int | None:
     """Return the first evaluation time at which only individuals with event are left, in all or in one of the strata.
 
-    Nobody is, since the last of all left; None, if there is no such time.
+    None is, since the last of all left; None, if there is no such time.
     """
     ends = [last for last, gone in last_times(outcomes, left, codes) if gone]
     return min((int(np.searchsorted(times, last, side="left")) for last in ends), default=None)
@@ -260,7 +260,7 @@ def support_end(
 def last_times(
     outcomes: Outcomes, left: NDArray[np.bool_], codes: NDArray[np.int32] | None
 ) -> list[tuple[float, bool]]:
-    """Return the last time of each stratum, and whether somebody left then."""
+    """Return the last time of each stratum, and whether an individual left then."""
     found = []
     for k in range(1 if codes is None else int(codes.max()) + 1):
         time = outcomes.time if codes is None else outcomes.time[codes == k]
@@ -345,7 +345,7 @@ def refuse_drop_outs(outcomes: Outcomes, subject: str, alternative: str) -> None
 
 
 def check_rounding(outcomes: Outcomes) -> None:
-    """Raise if somebody's time and C* differ by rounding only: such a one did not drop out."""
+    """Raise if an individual's time and C* differ by rounding only: that is no drop-out."""
     if outcomes.censoring_time is None:
         return
     gap = arrays.where(outcomes.dropped_out, outcomes.censoring_time - outcomes.time, np.inf)

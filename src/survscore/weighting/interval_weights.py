@@ -232,8 +232,8 @@ class IntervalWeights:
     max_weight: float = np.inf
     #: What was estimated inside the weights (or inside the projected status).
     censoring_model: CensoringModel | None = None
-    #: From here to `population_index` the status of individual i is unknown; None where nobody is known to be lost.
-    #: Shape (n,).
+    #: From here to `population_index` the status of individual i is unknown; None where none is known to have dropped
+    #: out. Shape (n,).
     dropout_index: NDArray[np.int32] | None = None
     #: From this evaluation time on only individuals with event are left, though others were censored; or there is no
     #: score for another reason.
@@ -297,7 +297,7 @@ class IntervalWeights:
     def known(self, n_times: int) -> IntervalWeights:
         """Return who is known to have which status, with weight one; the lost, as long as they were followed."""
         if self.dropout_index is None:
-            raise TypeError("nobody is lost")
+            raise TypeError("no individual dropped out")
         return replace(
             self,
             follow_up_index=self.dropout_index,
@@ -443,7 +443,7 @@ class IntervalWeights:
         :math:`\sum_i w_i b_i` is added to the former, with b the `hidden_base`.
         """
         if self.hidden_share is None or self.reference is None or isinstance(self.reference, ReferenceCurves):
-            raise TypeError("nobody's status is projected by strata")
+            raise TypeError("no status is projected by strata")
         size, own, share, base = m * self.n_strata, self.weight_at_event, self.hidden_share, self.hidden_base
         unit = self.sample is None and arrays.is_repeated(own)
         square = own if unit else own**2
@@ -530,9 +530,9 @@ class WeightSums:
         weight and the event, where that is not a count of rows.
         """
         at_risk = np.cumsum(ends[:, ::-1], axis=1)[:, ::-1][:, 1:]
-        # differences of sums, of which rounding is left where nobody is counted
+        # differences of sums, of which rounding is left where none is counted
         late, late_squares = np.where(counts > 0, late, 0.0), np.where(counts > 0, late_squares, 0.0)
-        with np.errstate(invalid="ignore", over="ignore"):  # an infinite weight of nobody
+        with np.errstate(invalid="ignore", over="ignore"):  # an infinite weight that counts for none
             early = np.where(at_risk > 0, at_risk * weight_at_risk, 0.0)
             first = early
             if square_ends is not None:

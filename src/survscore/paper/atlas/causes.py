@@ -51,9 +51,14 @@ def horizons_by_cause(data: Prepared, day: np.datetime64) -> NDArray[np.float64]
 
 
 def by_cause(
-    data: Prepared, entries: Sequence[Entry], effort: Effort, folds: int, n_splits: int, seed: int,
+    data: Prepared,
+    entries: Sequence[Entry],
+    effort: Effort,
+    folds: int,
+    n_splits: int,
+    seed: int,
     progress: Progress = silent,
-) -> dict[str, list[Row]]:  # fmt: skip
+) -> dict[str, list[Row]]:
     """Return how each score of each cause did on every earlier day, as rows of two tables."""
     tests = [(day, horizons) for day in data.cutoffs if (horizons := horizons_by_cause(data, day)).size]
     tables: dict[str, list[Row]] = {name: [] for name in TABLES}
@@ -67,9 +72,18 @@ def by_cause(
         ).curves()
         for cause in now.causes:
             found = backtest(
-                now.for_cause(cause), made, as_of=day, horizons=horizons, groups=groups, n_draws=0, level=LEVEL,
-                weighting=[scores()[name] for name in SCORES], n_splits=n_splits, n_jobs=1, seed=seed,
-            )  # fmt: skip
+                now.for_cause(cause),
+                made,
+                as_of=day,
+                horizons=horizons,
+                groups=groups,
+                n_draws=0,
+                level=LEVEL,
+                weighting=[scores()[name] for name in SCORES],
+                n_splits=n_splits,
+                n_jobs=1,
+                seed=seed,
+            )
             tables["truths"] += [{"cause": cause, **row} for row in truth_rows(found, SCORES)]
             for name in FAMILIES:
                 rows = judged_rows(found.only(of_family(name, entries)), SCORES)
@@ -155,12 +169,19 @@ class AtlasByCause:
         rows, halves = [], halves_of(self.backtests)
         for (family, score), runs in self.backtests.groupby(["family", "score"], sort=False):
             by_set = runs.groupby("set")[["ordered", "relative_regret"]].mean()
-            rows.append({
-                "family": family, "score": score, "sets": len(by_set), "runs": len(runs),
-                "causes": len(runs[["set", "cause"]].drop_duplicates()),
-                "ordered": by_set["ordered"].mean(), "relative_regret": by_set["relative_regret"].mean(),
-                "largest_regret": runs["relative_regret"].max(), **halves[str(family), str(score)],
-            })  # fmt: skip
+            rows.append(
+                {
+                    "family": family,
+                    "score": score,
+                    "sets": len(by_set),
+                    "runs": len(runs),
+                    "causes": len(runs[["set", "cause"]].drop_duplicates()),
+                    "ordered": by_set["ordered"].mean(),
+                    "relative_regret": by_set["relative_regret"].mean(),
+                    "largest_regret": runs["relative_regret"].max(),
+                    **halves[str(family), str(score)],
+                }
+            )
         return pd.DataFrame(rows)
 
     @property

@@ -56,12 +56,14 @@ class Verdicts:
         found: list[list[Values]] = []
         for part in (Estimates(one, LEVEL), Estimates(one, LEVEL, weights)):
             contrasts = [part.difference(a, b) for a, b in zip(first, second, strict=True)]
-            found.append([
-                part.scores,
-                np.array([part.se(a, a) for a in range(n)]),
-                np.array([contrast["estimate"] for contrast in contrasts]),
-                np.array([np.isin(contrast["verdict"], ("better", "worse")) for contrast in contrasts]),
-            ])  # fmt: skip
+            found.append(
+                [
+                    part.scores,
+                    np.array([part.se(a, a) for a in range(n)]),
+                    np.array([contrast["estimate"] for contrast in contrasts]),
+                    np.array([np.isin(contrast["verdict"], ("better", "worse")) for contrast in contrasts]),
+                ]
+            )
         return cls(*(np.concatenate(several, axis=1) for several in zip(*found, strict=True)))
 
 
@@ -71,9 +73,15 @@ def at_closing(data: Prepared, entries: Sequence[Entry], effort: Effort, folds: 
     if horizons.size == 0:
         return {"scores": [], "closing": []}
     made = out_of_fold(
-        estimators(entries, horizons, effort), data.X, data.y, cv=folds, groups=data.groups, n_jobs=1, seed=seed,
+        estimators(entries, horizons, effort),
+        data.X,
+        data.y,
+        cv=folds,
+        groups=data.groups,
+        n_jobs=1,
+        seed=seed,
         progress=False,
-    )  # fmt: skip
+    )
     return judged(data, entries, horizons, made.curves())
 
 
@@ -94,15 +102,23 @@ def judged(
     names = list(comparison.models)
     table = [
         {"score": score, "model": model, "horizon": place, "brier": one.values[a, j], "se": one.se[a, j]}
-        for score, one in said.items() for j, place in enumerate(places) for a, model in enumerate(names)
-    ]  # fmt: skip
+        for score, one in said.items()
+        for j, place in enumerate(places)
+        for a, model in enumerate(names)
+    ]
     rows = [
         {
-            "family": one, "against": other, "horizon": place, "hidden": hidden[j],
+            "family": one,
+            "against": other,
+            "horizon": place,
+            "hidden": hidden[j],
             **agreement(names, family(one, entries), said[ADMINISTRATIVE], said[other], j),
         }
-        for one in FAMILIES for other in said if other != ADMINISTRATIVE for j, place in enumerate(places)
-    ]  # fmt: skip
+        for one in FAMILIES
+        for other in said
+        if other != ADMINISTRATIVE
+        for j, place in enumerate(places)
+    ]
     return {"scores": table, "closing": rows}
 
 

@@ -100,10 +100,15 @@ def prepare(dataset: Any, most: int, seed: int) -> Prepared:
     cutoffs = np.unique(np.asarray(dataset.cutoffs, dtype="datetime64[ns]"))
     about = {key: str(getattr(dataset, key)) for key in IN_WORDS}
     return Prepared(
-        name, dataset.X.reset_index(drop=True).assign(**{ENTRY: entry}).iloc[rows].reset_index(drop=True),
-        dataset.y[rows], None if groups is None else groups[rows], np.asarray(dataset.horizons, dtype=np.float64),
-        tuple(cutoffs), len(dataset.y), about,
-    )  # fmt: skip
+        name,
+        dataset.X.reset_index(drop=True).assign(**{ENTRY: entry}).iloc[rows].reset_index(drop=True),
+        dataset.y[rows],
+        None if groups is None else groups[rows],
+        np.asarray(dataset.horizons, dtype=np.float64),
+        tuple(cutoffs),
+        len(dataset.y),
+        about,
+    )
 
 
 def dates_of(name: str, y: Outcomes) -> Dates:
@@ -122,9 +127,7 @@ def hidden_share(y: Outcomes, horizon: float) -> float:
 def scoreable(y: Outcomes, horizons: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return at which horizons enough is known for models to be fitted and scored under every weighting."""
     end = np.asarray(y.censoring_time)
-    counts = [
-        (np.sum(end >= h), np.sum((end >= h) & y.event & (y.time <= h)), np.sum(y.time > h)) for h in horizons
-    ]  # fmt: skip
+    counts = [(np.sum(end >= h), np.sum((end >= h) & y.event & (y.time <= h)), np.sum(y.time > h)) for h in horizons]
     fewest = (FEWEST_FOLLOWED, FEWEST_WITH_STATUS, FEWEST_WITH_STATUS)
     return np.array([all(n >= least for n, least in zip(some, fewest, strict=True)) for some in counts], dtype=np.bool_)
 

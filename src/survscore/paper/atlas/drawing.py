@@ -47,9 +47,14 @@ def draw(atlas: Atlas, *, width: float) -> Any:
     n_rows = -(-len(FAMILIES) // n_columns)
     with style.applied(width):
         figure, axes = style.pyplot().subplots(
-            n_rows, n_columns, sharex=True, sharey=True, squeeze=False, layout="constrained",
+            n_rows,
+            n_columns,
+            sharex=True,
+            sharey=True,
+            squeeze=False,
+            layout="constrained",
             figsize=(width, n_rows * (0.6 + ROW * (len(names) + 1)) + 0.7),
-        )  # fmt: skip
+        )
         for ax, family in zip(axes.flat, FAMILIES, strict=True):
             for score, colour in zip(SHOWN, style.PALETTE, strict=False):
                 table = atlas.sets[(atlas.sets["family"] == family) & (atlas.sets["score"] == score)]

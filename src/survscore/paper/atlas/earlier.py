@@ -34,9 +34,15 @@ def horizons_on(data: Prepared, day: np.datetime64) -> NDArray[np.float64]:
 
 
 def on_earlier_days(
-    data: Prepared, entries: Sequence[Entry], effort: Effort, folds: int, n_draws: int, n_splits: int, seed: int,
+    data: Prepared,
+    entries: Sequence[Entry],
+    effort: Effort,
+    folds: int,
+    n_draws: int,
+    n_splits: int,
+    seed: int,
     progress: Progress = silent,
-) -> dict[str, list[Row]]:  # fmt: skip
+) -> dict[str, list[Row]]:
     """Return how each score did on every earlier day, as rows of four tables.
 
     Models are fitted once a day, for all families.
@@ -47,11 +53,21 @@ def on_earlier_days(
         progress(k, len(tests), f"as of {str(day)[:10]}")
         found.append(
             backtest(
-                data.y, estimators(entries, horizons, effort), as_of=day, horizons=horizons, X=data.X, cv=folds,
-                weighting=list(scores().values()), groups=data.groups, n_draws=n_draws, n_splits=n_splits,
-                level=LEVEL, n_jobs=1, seed=seed,
+                data.y,
+                estimators(entries, horizons, effort),
+                as_of=day,
+                horizons=horizons,
+                X=data.X,
+                cv=folds,
+                weighting=list(scores().values()),
+                groups=data.groups,
+                n_draws=n_draws,
+                n_splits=n_splits,
+                level=LEVEL,
+                n_jobs=1,
+                seed=seed,
             )
-        )  # fmt: skip
+        )
     names = list(scores())
     tables: dict[str, list[Row]] = {"truths": [], "backtests": [], "recommendations": [], "sets": []}
     for one in found:
@@ -70,12 +86,18 @@ def truth_rows(found: Backtest, names: Sequence[str]) -> list[Row]:
     (day,) = found.days
     return [
         {
-            "cutoff": str(day.date)[:10], "horizon": horizon, "score": name, "model": model,
-            "brier": day.scores[q, a, j], "truth": day.truth[a, j], "truth_se": day.truth_se[a, j],
+            "cutoff": str(day.date)[:10],
+            "horizon": horizon,
+            "score": name,
+            "model": model,
+            "brier": day.scores[q, a, j],
+            "truth": day.truth[a, j],
+            "truth_se": day.truth_se[a, j],
         }
-        for j, horizon in enumerate(found.horizons.tolist()) for q, name in enumerate(names)
+        for j, horizon in enumerate(found.horizons.tolist())
+        for q, name in enumerate(names)
         for a, model in enumerate(found.models)
-    ]  # fmt: skip
+    ]
 
 
 def judged_rows(found: Backtest, names: Sequence[str]) -> list[Row]:
@@ -126,9 +148,13 @@ def together(several: Sequence[Backtest], names: Sequence[str]) -> list[Row]:
     rows: list[Row] = []
     for q, name in enumerate(names):
         row: Row = {
-            "score": name, "days": len(several), "runs": int(runs.sum()), "draws": len(draws),
-            "ordered": values[q, 0], "relative_regret": values[q, 1],
-        }  # fmt: skip
+            "score": name,
+            "days": len(several),
+            "runs": int(runs.sum()),
+            "draws": len(draws),
+            "ordered": values[q, 0],
+            "relative_regret": values[q, 1],
+        }
         for what, sign, k in (("gain", -1.0, 0), ("excess", 1.0, 1)):
             value, drawn = sign * (values[q, k] - values[0, k]), draws[:, q, k] - draws[:, 0, k]
             half = normal_quantile(LEVEL) * drawn.std(ddof=1) if len(drawn) > 1 else np.nan

@@ -277,9 +277,12 @@ def features(*, entry: bool) -> ColumnTransformer:
     """
     numbers = make_pipeline(SimpleImputer(strategy="median", add_indicator=True), StandardScaler())
     categories = OneHotEncoder(
-        min_frequency=RAREST_CATEGORY, max_categories=MOST_CATEGORIES, handle_unknown="infrequent_if_exist",
-        drop="if_binary", sparse_output=False,
-    )  # fmt: skip
+        min_frequency=RAREST_CATEGORY,
+        max_categories=MOST_CATEGORIES,
+        handle_unknown="infrequent_if_exist",
+        drop="if_binary",
+        sparse_output=False,
+    )
     pattern = None if entry else f"^(?!{ENTRY}$)"
     return ColumnTransformer(
         [

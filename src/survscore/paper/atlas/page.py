@@ -118,13 +118,15 @@ def causes_table(found: AtlasByCause) -> pd.DataFrame:
     for _, some in runs.groupby(["set", "cause"], sort=False):
         means = some.groupby("score")[["ordered", "relative_regret"]].mean().loc[list(scores)]
         ordered, regret = ([percent(value) for value in means[name]] for name in means)
-        rows.append({
-            "set": some["set"].iloc[0],
-            "cause": some["cause"].iloc[0],
-            "runs": int((some["score"] == PROJECTED).sum()),
-            **dict(zip(("pairs in order, projected", "administrative", "IPCW"), ordered, strict=True)),
-            **{f"chosen worse than best, {score}": value for score, value in zip(scores, regret, strict=True)},
-        })  # fmt: skip
+        rows.append(
+            {
+                "set": some["set"].iloc[0],
+                "cause": some["cause"].iloc[0],
+                "runs": int((some["score"] == PROJECTED).sum()),
+                **dict(zip(("pairs in order, projected", "administrative", "IPCW"), ordered, strict=True)),
+                **{f"chosen worse than best, {score}": value for score, value in zip(scores, regret, strict=True)},
+            }
+        )
     return _table(rows)
 
 
@@ -204,18 +206,20 @@ def set_table(atlas: Atlas, family: str) -> pd.DataFrame:
     for name, some in atlas.sets[atlas.sets["family"] == family].groupby("set", sort=False):
         by_score = {row["score"]: row for row in _records(some)}
         three = [by_score[score] for score in (PROJECTED, ADMINISTRATIVE, KAPLAN_MEIER)]
-        rows.append({
-            "set": name,
-            "runs": three[0]["runs"],
-            "pairs in order, projected": percent(three[0]["ordered"]),
-            "administrative": percent(three[1]["ordered"]),
-            "IPCW": percent(three[2]["ordered"]),
-            "projected minus administrative (95 %)": _gain(three[0]),
-            "IPCW minus administrative (95 %)": _gain(three[2]),
-            "chosen worse than best, projected": percent(three[0]["relative_regret"]),
-            "chosen worse than best, administrative": percent(three[1]["relative_regret"]),
-            "chosen worse than best, IPCW": percent(three[2]["relative_regret"]),
-        })  # fmt: skip
+        rows.append(
+            {
+                "set": name,
+                "runs": three[0]["runs"],
+                "pairs in order, projected": percent(three[0]["ordered"]),
+                "administrative": percent(three[1]["ordered"]),
+                "IPCW": percent(three[2]["ordered"]),
+                "projected minus administrative (95 %)": _gain(three[0]),
+                "IPCW minus administrative (95 %)": _gain(three[2]),
+                "chosen worse than best, projected": percent(three[0]["relative_regret"]),
+                "chosen worse than best, administrative": percent(three[1]["relative_regret"]),
+                "chosen worse than best, IPCW": percent(three[2]["relative_regret"]),
+            }
+        )
     return _table(rows)
 
 
@@ -238,8 +242,9 @@ def recipe_table(atlas: Atlas) -> pd.DataFrame:
     """Return the list of models, without those whose package was not there."""
     return _table(
         {"model": one.name, "those censored before the horizon": TREATED[one.censored]}
-        for one in RECIPES if one.name in atlas.settings["models"]
-    )  # fmt: skip
+        for one in RECIPES
+        if one.name in atlas.settings["models"]
+    )
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

@@ -140,10 +140,14 @@ class Atlas:
         rows, halves = [], halves_of(self.backtests)
         for (family, score), some in self.sets.groupby(["family", "score"], sort=False):
             row = {
-                "family": family, "score": score, "sets": len(some), "runs": int(some["runs"].sum()),
-                "ordered": some["ordered"].mean(), "relative_regret": some["relative_regret"].mean(),
+                "family": family,
+                "score": score,
+                "sets": len(some),
+                "runs": int(some["runs"].sum()),
+                "ordered": some["ordered"].mean(),
+                "relative_regret": some["relative_regret"].mean(),
                 "median_regret": some["relative_regret"].median(),
-            }  # fmt: skip
+            }
             row |= halves[str(family), str(score)]
             for what in ("gain", "excess"):
                 value, lower, upper = _mean_over_sets(some[what].to_numpy(dtype=np.float64))
@@ -167,12 +171,18 @@ class Atlas:
             for low, high in pairwise(HIDDEN):
                 within = some[(some["hidden"] >= low) & ((some["hidden"] < high) | (high == HIDDEN[-1]))]
                 pairs = int(within["n_pairs"].sum())
-                rows.append({
-                    "against": against, "from": low, "to": high, "sets": within["set"].nunique(),
-                    "horizons": len(within), "n_pairs": pairs,
-                    "differ": within["differ"].sum() / pairs if pairs else np.nan,
-                    "opposite_and_sure": within["opposite_and_sure"].sum() / pairs if pairs else np.nan,
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "against": against,
+                        "from": low,
+                        "to": high,
+                        "sets": within["set"].nunique(),
+                        "horizons": len(within),
+                        "n_pairs": pairs,
+                        "differ": within["differ"].sum() / pairs if pairs else np.nan,
+                        "opposite_and_sure": within["opposite_and_sure"].sum() / pairs if pairs else np.nan,
+                    }
+                )
         return pd.DataFrame(rows)
 
     def of_summary(self, family: str, score: str) -> pd.Series:
@@ -363,9 +373,11 @@ def halves_of(backtests: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
         by_set = runs.groupby("set")[["half_ordered", "half_regret"]].mean()
         settled, wrong = int(runs["half_settled"].sum()), int(runs["half_wrong"].sum())
         found[str(family), str(score)] = {
-            "half_ordered": by_set["half_ordered"].mean(), "half_regret": by_set["half_regret"].mean(),
-            "half_settled": settled, "half_wrong": wrong / settled if settled else np.nan,
-        }  # fmt: skip
+            "half_ordered": by_set["half_ordered"].mean(),
+            "half_regret": by_set["half_regret"].mean(),
+            "half_settled": settled,
+            "half_wrong": wrong / settled if settled else np.nan,
+        }
     return found
 
 

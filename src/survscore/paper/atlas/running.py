@@ -8,8 +8,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, check_choice, check_whole
 from survscore._version import __version__
 from survscore.io.files import written_whole
+from survscore.paper import runner
 from survscore.paper.atlas import cause_models, causes, earlier
 from survscore.paper.atlas.causes import AtlasByCause
 from survscore.paper.atlas.closing import LEVEL, Row, at_closing
@@ -29,7 +29,6 @@ from survscore.paper.atlas.models import FAMILIES, Effort, Entry, family, instal
 from survscore.paper.atlas.results import TABLES, Atlas
 from survscore.paper.atlas.scores import scores
 from survscore.paper.versions import versions_of
-from survscore.paper.workers import in_processes
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "scikit-survival", "torch")
 REMEDY = "remove it to have it computed anew, or choose another folder"
@@ -95,13 +94,21 @@ class Plan:
     def settings(self, data: Prepared) -> dict[str, Any]:
         """Return what kept results must agree with."""
         return {
-            "survscore": __version__, "set": data.name, "data": data.digest(), "size": asdict(self.size),
-            "seed": self.seed, "level": LEVEL, "models": list(self.models), "scores": self.scores,
+            "survscore": __version__,
+            "set": data.name,
+            "data": data.digest(),
+            "size": asdict(self.size),
+            "seed": self.seed,
+            "level": LEVEL,
+            "models": list(self.models),
+            "scores": self.scores,
             "rules": {
-                "fewest_followed": FEWEST_FOLLOWED, "fewest_with_status": FEWEST_WITH_STATUS,
-                "least_judged": earlier.LEAST_JUDGED, "least_hidden": earlier.LEAST_HIDDEN,
+                "fewest_followed": FEWEST_FOLLOWED,
+                "fewest_with_status": FEWEST_WITH_STATUS,
+                "least_judged": earlier.LEAST_JUDGED,
+                "least_hidden": earlier.LEAST_HIDDEN,
             },
-        }  # fmt: skip
+        }
 
 
 def atlas(
@@ -233,10 +240,16 @@ def _run(
             load(one, plan)
     _compute([one for one in data if one.name not in kept], len(data), plan, n_jobs, progress)
     settings = {
-        "survscore": __version__, "seed": plan.seed, "size": asdict(plan.size), "models": list(plan.models),
-        "scores": plan.scores, "missing_packages": missing, "sets_not_available": unavailable,
-        "rules": plan.settings(data[0])["rules"], "level": LEVEL,
-    }  # fmt: skip
+        "survscore": __version__,
+        "seed": plan.seed,
+        "size": asdict(plan.size),
+        "models": list(plan.models),
+        "scores": plan.scores,
+        "missing_packages": missing,
+        "sets_not_available": unavailable,
+        "rules": plan.settings(data[0])["rules"],
+        "level": LEVEL,
+    }
     return {one.name: load(one, plan) for one in data}, settings
 
 
@@ -255,8 +268,10 @@ def _wanted(models: Sequence[str] | None) -> list[Entry]:
     some = [one for name, one in every.items() if name in wanted]
     for name in FAMILIES:
         if len(family(name, some)) < 2:
-            raise InputError(f"models must have at least two of each family, to choose among: of {name!r} there are "
-                             f"{len(family(name, some))}")  # fmt: skip
+            raise InputError(
+                f"models must have at least two of each family, to choose among: of {name!r} there are "
+                f"{len(family(name, some))}"
+            )
     return some
 
 
@@ -314,33 +329,20 @@ def _file_name(name: str) -> str:
 
 def _compute(missing: Sequence[Prepared], total: int, plan: Plan, n_jobs: int, progress: Progress) -> None:
     """Compute the sets that are not there yet; each is kept as soon as it is done."""
-    done = total - len(missing)
     # the largest first, so that no process is left alone with it at the end
-    jobs = sorted(missing, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
-    if n_jobs == 1 or len(jobs) <= 1:
-        for data in jobs:
-            _compute_one(data, plan, partial(_pass_on, progress, done, total, data.name))
-            done += 1
-        progress(done, total, "")
-        return
-    progress(done, total, "starting")
-    for _ in in_processes(_compute_one, [(data, plan) for data in jobs], min(n_jobs, len(jobs))):
-        done += 1
-        progress(done, total, f"{n_jobs} at once")
+    ordered = sorted(missing, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
+    jobs = {data.name: (data, plan) for data in ordered}
+    runner.run(_compute_one, jobs, n_done=total - len(missing), n_jobs=n_jobs, progress=progress)
 
 
-def _pass_on(progress: Progress, done: int, total: int, name: str, part: int, of: int, what: str) -> None:
-    progress(done, total, f"{name}: {what}")
-
-
-def _compute_one(data: Prepared, plan: Plan, progress: Progress = silent) -> None:
+def _compute_one(data: Prepared, plan: Plan, *, report: Callable[[str], None] = lambda what: None) -> None:
     """Compute a set's results, and write them whole."""
     began = time.perf_counter()
-    progress(0, 1, "on earlier days" if plan.by_cause else "as of the closing date")
+    report("on earlier days" if plan.by_cause else "as of the closing date")
     try:
-        with _one_thread(), warnings.catch_warnings():
+        with runner.one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that might go on, and of rare categories: models are examples
-            tables = plan.computed(data, progress)
+            tables = plan.computed(data, lambda part, of, what: report(what))
     except InputError as error:
         raise InputError(f"{data.name}: {error}") from error
     whole = {
@@ -358,13 +360,20 @@ def described(data: Prepared) -> Row:
     """Return what a set is, and what of it is looked at."""
     y, closing = data.y, data.dates.cutoff.max()
     return {
-        "n": len(y), "n_all": data.n_all, "n_events": int(y.event.sum()), "n_lost": int(y.n_dropped_out or 0),
-        "first_entry": str(data.dates.start.min())[:10], "last_entry": str(data.dates.start.max())[:10],
-        "closing_date": str(closing)[:10], "unit": str(data.dates.unit),
+        "n": len(y),
+        "n_all": data.n_all,
+        "n_events": int(y.event.sum()),
+        "n_lost": int(y.n_dropped_out or 0),
+        "first_entry": str(data.dates.start.min())[:10],
+        "last_entry": str(data.dates.start.max())[:10],
+        "closing_date": str(closing)[:10],
+        "unit": str(data.dates.unit),
         "horizons": data.horizons[scoreable(y, data.horizons)].tolist(),
         "cutoffs": {str(day)[:10]: earlier.horizons_on(data, day).tolist() for day in data.cutoffs},
-        "n_covariates": data.X.shape[1] - 1, **(causes.described_causes(y) if y.causes else {}), **data.about,
-    }  # fmt: skip
+        "n_covariates": data.X.shape[1] - 1,
+        **(causes.described_causes(y) if y.causes else {}),
+        **data.about,
+    }
 
 
 def load(data: Prepared, plan: Plan) -> dict[str, Any]:
@@ -395,18 +404,3 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let libraries use one thread: the last digit depends on their number, and the other cores have other sets."""
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)
