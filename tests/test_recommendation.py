@@ -196,7 +196,8 @@ def test_recommendations_are_printed_first_and_are_data():
     found = result.recommendation()
     text = " ".join(str(result).split())
     assert text.startswith(found.headline)
-    assert f"What would change this: for {found.verdicts[0].sensitivity.model}, {found.verdicts[0].would_change}" in text
+    first = found.verdicts[0]
+    assert f"What would change this: for {first.sensitivity.model}, {first.would_change}" in text
     assert all(sentence in text for sentence in found.conditions)
     assert found.headline.split(".")[0] in result.to_html()
     table = found.to_frame()
