@@ -1,8 +1,8 @@
 """Take over into the documentation what ``survscore reproduce`` has written: pictures, and numbers of its tables.
 
-``python tools/keep_figures.py reproduction`` takes every figure that the folder has; with ``--pictures`` first, the pictures alone, of
-a run with fewer replicates than the tables are of. Look at the pictures, and read the words beside the tables in
-docs/reproduction.rst and docs/kkbox.rst again: they speak of numbers, too.
+``python tools/keep_figures.py reproduction`` takes every figure that the folder has; with ``--pictures`` before the
+folder, the pictures alone, of a run with fewer replicates than the tables are of. Look at the pictures, and read the
+words beside the tables in docs/reproduction.rst and docs/kkbox.rst again: they speak of numbers, too.
 """
 
 import shutil
