@@ -8,6 +8,10 @@ from hypothesis import settings
 QUICK = 20  # examples that hypothesis draws in the quick suite, where a test does not say
 
 
+def _label(row):
+    return "-".join(getattr(value, "name", None) or str(value) for value in row)
+
+
 def every_pair(**values):
     """Return the marker that runs a test with every pair of values of any two of its parameters at least once.
 
@@ -21,8 +25,7 @@ def every_pair(**values):
         chosen.append(max(rows, key=lambda row: len(pairs[row] & missing)))  # of several the first
         missing -= pairs[chosen[-1]]
     given = [[some[place] for some, place in zip(options, row, strict=True)] for row in sorted(chosen)]
-    labels = ["-".join(getattr(value, "name", None) or str(value) for value in row) for row in given]
-    return pytest.mark.parametrize(list(values), given, ids=labels)
+    return pytest.mark.parametrize(list(values), given, ids=map(_label, given))
 
 
 def examples(number):
@@ -32,7 +35,5 @@ def examples(number):
 
 def nightly_but(quick, every):
     """Return values of parameters of which the quick suite tries some, and the nightly run all."""
-    return [
-        pytest.param(*(one if isinstance(one, tuple) else (one,)), marks=[] if one in quick else pytest.mark.nightly)
-        for one in every
-    ]
+    rows = [(one, one if isinstance(one, tuple) else (one,)) for one in every]
+    return [pytest.param(*row, marks=[] if one in quick else pytest.mark.nightly, id=_label(row)) for one, row in rows]

@@ -489,6 +489,13 @@ CASES = [
         twice=(),
     ),
     Case(
+        "projected mean ranks",
+        lambda p: ss.Projected(strata="mean-ranks", theta=0.7, min_followed=1),
+        _projected("ranks", 0.7),
+        by_time=False,
+        twice=(),
+    ),
+    Case(
         "projected one stratum",
         lambda p: ss.Projected(strata=None, min_followed=1),
         _projected(),

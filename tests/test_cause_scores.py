@@ -129,7 +129,8 @@ def parts(case, problem, t, mass=None, training_mass=None):
         return None
     own, mass = y.event_of_interest, [1.0] * n if mass is None else mass
     found = []
-    strata = {"projected": "ranks", "projected strata": "given"}.get(case.name)
+    strata = {"projected": "ranks", "projected mean ranks": "ranks", "projected strata": "given"}.get(case.name)
+    theta = {"projected mean ranks": 0.7, "projected strata": 1.5}.get(case.name, 1.0)
     for i, (weight, free) in enumerate(weighted[0]):
         event_free = free
         if free is None or free is False:
@@ -137,7 +138,6 @@ def parts(case, problem, t, mass=None, training_mass=None):
         elif free is True:
             case_part, event_free = 0.0, 1.0
         else:
-            theta = 1.5 if case.name == "projected strata" else 1.0
             stays = oracle.stays_without(y.time, own, y.event & ~own, projected_strata(problem, strata), mass, theta)
             without, event_free = stays(i, y.time[i], t)
             case_part = 1 - without

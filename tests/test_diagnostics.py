@@ -413,6 +413,7 @@ def test_predictions_of_zero_and_infinite_censoring_times(sample, models):
     assert "its predicted survival is zero before C*" in repr(found)
 
 
+@pytest.mark.filterwarnings("ignore::survscore.DelayedEntryWarning")  # since the end is taken for the event
 def test_nobody_censored_needs_no_weights(sample, models):
     y = ss.Outcomes(sample.outcomes.time, np.ones(len(sample.outcomes)), sample.outcomes.censoring_time)
     found = ss.diagnose(y, {"truth": models["truth"]})

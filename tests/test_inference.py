@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import survscore as ss
-from combinations import every_pair, examples
+from combinations import every_pair, examples, nightly_but
 from literal import variances
 from registry import ASKED, CASES, UNFITTED, Case, random_problem, strata_of
 from survscore.inference.intervals import simultaneous_quantile, student_p
@@ -81,7 +82,9 @@ MARTINGALE = [
 def numbers(result):
     whole = result.integrated(nan="stop")
     tables = [result.scores, result.contrasts, whole.scores, whole.contrasts]
-    return np.concatenate([table.select_dtypes("number").to_numpy().ravel() for table in tables])
+    # of differences that are rounding, p-values may be anything
+    kept = [table.select_dtypes("number").drop(columns="p_value", errors="ignore") for table in tables]
+    return np.concatenate([table.to_numpy().ravel() for table in kept])
 
 
 @every_pair(case=[*CASES, *MARTINGALE], same_grid=[True, False], causes=[False, True], grouped=[False, True])
@@ -242,7 +245,12 @@ WEIGHTINGS = {
 }
 
 
-@every_pair(name=WEIGHTINGS, loss=["brier", "log"], grouped=[False, True])
+JACKKNIFED = [("administrative", "brier", False), ("ipcw capped", "log", True)]
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "grouped"), nightly_but(JACKKNIFED, product(WEIGHTINGS, ["brier", "log"], [False, True]))
+)
 def test_every_standard_error_agrees_with_the_jackknife(name, loss, grouped):
     y, curves, times, rng = small_problem(5, n=200, ties=False)
     other = ss.SurvivalCurves(np.clip(curves.probabilities + rng.normal(0, 0.1, (200, 1)), 0.01, 0.99), times)

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
-from combinations import every_pair, examples
+from combinations import every_pair, examples, nightly_but
 from registry import ASKED, CASES, METRICS, random_problem
 from survscore.engine.evaluation import Evaluation
 
@@ -92,15 +93,18 @@ WAYS = {
 }
 
 
-#: Where nobody is lost less is computed, and a few ways show that; all, for weightings that take no other data.
-FEW = ("any range", "groups", "null model")
+#: Two ways for each weighting in the quick suite, others for the next one; and all in the nightly run.
 COMPARED = [
-    pytest.param(case, way, lost, id=f"{case.name}-{way}-{'some' if lost else 'nobody'} lost")
-    for case in CASES
-    for way in WAYS
+    pytest.param(
+        case, way, lost,
+        id=f"{case.name}-{way}-{'some' if lost else 'nobody'} lost",
+        marks=[] if (place + 5 * q + lost) % 9 in (0, 4) else pytest.mark.nightly,
+    )
+    for q, case in enumerate(CASES)
+    for place, way in enumerate(WAYS)
     for lost in (False, True)
-    if fits(case, lost) and (lost or way in FEW or not fits(case, True))
-]
+    if fits(case, lost)
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("case", "way", "lost"), COMPARED)
@@ -110,12 +114,17 @@ def test_torch_agrees_with_numpy(case, way, lost):
     assert_same(found, expected)
 
 
-@every_case
-@pytest.mark.parametrize("way", ["scores alone", "groups", "null model, any range"])
+METRIC_WAYS = ["scores alone", "groups", "null model, any range"]
+TAKEN = [case for case in CASES if fits(case, True)]
+IN_TURN = [(case, METRIC_WAYS[q % 3]) for q, case in enumerate(TAKEN)]
+
+
+@pytest.mark.parametrize(
+    ("case", "way"),
+    nightly_but(IN_TURN, product(TAKEN, METRIC_WAYS)),
+)
 def test_every_metric_of_tensors(case, way):
     """Also those that are made in NumPy, of which some have a bias that is taken off."""
-    if not fits(case, True):
-        pytest.skip("data that this weighting refuses")
     problem, other = (random_problem(300, 9, seed=seed, lost=True) for seed in (1, 2))
     asked = {"metric": [ASKED.get(name, name) for name in METRICS if name not in ALL], "times": problem.times[1:3]}
     found, expected = both_ways(problem, case, [other.curves], **asked, **WAYS[way])

@@ -1,20 +1,26 @@
 """Sample weights: literal oracles under every weighting, repeated rows, scaling, the jackknife, and bad input."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
 import survscore as ss
+from commands import printed, run
 from literal import STEP
 from registry import ASKED, CASES, FITTED, LOSSES, METRICS, Case, fitted_problem, random_problem
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.moments import pairs
 
-pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),
+    pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning"),
+]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 brief = settings(max_examples=15, deadline=None)
 TRAINED = [case for case in CASES if "training" in case.name]
@@ -388,12 +394,10 @@ def test_what_has_no_form_for_weights_says_so():
         ),
         "metric 'concordance'": lambda: ss.score_all(y, curves, metric="concordance", weighting="ipcw", times=times),
         "metric 'crps'": lambda: ss.score_all(y, curves, metric="crps", weighting="ipcw", times=times),
-        "StreamingScore": lambda: ss.StreamingScore(y, weighting="ipcw", times=times),
         "score_terms": lambda: ss.score_terms(y, curves, weighting="ipcw", times=times),
         "diagnose": lambda: ss.diagnose(y, models),
         "backtest": lambda: ss.backtest(y, models, as_of="2020-01-01", horizons=[2]),
         "landmark_table": lambda: ss.landmark_table(y, models, landmarks=[1], horizons=[2]),
-        "score_table": lambda: ss.score_table(y, models, horizons=[20]),
         "report": lambda: ss.report(y, models),
         "distribution_calibration": lambda: ss.distribution_calibration(y, curves),
     }
@@ -473,3 +477,204 @@ def test_standard_errors_of_pooled_metrics_are_those_of_the_jackknife(case: Case
     # cases alone are few: their influences are corrected by their shares of all weights
     tolerance = {"slope": 0.05, "auc": 0.03}.get(name, 0.02)
     np.testing.assert_allclose(np.sqrt(variances), np.sqrt(expected[:2]), rtol=tolerance)
+
+
+def table_of(y, models, **settings):
+    return ss.score_table(
+        y, models, horizons=[15, 30], weighting=["administrative", "projected"], **settings
+    ).to_frame()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tables_of_repeated_rows():
+    """And metrics of the follow-up say that they have no form."""
+    case = next(case for case in CASES if case.name == "administrative")
+    problem = sized_problem(case, 200, kind="frequency")
+    several, _ = repeated(problem)
+    found, expected = (table_of(one.y, {"a": one.curves, "b": one.curves[::-1]}) for one in (problem, several))
+    follow_up = found.metric.isin(["concordance", "crps", "log_score", "distribution"])
+    assert found[follow_up].note.str.contains("no form for sample weights").all()
+    assert follow_up.any()
+    assert found[follow_up].estimate.isna().all()
+    # the predictions of b are another individual's, which repeated rows do not have
+    rows = ~follow_up & (found.model != "b")
+    other = expected[~expected.metric.isin(found[follow_up].metric) & (expected.model != "b")]
+    names = ["estimate", "se", "lower", "upper", "n_counted", "n_events"]
+    distances = found[rows].metric.isin(["ici", "e50", "e90"]).to_numpy()  # whose limits are drawn
+    np.testing.assert_allclose(found[rows][names][~distances], other[names][~distances], rtol=1e-5, atol=1e-9)
+
+
+def nearly_equal(y, seed=1):
+    return y.weighted(3.0 + 1e-9 * np.random.default_rng(seed).random(len(y)))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_calibration_and_decision_curves():
+    """Scaled weights change nothing; nearly equal ones give what none do; unequal ones what the metrics give."""
+    case = next(case for case in CASES if case.name == "administrative")
+    problem = sized_problem(case, 300)
+    y, curves = problem.y, problem.curves
+    plain = y.weighted(None)
+    for one, other, rtol in ((y.weighted(7 * y.weights), y, 1e-7), (nearly_equal(plain), plain, 1e-5)):
+        found, expected = (ss.calibration(outcomes, curves, 30) for outcomes in (one, other))
+        drawn = found.summary().measure.str.startswith("isotonic").to_numpy()
+        for name in ("estimate", "se", "lower", "upper"):
+            frames = [result.summary()[name].to_numpy(float)[~drawn] for result in (found, expected)]
+            np.testing.assert_allclose(*frames, rtol=rtol, atol=1e-6)
+        np.testing.assert_allclose(found.groups.observed, expected.groups.observed, rtol=rtol)
+        found, expected = (
+            ss.decision_curve(outcomes, {"a": curves}, 30, thresholds=[0.2, 0.4]).contrasts for outcomes in (one, other)
+        )
+        for name in ("difference", "se", "lower", "upper"):
+            np.testing.assert_allclose(found[name], expected[name], rtol=rtol, atol=1e-9)
+    metrics = ["oe", "slope", ss.NetBenefit(0.2)]
+    scores = ss.score_all(y, curves, metric=metrics, weighting="administrative", times=[30.0])
+    summary = ss.calibration(y, curves, 30).summary().set_index("measure")
+    table = ss.decision_curve(y, {"a": curves}, 30, thresholds=[0.2]).to_frame()
+    for score, (value, se) in zip(
+        scores,
+        [
+            summary.loc["observed/expected", ["estimate", "se"]],
+            summary.loc["slope", ["estimate", "se"]],
+            table.loc[table.strategy == "a", ["net_benefit", "se"]].iloc[0],
+        ],
+        strict=True,
+    ):
+        np.testing.assert_allclose([score.scores[0], score.se[0]], [value, se], rtol=1e-9)
+    with pytest.raises(ss.UnfitError, match="calibration has no form for frequency weights"):
+        ss.calibration(plain.weighted(np.round(y.weights) + 1, "frequency"), curves, 30)
+
+
+def test_decision_curves_of_repeated_rows():
+    case = next(case for case in CASES if case.name == "ipcw")
+    problem = sized_problem(case, 200, kind="frequency")
+    several, _ = repeated(problem)
+    found, expected = (
+        ss.decision_curve(one.y, {"a": one.curves}, 30, thresholds=[0.2, 0.4], weighting="ipcw").contrasts
+        for one in (problem, several)
+    )
+    for name in ("difference", "se", "lower", "upper"):
+        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12)
+
+
+def test_unequal_weights_are_named():
+    problem = random_problem(400, 20)
+    weights = np.ones(400)
+    weights[:3] = 30.0
+    models = {"a": problem.curves}
+    with pytest.warns(
+        ss.UnequalWeightsWarning, match=r"worth \d+ of equal weight.*largest sample weight is up to \d+%"
+    ):
+        ss.brier_score(problem.y.weighted(weights), problem.curves, weighting="administrative", times=[20, 40])
+    with pytest.warns(ss.UnequalWeightsWarning, match=r"\d+ individuals are worth"):
+        ss.compare(problem.y.weighted(weights), models, weighting="administrative", times=[20, 40])
+    many = np.random.default_rng(2).uniform(1, 3, 400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ss.UnequalWeightsWarning)
+        found = ss.brier_score(problem.y.weighted(many), problem.curves, weighting="administrative", times=[20])
+    assert "effective n" in str(found)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
+def test_sample_weights_of_scorers():
+    """As an argument, by scikit-learn's routing, and as part of the outcomes."""
+    sklearn = pytest.importorskip("sklearn")
+    from sklearn.model_selection import cross_validate
+
+    problem = random_problem(200, 10)
+    w = np.random.default_rng(1).gamma(2, 1, 200)
+    X = np.arange(200.0)[:, None]
+    scorer = ss.make_scorer("brier", weighting="administrative", times=[20.0, 40.0])
+    model = ss.models.KaplanMeier().fit(X, problem.y)
+    expected = ss.brier_score(
+        problem.y.weighted(w), model.predict_curves(X), weighting="administrative", times=[20.0, 40.0]
+    ).integrated()
+    assert scorer(model, X, problem.y, sample_weight=w) == pytest.approx(-expected.value, rel=1e-12)
+    assert scorer(model, X, problem.y.weighted(w)) == pytest.approx(-expected.value, rel=1e-12)
+    assert scorer(model, X, problem.y) != pytest.approx(-expected.value, rel=1e-6)
+    with pytest.raises(ss.InputError, match="sample_weight: y has sample weights already"):
+        scorer(model, X, problem.y.weighted(w), sample_weight=w)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = cross_validate(
+            ss.models.KaplanMeier(), X, problem.y, scoring=scorer, params={"sample_weight": w}, cv=3
+        )
+    parts = cross_validate(ss.models.KaplanMeier(), X, problem.y, scoring=scorer, cv=3)
+    assert not np.allclose(routed["test_score"], parts["test_score"])
+
+
+def test_weights_on_the_command_line(capsys, tmp_path):
+    problem = random_problem(300, 20)
+    often = np.random.default_rng(1).integers(1, 4, 300)
+    ids = np.arange(300)
+    columns = {"time": problem.y.time, "event": problem.y.event.astype(int), "censoring_time": problem.y.censoring_time}
+    observed = pd.DataFrame({"id": ids, **columns, "often": often, "bad": -1.0 * often})
+    observed.to_csv(tmp_path / "observed.csv", index=False)
+    times = [20.0, 40.0]
+    curves = pd.DataFrame(problem.curves.at(np.array(times)), columns=times)
+    curves.insert(0, "id", ids)
+    curves.to_csv(tmp_path / "curves.csv", index=False)
+    options = ["score", tmp_path / "observed.csv", tmp_path / "curves.csv", "--weighting", "administrative"]
+    code, out, _ = run(capsys, *options, "--weights", "often", "--weight-kind", "frequency")
+    assert code == 0
+    expected = ss.brier_score(
+        problem.y.weighted(often, "frequency"), problem.curves.only_at(np.array(times)), weighting="administrative",
+        times=times,
+    )  # fmt: skip
+    assert printed(out, expected.scores[1], expected.lower[1], expected.upper[1])
+    code, _, message = run(capsys, *options, "--weights", "bad")
+    assert (code, len(message.strip().splitlines())) == (2, 1)
+    assert "weights" in message
+    code, _, message = run(capsys, *options, "--weights", "nowhere")
+    assert code == 2
+    assert "there is no column 'nowhere'" in message
+
+
+def test_scores_of_batches_that_are_pushed():
+    problem = sized_problem(next(case for case in CASES if case.name == "ipcw"), 90)
+    asked = {"weighting": "ipcw", "times": problem.times}
+    stream = ss.StreamingScore(problem.y, **asked)
+    for start in range(0, 90, 30):
+        stream.update(problem.curves[start : start + 30])
+    expected = ss.brier_score(problem.y, problem.curves, **asked)
+    np.testing.assert_allclose(stream.result().scores, expected.scores, rtol=1e-12)
+
+
+@pytest.mark.parametrize("causes", [False, True], ids=["one kind", "causes"])
+def test_sample_weights_of_networks(causes):
+    """The loss is that of repeated rows, and nets learn from those who have weight."""
+    torch = pytest.importorskip("torch")
+    from survscore.models.losses import log_likelihood_loss
+
+    generator = torch.Generator().manual_seed(1)
+    logits = torch.randn(6, 8 if causes else 4, generator=generator)
+    labels = torch.randint(-1, 3 if causes else 2, (6, 4), generator=generator).to(torch.int8)
+    often = torch.tensor([1, 2, 1, 3, 1, 1])
+    found = log_likelihood_loss(logits, labels, often / often.float().mean())
+    expected = log_likelihood_loss(*(part.repeat_interleave(often, 0) for part in (logits, labels)))
+    torch.testing.assert_close(found, expected)
+
+    rng = np.random.default_rng(1)
+    n = 400
+    group, time = rng.integers(0, 2, n), rng.exponential(1.0, n)
+    slow = group == 1
+    time = np.where(slow, 10 * time, time)
+    # the covariate says nothing: predictions are those of a mixture, by weights
+    X = rng.normal(size=(n, 1))
+    event = np.where(time < 8, rng.integers(1, 3, n) if causes else 1, 0)
+    y = ss.Outcomes(np.minimum(time, 8.0), event, np.full(n, 8.0), **({"causes": ["a", "b"]} if causes else {}))
+    settings = {"n_times": 6, "n_layers": 1, "width": 8, "epochs": 15, "random_state": 0, "device": "cpu"}
+    w = np.where(slow, 9.0, 1.0)
+
+    def event_free(model):
+        curves = model.predict_curves(X)
+        curves = curves.event_free() if causes else curves
+        return float(curves.at([2.0]).mean())
+
+    plain = event_free(ss.models.LogisticHazard(**settings).fit(X, y))
+    weighted = event_free(ss.models.LogisticHazard(**settings).fit(X, y, sample_weight=w))
+    assert weighted == event_free(ss.models.LogisticHazard(**settings).fit(X, y.weighted(w)))
+    assert weighted > plain + 0.1
+    with pytest.raises(ss.InputError, match="sample_weight: y has sample weights already"):
+        ss.models.LogisticHazard(**settings).fit(X, y.weighted(w), sample_weight=w)
+    with pytest.raises(ss.InputError, match="weights"):
+        ss.models.LogisticHazard(**settings).fit(X, y, sample_weight=-w)

@@ -16,12 +16,14 @@ from survscore import (
 )
 from survscore._config import config as config
 from survscore._validation import (
+    DelayedEntryWarning as DelayedEntryWarning,
     DeviceMemoryError as DeviceMemoryError,
     FewFollowedWarning as FewFollowedWarning,
     FewGroupsWarning as FewGroupsWarning,
     InputError as InputError,
     InterpolationWarning as InterpolationWarning,
     UndefinedScoreWarning as UndefinedScoreWarning,
+    UnequalWeightsWarning as UnequalWeightsWarning,
     UnfitError as UnfitError,
 )
 from survscore._version import __version__ as __version__

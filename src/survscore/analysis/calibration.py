@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit
-from survscore._validation import InputError, check_whole, shown
+from survscore._validation import InputError, UnfitError, check_whole, shown
 from survscore.analysis import calibration_measures as measures
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
@@ -346,7 +346,9 @@ def calibration(
     check_whole("n_bins", n_bins, 1)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    y, named = of_cause(y, {"curves": curves}, cause, times=[time], whole=False, caller="calibration")
+    y, named = of_cause(y, {"curves": curves}, cause, times=[time], whole=False, weights=True, caller="calibration")
+    if y.weight_kind == "frequency":
+        raise UnfitError("calibration has no form for frequency weights, whose groups are of rows: repeat the rows")
     curves = named["curves"]
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")

@@ -14,6 +14,7 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
 from survscore.analysis.censoring_leak import Windows
 from survscore.analysis.censoring_r2 import explained_variance
+from survscore.analysis.delayed_entry import warn_if_entry_is_late
 from survscore.analysis.dropout_test import DropoutTest, dropout_test
 from survscore.analysis.ipcw_evidence import (
     MORE_LOST,
@@ -249,6 +250,7 @@ def diagnose(
     """
     import pandas as pd
 
+    entry = getattr(y, "entry", None)
     y, named = of_cause(y, models, cause, times=times, caller="diagnose")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
@@ -295,6 +297,8 @@ def diagnose(
         for answer in answers
         if windows is not None and (leak := answer.leak) is not None
     ]
+    if entry is None:
+        warn_if_entry_is_late(y, named)
     dropout = dropout_test(y, named, scored_at)
     about_dropout = (
         [] if dropout is None else [f"{sentence[0].upper()}{sentence[1:]}." for sentence in dropout.sentences(level)]

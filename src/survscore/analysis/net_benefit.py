@@ -100,7 +100,9 @@ class Decisions:
 
         for rows, influence, jumps in self._influences():
             if groups is None:
-                products += crossed(influence)
+                factors = self.estimations[0].factors
+                column = slice(0, 1)
+                products += crossed(influence if factors is None else influence * factors.of_rows(rows, column))
             else:
                 for table, of_strategy in zip(by_group, influence, strict=True):
                     arrays.add_rows(table, groups.codes[rows], of_strategy)
@@ -108,7 +110,8 @@ class Decisions:
                 of_jumps += crossed(jumps[1], self.estimations[0].training_steps[jumps[0], None])
         covariance = ((products + crossed(by_group)) * factor + of_jumps).reshape(s, k, s, k).swapaxes(1, 2)
         # differences have one with event and one without, on whom strategies would have differed, more
-        each_status = np.array([np.ones_like(self.odds), self.odds]) / self.weight_sum
+        mean_weight = self.estimations[0].mean_weight
+        each_status = np.array([np.ones_like(self.odds), self.odds]) * mean_weight / self.weight_sum
         unseen, every = each_status.T @ each_status, pairs(s)
         over = np.array(
             [

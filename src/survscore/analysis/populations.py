@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -166,8 +166,8 @@ class AtTime:
         index = evaluation.index
         weighting = evaluation.weightings[0]
         several = weighting.prepare_models(index, evaluation.models.known_to(weighting, index), null=True)
-        estimations = [Estimation(index, weights) for weights in several]
-        survival = [predicted.at(index.times)[:, 0] for predicted in curves.values()]
+        estimations = [Estimation(index, replace(weights, sample=index.sample)) for weights in several]
+        survival = [predicted.at(index.times)[:, 0] for predicted in evaluation.models.matrices(what)]
         label, weight, event_free = zip(*(estimation.statuses(0) for estimation in estimations), strict=True)
         return cls(evaluation, scored, estimations, survival, np.array(weight), label[0], list(event_free))
 

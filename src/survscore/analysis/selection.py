@@ -28,12 +28,17 @@ class CurveScorer:
     times: NDArray[np.float64]
     cause: Cause | None = None
 
-    def __call__(self, estimator: Any, X: Any, y: Any) -> float:
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float:
         """Return the mean score over the times, or the score at the only one; minus it, where lower is better.
 
-        Where there is no score, that is an `InputError`.
+        `sample_weight` are the sample weights of the individuals (`Outcomes.weighted`), of kind "probability"; those of
+        another kind are part of the outcomes. Where there is no score, that is an `InputError`.
         """
         outcomes = as_outcomes(y)
+        if sample_weight is not None:
+            if outcomes.weights is not None:
+                raise InputError("sample_weight: y has sample weights already; give them once")
+            outcomes = outcomes.weighted(sample_weight)
         curves = curves_of(estimator, X)
         check_length("the predictions", len(curves), "y", len(outcomes))
         (score,) = score_all(
@@ -49,6 +54,14 @@ class CurveScorer:
         if np.isnan(value):
             raise InputError(f"there is no score at {self.times[0]:g}: {'; '.join(score.undefined)}")
         return -value if self.metric.direction == "lower" else value
+
+    def get_metadata_routing(self) -> Any:
+        """Request from scikit-learn, where it routes metadata, the sample weights, if there are any."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=True)
+        return request
 
 
 @takes_cause

@@ -17,8 +17,9 @@ TOPICS: dict[str, tuple[str, str]] = {
     "Input": (
         "study id time event censoring-time cutoff start event-date cause predicts columns outcomes format "
         "state results",
-        "causes end reason event-reasons competing-reasons censored-reasons last-seen entry entry-date date-format "
-        "origin open-end drop-late-starts percent interpolation extrapolation monotone transposed long time-column "
+        "causes end reason event-reasons competing-reasons censored-reasons last-seen entry entry-date weights "
+        "weight-kind date-format origin open-end drop-late-starts percent interpolation extrapolation monotone "
+        "transposed long time-column "
         "grid by-order allow-extra models manifest skip-bad-files checksums storage-option add",
     ),
     "Times": ("horizons range unit predictions-unit as-of", "predicted-on"),

@@ -287,6 +287,9 @@ reading = several(
     option("--entry", metavar="COLUMN", help="With delayed entry, column of the times at which individuals came under "
            "observation: scores count time from there."),
     option("--entry-date", metavar="COLUMN", help="The same with --cutoff: column of these dates."),
+    option("--weights", metavar="COLUMN", help="Column of sample weights."),
+    choice("--weight-kind", of=["probability", "importance", "frequency"], default="probability", show_default=True,
+           help="What sample weights are; those of kind frequency stand for so many individuals each."),
     option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event or "
            "--reason says which."),
     option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended. Each reason "

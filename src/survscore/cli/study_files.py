@@ -29,7 +29,7 @@ TABLES = ("outcomes", "models", "score", "compare", "report", "table")
 OUTCOME_OPTIONS = (
     "id", "time", "event", "causes", "censoring-time", "entry", "cutoff", "start", "event-date", "last-seen",
     "entry-date", "unit", "end", "reason", "event-reasons", "competing-reasons", "censored-reasons", "date-format",
-    "origin", "open-end", "drop-late-starts",
+    "origin", "open-end", "drop-late-starts", "weights", "weight-kind",
 )  # fmt: skip
 
 

@@ -226,6 +226,8 @@ class Evaluation(Plan):
         y = self.index.outcomes
         if y.clock:
             settings["clock"] = y.clock
+        if y.weights is not None:
+            settings["sample_weights"] = y.weight_kind
         if y.interest or self.terms:
             settings |= {"cause": self.cause, "causes": list(self.causes)}
         for name in ("epsilon", "threshold", "controls"):

@@ -32,7 +32,7 @@ from survscore._utils.parallel import cached_property
 from survscore._utils.products import cross_products
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
-from survscore.inference.units import Groups, InfluenceFactors
+from survscore.inference.units import Groups, InfluenceFactors, Units
 from survscore.metrics.sample import OTHER_EVENT, CountedStatuses
 from survscore.weighting.interval_weights import EVENT_FREE, IntervalWeights, TimeIndex
 
@@ -347,6 +347,18 @@ class Estimation:
         return None if model is None else OrderedExits.of(self.index, model)
 
     @cached_property
+    def factors(self) -> InfluenceFactors | None:
+        """What the influences of individuals are multiplied by before they are squared; None without sample weights."""
+        weights = self.weights
+        return Units.of(weights.population_index, None, self.index.times.size, sample=weights.sample).factors
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean sample weight of the individuals; 1 of frequencies, which are counts."""
+        sample = self.weights.sample
+        return 1.0 if sample is None or sample.frequency else float(np.mean(sample.values))
+
+    @cached_property
     def everybody(self) -> BlockExits:
         """Who exits, of all individuals."""
         if self.exits is None:
@@ -473,13 +485,11 @@ def joint_covariance(
     column: slice,
     groups: Groups | None,
     factor: NDArray[np.float64] | float,
-    weighted: InfluenceFactors | None = None,
 ) -> NDArray[np.float64]:
     """Return the covariance of several numbers at one time, from influences on them, (numbers, counted), of each model.
 
     Those are the influences while what was estimated inside the weights is held fixed, of those who are counted; for
-    each model, `sources` tell who these are. `factor`, for each number or for all, is that of a sample variance, and
-    `weighted` what sample weights do to squares.
+    each model, `sources` tell who these are. `factor`, for each number or for all, is that of a sample variance.
     """
     if all(source is sources[0] for source in sources):
         several, sources = [np.concatenate(several)], sources[:1]
@@ -498,8 +508,8 @@ def joint_covariance(
         X = np.concatenate([jumps for _, _, jumps in found])
     if groups is not None and codes is not None:
         by_unit = np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit])
-    elif weighted is not None:
-        by_unit = by_unit * weighted.of_rows(rows, column)[:, 0]
+    elif estimation.factors is not None:
+        by_unit = by_unit * estimation.factors.of_rows(rows, column)[:, 0]
     root = np.broadcast_to(np.sqrt(factor), len(by_unit))
     products = cross_products(by_unit, by_unit) * np.outer(root, root)
     return np.asarray(products + (X[:, :, 0] * estimation.training_steps) @ X[:, :, 0].T)

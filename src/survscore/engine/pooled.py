@@ -16,7 +16,7 @@ from survscore.engine.influence import Estimation, joint_covariance
 from survscore.engine.moments import Moments, Totals, contrast, pairs
 from survscore.engine.plan import Plan
 from survscore.engine.prepared import MetricResult, WeightedSums, averages_of, reasons_of
-from survscore.inference.units import Groups, Units
+from survscore.inference.units import Groups, InfluenceFactors, Units
 from survscore.metrics import JointMetric, MetricSample, MetricValue, SampleMetric
 from survscore.metrics.sample import CountedStatuses
 
@@ -137,8 +137,6 @@ def evaluate_pooled(
     `estimations` has one for all models, or where strata differ one for each.
     """
     index = estimations[0].index
-    if units.factors is not None:
-        units = replace(units, factors=units.factors.numpy())
     m, n = index.times.size, len(index.outcomes)
     joint = [JointMoments.of(request, n, groups, units, estimations[0]) if errors else None for request in requests]
     results = [PooledValues.nothing(request.n_models, m) for request in requests]
@@ -207,14 +205,6 @@ class _AtTime:
         return self.estimation, self.counted
 
     @property
-    def per_individual(self) -> NDArray[np.float64]:
-        """The weights, in which the mean sample weight of those who are counted is one; frequencies stay."""
-        sample = self.estimation.index.sample
-        if sample is None or sample.frequency:
-            return self.weight
-        return np.asarray(self.weight / np.mean(sample.values[self.weight > 0]))
-
-    @property
     def column(self) -> slice:
         """The time, as a range of columns."""
         return slice(self.place, self.place + 1)
@@ -232,8 +222,7 @@ class _AtTime:
 def covariance_of(several: Sequence[NDArray[np.float64]], at: Sequence[_AtTime]) -> NDArray[np.float64]:
     """Return the covariance of numbers of each model; see `influence.joint_covariance`."""
     factor = at[0].units.inflation[at[0].place]
-    sources, weighted = [at_time.source for at_time in at], at[0].units.factors
-    return joint_covariance(several, sources, at[0].column, at[0].groups, factor, weighted)
+    return joint_covariance(several, [at_time.source for at_time in at], at[0].column, at[0].groups, factor)
 
 
 def _put(
@@ -252,7 +241,8 @@ def _put(
         values.reasons[a, j] = why_no_value(value, first.units.counted[j], grouped=first.groups is not None)
     if moments is None:
         return
-    added = added_variances(request.metric, n_models, squares, first.per_individual)
+    weight = first.weight / first.estimation.mean_weight
+    added = added_variances(request.metric, n_models, squares, weight)
     if first.estimation.exits is None and counted.other is None:  # no other individual has any influence
         deviations = np.array([value.influence for value in of_models])[:, :, None]
         all_rows = np.ones(len(counted), dtype=np.bool_)
@@ -283,6 +273,8 @@ class JointMoments:
     by_units : bool
         Whether variances have n/(n - 1) of a mean whatever the metric says: where weights are estimated as in R's
         riskRegression, where statuses are fractions, and where sample weights are not counts.
+    factors : InfluenceFactors, optional
+        What sample weights multiply influences by.
     """
 
     def __init__(
@@ -297,9 +289,10 @@ class JointMoments:
         *,
         by_units: bool,
         any_range: bool,
+        factors: InfluenceFactors | None = None,
     ) -> None:
         self.metric, self.groups, self.units, self.steps, self.any_range = metric, groups, units, steps, any_range
-        self.by_units = groups is not None or by_units
+        self.by_units, self.factors = groups is not None or by_units, factors
         m = averages.shape[1]
         n_units = n if groups is None else groups.n_groups
         self.totals = Totals(n_models, n_units, averages, np.ones((1, m)), any_range=any_range, whole=any_range)
@@ -318,8 +311,8 @@ class JointMoments:
             request.metric, request.n_models, n, groups, units, request.averages, estimation.training_steps,
             by_units=(censoring_jumps is not None and censoring_jumps.martingale)
             or estimation.weights.hidden_share is not None
-            or (units.factors is not None and not units.factors.sample.frequency),
-            any_range=request.any_range,
+            or (estimation.factors is not None and not estimation.factors.sample.frequency),
+            factors=None if groups is not None else estimation.factors, any_range=request.any_range,
         )  # fmt: skip
 
     def add(
@@ -341,10 +334,10 @@ class JointMoments:
         self.added[:, j] = added
         self.totals.inflation[:, j] = self.units.inflation[j]
         counts = None
-        if self.units.factors is not None:  # of individuals: of groups there are none
-            factors = self.units.factors.of_rows(rows, slice(j, j + 1))
+        if self.factors is not None:
+            factors = self.factors.of_rows(rows, slice(j, j + 1))
             deviations, influence = deviations * factors, influence * factors
-            counts = None if self.by_units else self.units.factors.sample.values[rows]
+            counts = None if self.by_units else self.factors.sample.values[rows]
         if not self.by_units:
             self.totals.inflation[:, j] = _inflation(
                 self.metric, deviations, influence, label, counted, counts, self.units.inflation[j]

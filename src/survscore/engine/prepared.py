@@ -111,7 +111,11 @@ class WeightedSums:
         n_event_free = self.n_known - sums.events
         hidden = self.first.hidden_share is not None and bool((self.n_known < self.n_population).any())
         units = replace(self.units, factors=None)  # results hold no data
-        return Support(self.n_population, n_effective, sums.events, n_event_free, units, self.grouped, hidden)
+        sample = self.first.sample
+        return Support(
+            self.n_population, n_effective, sums.events, n_event_free, units, self.grouped, hidden,
+            weighted=sample is not None and not sample.frequency,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,8 @@ FEW_FOR_PROJECTION = 50
 FEW_FOR_BAND = 40  # that hold at all times at once
 MUCH_ADDED = 0.1  # of a variance, for what influences don't see: more makes intervals conservative
 FEW_DEGREES = 4.0  # as five groups of equal size have
+#: With sample weights, below so many individuals of equal weight, or with a larger share of one of them, a warning.
+FEW_EFFECTIVE, MUCH_OF_ONE = 100, 0.05
 FEW_GROUPS = 30  # from here on it hardly matters how groups are counted
 
 
@@ -33,6 +35,7 @@ class Support:
     units: Units
     grouped: bool  # whether units are groups
     projected: bool = False  # whether some statuses are; then the event-free are those who were followed so long
+    weighted: bool = False  # whether individuals have sample weights other than counts
 
     @property
     def n_rarer(self) -> Vector:
@@ -69,7 +72,9 @@ class Support:
         counted, effective = mean(self.n_counted), mean(self.n_effective)
         units = map(mean, (self.units.counted, self.units.largest_share, self.units.degrees))
         events, event_free = mean(self.n_events), mean(self.n_event_free)
-        return Support(counted, effective, events, event_free, Units(*units), self.grouped, self.projected)
+        return Support(
+            counted, effective, events, event_free, Units(*units), self.grouped, self.projected, self.weighted
+        )
 
     def few_followed(self, place: int | None = None, when: str = "at the last time with a score") -> list[str]:
         """Return a caution if projected statuses come from few: at a place, by default the last time with a score."""
@@ -82,6 +87,22 @@ class Support:
             f"projected statuses come from few: {when} {plural(followed, 'individual')} "
             f"{'was' if followed == 1 else 'were'} followed event-free, and {plural(events, 'event')} observed; "
             f"intervals are reliable from {FEW_FOR_PROJECTION} of each on"
+        ]
+
+    def unequal_weights(self) -> list[str]:
+        """Return a caution if individuals with sample weights are worth few, or one of them has much of all weights."""
+        counted = np.flatnonzero((self.units.counted > 0) & ~np.isnan(self.n_effective))
+        if not self.weighted or not counted.size:
+            return []
+        fewest = int(counted[np.argmin(self.n_effective[counted])])
+        share = 0.0 if self.grouped else float(self.units.largest_share[counted].max())
+        n_effective, n = float(self.n_effective[fewest]), int(self.n_counted[fewest])
+        if n_effective >= FEW_EFFECTIVE and share <= MUCH_OF_ONE:
+            return []
+        largest = f", and the largest sample weight is up to {share:.0%} of all" if share > MUCH_OF_ONE else ""
+        return [
+            f"with their weights, {plural(n, 'individual')} are worth {n_effective:.0f} of equal weight at some "
+            f"times{largest}: standard errors are rough below {FEW_EFFECTIVE}"
         ]
 
     def cautions(self) -> list[str]:

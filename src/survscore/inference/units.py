@@ -75,11 +75,6 @@ class InfluenceFactors:
         )
         return cls(sample, stop, inverse_n, inverse_mass)
 
-    def numpy(self) -> InfluenceFactors:
-        """Return the same in the processor's memory."""
-        sample = SampleWeights(arrays.to_host(self.sample.values), self.sample.frequency)
-        return InfluenceFactors(sample, arrays.to_host(self.stop), self.inverse_n, self.inverse_mass)
-
     def of_rows(self, rows: Any, columns: slice) -> Any:
         """Return the factors of some individuals at some times, (rows, times), or (rows, 1) where they are constant."""
         own = self.sample.values[rows][:, None]

@@ -16,7 +16,7 @@ from survscore.causes import Causes
 from survscore.io.flags import Ends, Reasons, flags, is_text, warn_if_flags_are_ignored
 from survscore.io.rounding import as_shown
 from survscore.io.tables import TableFile, about, arrow, identifiers, listed, numbers, open_table, vector
-from survscore.outcomes import LateStarts, Outcomes
+from survscore.outcomes import LateStarts, Outcomes, WeightKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,6 +79,8 @@ def read_outcomes(
     id: str | Literal[False] | None = None,
     groups: str | None = None,
     by: Sequence[str] = (),
+    weights: str | None = None,
+    weight_kind: WeightKind = "probability",
 ) -> ObservedFile:
     r"""Read outcomes from a file.
 
@@ -131,6 +133,8 @@ def read_outcomes(
         of ``time``, which matters to predictions in another one.
     late_starts : {"raise", "drop"}
         What to do with individuals who start after the cut-off.
+    weights : str, optional
+        The column of sample weights; `weight_kind` is as for `Outcomes`.
     id : str or False, optional
         The column of ids; by default ``id``, if there is one. False reads none.
     groups : str, optional
@@ -187,6 +191,11 @@ def read_outcomes(
             name = columns.named("entry_date", entry_date)
             read = replace(read, entry_date=writing.dates(file, name), names={**read.names, "entry_date": name})
         outcomes, kept = _from_dates(file, read, as_unit("unit", unit or "D"), late_starts)
+    if weights is not None:
+        name = columns.named("weights", weights)
+        own = numbers(file.path, name, file.column(name))
+        with about(file.path, {"weights": name}):
+            outcomes = outcomes.weighted(own if kept is None else own[kept], weight_kind)
     name = None if id is False else columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
     if kept is None or kept.all():

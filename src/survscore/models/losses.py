@@ -7,16 +7,21 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 
-def log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
+def log_likelihood_loss(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
     """Return minus the log-likelihood of all labels that are known, per individual.
 
     With one output per grid time it is that of binary labels, with one per cause and grid time that of causes.
     """
     several = logits.shape[1] > labels.shape[1]
-    return cause_log_likelihood_loss(logits, labels) if several else binary_log_likelihood_loss(logits, labels)
+    loss = cause_log_likelihood_loss if several else binary_log_likelihood_loss
+    return loss(logits, labels, weights)
 
 
-def binary_log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
+def _per_individual(each: Tensor, weights: Tensor | None) -> Tensor:
+    return (each if weights is None else each * weights.unsqueeze(1)).sum() / each.shape[0]
+
+
+def binary_log_likelihood_loss(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
     r"""Return minus the log-likelihood of all labels that are known, per individual.
 
     With :math:`p_{ij} = 1 / (1 + e^{-z_{ij}})` the probability of the label 1,
@@ -35,6 +40,8 @@ def binary_log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
         The net's outputs :math:`z`.
     labels : Tensor of shape (n, m)
         1, -1, or 0 where the label isn't known.
+    weights : Tensor of shape (n,), optional
+        Sample weights, one on average: factors of each individual's part.
 
     Returns
     -------
@@ -42,10 +49,10 @@ def binary_log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
         A scalar.
     """
     labels = labels.to(logits.dtype)
-    return (softplus(-(labels * logits)) * labels.abs()).sum() / logits.shape[0]
+    return _per_individual(softplus(-(labels * logits)) * labels.abs(), weights)
 
 
-def cause_log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
+def cause_log_likelihood_loss(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
     r"""Return minus the log-likelihood of the causes in all intervals that are known, per individual.
 
     With :math:`p_{ijk} = e^{z_{ijk}} / (1 + \sum_l e^{z_{ijl}})` the probability of an event of cause k in interval j,
@@ -64,6 +71,8 @@ def cause_log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
         The net's outputs :math:`z`, for all times of the first cause, then of the second, and so on.
     labels : Tensor of shape (n, m)
         The number of the cause from 1 on, -1 without event, or 0 where that isn't known.
+    weights : Tensor of shape (n,), optional
+        As for `binary_log_likelihood_loss`.
 
     Returns
     -------
@@ -73,7 +82,7 @@ def cause_log_likelihood_loss(logits: Tensor, labels: Tensor) -> Tensor:
     z = _by_cause(logits, labels.shape[1])
     of_label = z.gather(1, labels.clamp(min=1).long().unsqueeze(1) - 1).squeeze(1)
     each = softplus(z.logsumexp(dim=1)) - of_label * (labels > 0)
-    return (each * (labels != 0)).sum() / logits.shape[0]
+    return _per_individual(each * (labels != 0), weights)
 
 
 def _by_cause(logits: Tensor, n_times: int) -> Tensor:

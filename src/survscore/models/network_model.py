@@ -156,6 +156,7 @@ class NetworkModel(SurvivalModel):
         *,
         validation: tuple[Any, Any] | None = None,
         scores: ValidationScore | Sequence[ValidationScore] = (),
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Train the network.
 
@@ -169,12 +170,15 @@ class NetworkModel(SurvivalModel):
             The data that decide when to stop; by default `validation_share` of those given.
         scores : ValidationScore or sequence of them, optional
             Scores of the validation data to be recorded in `history_` after every epoch.
+        sample_weight : array_like of shape (n,), optional
+            Sample weights, by which each individual's part of the loss is multiplied; by default those of `y`, if it
+            has any (`Outcomes.weighted`). Scores and the validation loss use those of the validation data.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, validation, EVENT, as_scores(scores))
+        return self._fit(X, y, validation, EVENT, as_scores(scores), sample_weight)
 
     def _fit(
         self,
@@ -183,11 +187,17 @@ class NetworkModel(SurvivalModel):
         validation: tuple[Any, Any] | None,
         target: str,
         scores: Sequence[ValidationScore] = (),
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         settings, device, share = self._settings(), _as_device(self.device), self._check_share(validation)
         scores = self._with_stopping_score(scores, target)
         X = as_table(X)
         outcomes = as_training_data(y, n_rows_of(X), causes=self._learns_causes)
+        if sample_weight is not None:
+            if outcomes.weights is not None:
+                raise InputError("sample_weight: y has sample weights already; give them once")
+            outcomes = outcomes.weighted(sample_weight)
+        weights = outcomes.weights
         causes = outcomes.causes if target == EVENT and self._learns_causes else ()
         if causes:
             _ = self._interpolation_of_causes  # refused now, not after the fit
@@ -205,7 +215,9 @@ class NetworkModel(SurvivalModel):
         )
         learnt = self._learnt_grid(outcomes, grid, target)
         labels = self._kept_labels(outcomes, learnt, target)
-        examples = Examples.of((numbers[rows], codes[rows]), labels[rows], device)
+        examples = Examples.of(
+            (numbers[rows], codes[rows]), labels[rows], device, None if weights is None else weights[rows]
+        )
         validating, observed = None, None
         if validation is not None:
             encoded = features.encode(validation[0], model=type(self).__name__)
@@ -214,10 +226,10 @@ class NetworkModel(SurvivalModel):
             )
             if observed.causes != outcomes.causes:
                 raise InputError(f"y of validation must have the causes of y, {named(outcomes)}, not {named(observed)}")
-            validating = Examples.of(encoded, self._kept_labels(observed, learnt, target), device)
+            validating = Examples.of(encoded, self._kept_labels(observed, learnt, target), device, observed.weights)
         elif held_out.size:
-            validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device)
             observed = outcomes[held_out]
+            validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device, observed.weights)
         if scores and observed is None:
             raise InputError("scores need validation data: give validation=, or a validation_share above 0")
         as_curves = partial(self._curves, grid, causes)

@@ -245,7 +245,8 @@ def evaluate(net: nn.Module, examples: Examples, scores: Sequence[EpochScore] = 
     total = torch.zeros((), dtype=torch.float64, device=examples.numbers.device)
     for rows in evaluation_batches(len(examples), examples.numbers.device):
         logits = net(examples.numbers[rows], examples.codes[rows])
-        total += log_likelihood_loss(logits, examples.labels[rows]).double() * len(logits)
+        weights = None if examples.weights is None else examples.weights[rows]
+        total += log_likelihood_loss(logits, examples.labels[rows], weights).double() * len(logits)
         if scores and total.isfinite():  # a net that has diverged makes no curves
             for score in scores:
                 score.update(logits)

@@ -22,6 +22,8 @@ class Examples:
     numbers: Tensor
     codes: Tensor
     labels: Tensor
+    #: Sample weights, one on average; None where all count alike.
+    weights: Tensor | None = None
 
     @classmethod
     def of(
@@ -29,10 +31,14 @@ class Examples:
         encoded: tuple[NDArray[np.float32], NDArray[np.int64]],
         labels: NDArray[np.int8],
         device: torch.device,
+        weights: NDArray[np.float64] | None = None,
     ) -> Self:
         """Put arrays on the device."""
         numbers, codes = (torch.from_numpy(part).to(device) for part in encoded)
-        return cls(numbers, codes, torch.from_numpy(labels).to(device))
+        of_mean_one = None
+        if weights is not None:
+            of_mean_one = torch.from_numpy((weights / weights.mean()).astype(np.float32)).to(device)
+        return cls(numbers, codes, torch.from_numpy(labels).to(device), of_mean_one)
 
     def __len__(self) -> int:
         return self.numbers.shape[0]
@@ -40,7 +46,8 @@ class Examples:
     def loss(self, net: nn.Module, rows: Tensor) -> Tensor:
         """Return the mean loss over some rows."""
         numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
-        return log_likelihood_loss(net(numbers, codes), labels)
+        weights = None if self.weights is None else self.weights.index_select(0, rows)
+        return log_likelihood_loss(net(numbers, codes), labels, weights)
 
 
 def split(

@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from survscore._validation import FewFollowedWarning, InputError, UndefinedScoreWarning
+from survscore._validation import FewFollowedWarning, InputError, UndefinedScoreWarning, UnequalWeightsWarning
 from survscore.adapters.survival_model import Curves, weighting_for
 from survscore.analysis.streaming import StreamingScore
 from survscore.causes import Cause
@@ -83,7 +83,7 @@ class EpochScore:
     def value(self) -> float:
         """Return the score of all, and begin again."""
         with warnings.catch_warnings():
-            for told_by_every_epoch in (UndefinedScoreWarning, FewFollowedWarning):
+            for told_by_every_epoch in (UndefinedScoreWarning, FewFollowedWarning, UnequalWeightsWarning):
                 warnings.simplefilter("ignore", told_by_every_epoch)
             mean = self._stream.result().integrated(nan="stop").value
         self._stream.reset()

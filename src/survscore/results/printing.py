@@ -14,6 +14,7 @@ from survscore._validation import (
     InputError,
     InterpolationWarning,
     UndefinedScoreWarning,
+    UnequalWeightsWarning,
     plural,
     shown,
     warn,
@@ -265,7 +266,7 @@ def undefined_times(results: Iterable[ScoreArrays]) -> str | None:
 
 
 def warn_about(results: Iterable[ScoreArrays]) -> None:
-    """Warn once about predictions read between few times, times without score, and errors from few groups."""
+    """Warn once of predictions read between few times, times without score, errors from few groups, unequal weights."""
     several = list(results)
     warn_about_interpolation(*(scored.settings["curves"] for scored in several))
     message = undefined_times(several)
@@ -276,6 +277,11 @@ def warn_about(results: Iterable[ScoreArrays]) -> None:
         warn(caution, FewGroupsWarning)
     for caution in dict.fromkeys(caution for scored in several for caution in scored.support.few_followed()):
         warn(caution, FewFollowedWarning)
+    unequal = (
+        caution for scored in several if scored.moments is not None for caution in scored.support.unequal_weights()
+    )
+    for caution in dict.fromkeys(unequal):
+        warn(caution, UnequalWeightsWarning)
 
 
 def warn_about_interpolation(*read: Mapping[str, Mapping[str, Any]]) -> None:
