@@ -1,6 +1,8 @@
 """Running studies: the same numbers in parallel, in sequence and after an interruption; nothing lost."""
 
 import json
+import os
+import signal
 import warnings
 from dataclasses import replace
 
@@ -46,10 +48,23 @@ def test_parallel_replicates_are_the_same(computed, tmp_path):
     assert [state[:2] for state in told] == [(0, 2), (1, 2), (2, 2)]
 
 
+def killed(path):
+    path.touch()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no process can be killed so")
+def test_a_killed_process_is_told_of_in_a_line(tmp_path):
+    jobs = {name: (tmp_path / name,) for name in "ab"}
+    with pytest.raises(ChildProcessError, match="a process was killed, perhaps for its memory"):
+        r.runner.run(killed, jobs, n_done=1, n_jobs=2, progress=quiet)
+    assert list(tmp_path.iterdir())
+
+
 def test_replicates_differ_and_seeds_decide(computed):
     one, other = (r.load("constant-hazard", k, computed) for k in range(2))
     assert not np.allclose(one.value, other.value)
-    with r._one_thread():
+    with r.runner.one_thread():
         again = s.constant_hazard(TINY, s.Seeds.of(1, 1), lambda what: None)
     pd.testing.assert_frame_equal(again, other, check_exact=True)
     assert s.Seeds.of(1, 1) != s.Seeds.of(2, 1) != s.Seeds.of(2, 0)
@@ -91,7 +106,7 @@ def test_progress_is_told(tmp_path, monkeypatch):
     counting(monkeypatch)
     told = []
     r.compute(["simple"], run_in(tmp_path), lambda *state: told.append(state))
-    assert told == [(0, 2, "simple: working"), (1, 2, "simple: working"), (2, 2, "")]
+    assert told == [(0, 2, "simple 0: working"), (1, 2, "simple 1: working"), (2, 2, "")]
 
 
 @pytest.mark.parametrize("contents", [b"", b"not parquet", None])

@@ -11,10 +11,9 @@ import survscore as ss
 from report_case import HOSTILE, TIMES
 from report_situations import GRID, SITUATIONS, report_of
 from survscore._validation import several
-from survscore.reports import figures, render, summarise
+from survscore.reports import render, sections, summarise
 from survscore.reports.answers import recommendation
 from survscore.reports.cells import digits_of, even, evenly, fixed, p_values, relative, with_interval
-from survscore.reports.displays import Displays
 from survscore.reports.verdicts import leak_sentence
 
 
@@ -141,12 +140,12 @@ def test_columns_have_even_decimals():
 
 def test_tables_that_are_shown_have_whole_columns(report, lost_report):
     for one in (report, lost_report):
-        for displays in Displays(one.summary).found().values():
+        for displays in sections.displays(one.summary).values():
             for display in displays:
                 assert {len(column.texts) for column in display.columns} == {display.size}
                 assert len(display.models or [0] * display.size) == display.size
                 assert len(display.groups or [0] * display.size) == display.size
-                assert display.name in figures.tables(one.summary)  # all digits can be had
+                assert display.name in sections.tables(one.summary)  # all digits can be had
                 for column in display.columns:
                     if column.kind == "number":  # in line on the point
                         written = [text for text in column.texts if re.fullmatch(r"−?[\d,]+\.\d+", text)]
@@ -272,7 +271,7 @@ def test_a_backtest_has_a_section(dated):
     assert told["chosen"] in section
     assert "chosen worse than best by (%)" in section
     assert "In a backtest, scores were computed as of 2013-06-30 and 2014-06-30" in found.html
-    (panel,) = figures.panels(found.summary)["backtest"]
+    (panel,) = sections.panels(found.summary)["backtest"]
     assert [row["title"] for row in panel["rows"]] == short
     assert json.loads(json.dumps(found.summary, allow_nan=False)) == found.summary
     assert 'id="backtest"' not in report_of("tie", n_curves=0).html

@@ -14,7 +14,7 @@ from PIL import Image
 import survscore as ss
 from combinations import nightly_but
 from report_case import HOSTILE, OPTIONS, TITLE
-from survscore.reports import figures
+from survscore.reports import sections
 from survscore.reports.cells import evenly
 from survscore.reports.verdicts import short
 
@@ -147,7 +147,7 @@ def test_values_are_read_by_pointer_and_keys(page, report):
 
 
 def test_tables_open_and_files_hold_all_digits(page, report):
-    tables = figures.tables(report.summary)
+    tables = sections.tables(report.summary)
     for details in page.locator("details.numbers").all():
         assert details.locator("summary").is_visible()
         details.locator("summary").click()

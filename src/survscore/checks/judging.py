@@ -11,8 +11,9 @@ from typing import Literal
 from survscore._validation import shown
 from survscore.causes import ALL_CAUSES
 from survscore.checks.rules import EVERY, LAST, OF_DIFFERENCES, OF_RECOMMENDATIONS, Rule, Severity, nearest
-from survscore.checks.runs import ALL, Row, Run, Segment, When, same_time
+from survscore.checks.runs import Row, Run, Segment, When, same_time
 from survscore.inference.intervals import limits
+from survscore.results.long_tables import ALL
 from survscore.results.recommendation import is_administrative
 from survscore.weighting import Projected
 

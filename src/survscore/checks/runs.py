@@ -19,10 +19,11 @@ from survscore._validation import InputError, shown
 from survscore._version import __version__
 from survscore.causes import ALL_CAUSES
 from survscore.checks.rules import LAST, nearest, segment_label
-from survscore.engine.averaging import Range, trapezoid_weights
+from survscore.engine.averaging import Range, WhereNaN, trapezoid_weights
 from survscore.io.files import check_regular
 from survscore.metrics import METRICS, Direction
-from survscore.results.comparison import Comparison
+from survscore.results.comparison import Comparison, IntegratedComparison
+from survscore.results.long_tables import ALL, MeanOver
 from survscore.results.segments import SegmentedComparison
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ When = tuple[float, float]  # from and to; a time twice
 Segment = tuple[tuple[str, str], ...]  # the columns and values that it has; none for all individuals
 Key = tuple[str, str, str, str, str, Segment]
 
-ALL = "(all)"  # in the segment columns of those rows that are about all individuals
 NAMES = ("metric", "weighting", "model")
 NUMBERS = ("se", "lower", "upper")
 #: The columns of each table: texts, numbers, and numbers that may be missing.
@@ -137,7 +137,7 @@ class Run:
         tables: dict[str, list[Any]] = {name: [] for name in TABLES}
         for label, one in {everyone: total, **parts}.items():
             whose = dict(zip(by, label, strict=True))
-            for name, frame in _frames(one, [whole, *ranges], references, strictly=label == everyone):
+            for name, frame in _frames(one, [whole, *ranges], references):
                 tables[name] += frame.assign(**whose).to_dict("records")
         whose = dict.fromkeys(by, ALL)
         for frame in _recommendations(total, [whole, *ranges], references, times):
@@ -346,54 +346,37 @@ def plain(value: Any, depth: int = DEEPEST) -> Any:
 
 
 def _frames(
-    comparison: Comparison, ranges: Sequence[Range], references: Iterable[str] | None, *, strictly: bool
+    comparison: Comparison, ranges: Sequence[Range], references: Iterable[str] | None
 ) -> Iterable[tuple[str, pd.DataFrame]]:
-    """Yield the tables of one comparison; if not `strictly`, what has no score somewhere has no mean there."""
+    """Yield the tables of one comparison; the first mean stops where scores do, others are NaN without all scores."""
     chosen = [comparison.against(one) for one in dict.fromkeys(references or [comparison.reference])]
     yield "scores", comparison.scores
     yield from (("contrasts", one.contrasts) for one in chosen)
-    for k, (lower, upper) in enumerate(dict.fromkeys(ranges) if comparison.times.size > 1 else ()):
-        _check_range(comparison, lower, upper)
-        for metric in comparison.metrics:
-            for one in chosen:
-                try:
-                    scores, differences = _means(one, metric, lower, upper, strict=k > 0)
-                except InputError:
-                    if strictly:
-                        raise
-                    continue
-                yield from [("means", scores)] if one is chosen[0] else []
-                yield "contrasts", differences
+    for k, given in enumerate(dict.fromkeys(ranges) if comparison.times.size > 1 else ()):
+        over = _over(comparison, given, nan="raise" if k else "stop")
+        yield "means", IntegratedComparison(comparison, over).scores
+        means = (IntegratedComparison(one, over).contrasts for one in chosen)
+        yield from (("contrasts", contrasts) for contrasts in means if contrasts is not None)
 
 
-def _means(
-    comparison: Comparison, metric: str, lower: float | None, upper: float | None, *, strict: bool
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the mean scores of a metric and their contrasts; NaN where there is no such mean."""
-    some = replace(comparison, scored=tuple(one for one in comparison.scored if one.metric == metric))
-    try:
-        found = some.integrated(lower, upper, nan="raise" if strict else "stop")
-    except InputError:  # the range is within the times, so scores are missing
-        first, last = float(comparison.times[0]), float(comparison.times[-1])
-        ends = {"from": first if lower is None else lower, "to": last if upper is None else upper}
-        ends |= dict.fromkeys(("score", "difference", *NUMBERS), math.nan)
-        names = [list(NAMES), [*NAMES, "reference"]]
-        scores, contrasts = (
-            frame[columns].drop_duplicates().assign(**ends)
-            for frame, columns in zip((some.scores, some.contrasts), names, strict=True)
-        )
-        return scores, contrasts
-    return found.scores, some.contrasts.iloc[:0] if found.contrasts is None else found.contrasts
-
-
-def _check_range(comparison: Comparison, lower: float | None, upper: float | None) -> None:
+def _over(comparison: Comparison, given: Range, nan: WhereNaN) -> dict[str, MeanOver]:
+    """Return over which time means are, by metric; their weights are NaN where there is no such mean."""
     first, last = float(comparison.times[0]), float(comparison.times[-1])
-    low, high = (first if lower is None else lower), (last if upper is None else upper)
+    low, high = (end if asked is None else asked for end, asked in zip((first, last), given, strict=True))
     if not first <= low < high <= last:
         raise InputError(
             f"a mean over {low:g} to {high:g} needs evaluation times that cover it, and they go from {first:g} to "
-            f"{last:g}; --horizons names others"
+            f"{last:g}; --times names others"
         )
+    try:
+        means = comparison.means_over(low, high, nan=nan)
+    except InputError:  # the range is within the times, so scores are missing
+        means = {}
+    nothing: MeanOver = (np.full(comparison.times.size, np.nan), (low, high))
+    return {
+        metric: nothing if metric not in means or np.isnan(means[metric][0]).any() else means[metric]
+        for metric in comparison.metrics
+    }
 
 
 def _recommendations(

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -71,16 +72,13 @@ def end(number: int) -> NoReturn:
         os._exit(128 + number)
 
 
-def end_with_parent() -> None:
-    """End this process when the one that started it is no more, however that ended."""
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    if parent is None:
-        raise RuntimeError("this process was not started by another")
+@cache
+def end_with_parent(parent: int) -> None:
+    """End this process when the one that started it is no more, however that ended; once is enough."""
 
     def wait() -> NoReturn:
-        parent.join()
+        while os.getppid() == parent:  # another takes over orphans
+            time.sleep(0.2)
         end(signal.SIGTERM)
 
     threading.Thread(target=wait, name="survscore-parent", daemon=True).start()

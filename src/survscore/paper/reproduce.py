@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +14,11 @@ from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.datasets.kkbox import prepared
 from survscore.io.files import written_whole
-from survscore.paper import churn
+from survscore.paper import churn, runner
 from survscore.paper.claims import check
 from survscore.paper.figures import FIGURES, Figure, rows_of
 from survscore.paper.studies import COLUMNS, INTEGRATED, STUDIES, Seeds, Size
 from survscore.paper.versions import versions_of
-from survscore.paper.workers import in_processes
 from survscore.plots import pyplot, save_figure
 
 if TYPE_CHECKING:
@@ -120,38 +117,11 @@ def compute(studies: Sequence[str], run: Run, progress: Progress) -> None:
     """Compute the replicates that are not there yet; each is kept as soon as it is done."""
     wanted = [(study, k) for study in studies for k in range(run.n_replicates)]
     missing = [job for job in wanted if not run.path(*job).exists()]
-    total, done = len(wanted), len(wanted) - len(missing)
-    if run.n_jobs == 1 or len(missing) == 1:
-        for study, k in missing:
-            _compute_one(study, k, run, partial(_pass_on, progress, done, total, study))
-            done += 1
-        progress(done, total, "")
-        return
-    progress(done, total, "starting")
-    jobs = [(study, k, run) for study, k in missing]
-    for _ in in_processes(_compute_one, jobs, min(run.n_jobs, len(jobs))):
-        done += 1
-        progress(done, total, f"{run.n_jobs} at once")
+    jobs = {f"{study} {k}": (study, k, run) for study, k in missing}
+    runner.run(_compute_one, jobs, n_done=len(wanted) - len(missing), n_jobs=run.n_jobs, progress=progress)
 
 
-def _pass_on(progress: Progress, done: int, total: int, study: str, what: str) -> None:
-    progress(done, total, f"{study}: {what}")
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let torch use one thread: the last digit depends on their number, and the other cores have replicates."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def _compute_one(study: str, replicate: int, run: Run, report: Callable[[str], None] = lambda what: None) -> None:
+def _compute_one(study: str, replicate: int, run: Run, *, report: Callable[[str], None] = lambda what: None) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -159,7 +129,7 @@ def _compute_one(study: str, replicate: int, run: Run, report: Callable[[str], N
     if study == churn.STUDY:  # large nets, which gain from all threads
         frame = churn.run(size, seeds, report, run.data)
     else:
-        with _one_thread():
+        with runner.one_thread():
             frame = STUDIES[study](size, seeds, report)
     table = pa.Table.from_pandas(frame, preserve_index=False)
     described = json.dumps(run.settings(study, replicate))

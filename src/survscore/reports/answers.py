@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,9 @@ from survscore._validation import several
 from survscore.engine.averaging import Range
 from survscore.engine.evaluation import ScoreArrays
 from survscore.metrics import sides
-from survscore.reports.comparing import Findings, plain
+from survscore.reports.cells import Column, fixed, p_values, with_interval
+from survscore.reports.comparing import Findings, as_table, plain
+from survscore.reports.section import Display, Panel, Section, capital
 from survscore.reports.verdicts import (
     OUTSIDE,
     Row,
@@ -29,10 +31,14 @@ from survscore.reports.verdicts import (
     verdict_holds,
 )
 from survscore.results.estimates import Estimates
+from survscore.results.printing import with_short_names
 from survscore.results.recommendation import Recommendation
+from survscore.weighting import IPCW
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from survscore.reports.study import Study
 
 Trust = Literal["yes", "with care", "no"]
 FEW_MODELS = 3  # up to so many, every pair has a card
@@ -309,3 +315,117 @@ def recommendation(
 
 def _told(trust: Trust, heading: str, sentences: list[str]) -> dict[str, Any]:
     return {"trust": trust, "heading": heading, "sentences": sentences}
+
+
+class AnswerSection(Section):
+    """The first screen: what to conclude, by how much, how certain, and what would change it."""
+
+    files = {"pairs": "pairs", "score-parts": "score_parts", "disagreements": "disagreements table"}
+
+    @classmethod
+    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+        findings, answers, weightings = study.findings, study.answers, study.comparison.weightings
+        disagreements = findings.disagreements()
+        preferred = any(isinstance(one, IPCW) for one in study.weightings)
+        leaking = [leak["model"] for leak in found["leaks"] if leak["verdict"] == "encodes C*" and preferred]
+        answer: dict[str, dict[str, Any]] = {}
+        for metric in study.comparison.metrics:
+            concluded = findings.recommendations.get(metric)
+            advice = recommendation(
+                study.recommended.sentence,
+                study.caution,
+                with_short_names(disagreements["contradictions"][metric], weightings),
+                with_short_names(disagreements["unclear"][metric], weightings),
+                certain=study.recommended.certain,
+                leaking=leaking,
+                concluded=concluded,
+            )
+            answer[metric] = {
+                "sentence": answers.sentence(metric) if concluded is None else concluded.headline,
+                "cards": answers.cards(metric),
+                "parts": answers.parts(metric),
+                "recommendation": advice,
+            }
+        table = as_table(study.comparison.disagreements())
+        parts = {metric: one["parts"] for metric, one in answer.items() if one["parts"]}
+        columns = next(iter(parts.values()), {})
+        joined = {name: [value for one in parts.values() for value in one[name]] for name in columns}
+        return {
+            "score_parts": {"metric": [name for name, one in parts.items() for _ in one["model"]], **joined},
+            "recommended": study.recommended.sentence if len(study.weightings) > 1 else None,
+            "caution": study.caution,
+            "answer": answer,
+            "pairs": as_table(answers.pairs()),
+            "disagreements": {**disagreements, "table": table},
+        }
+
+    def _differences(self) -> list[Panel]:
+        """Return the differences to the reference by metric: models in groups, in each the weightings.
+
+        Rows say where in the table of verdicts they stand; what has no difference is left out.
+        """
+        table, panels = self.summary["verdicts"], []
+        for metric, told in self.summary["metrics"].items():
+            rows: dict[str, list[Panel]] = {}
+            for k, model in enumerate(table.get("model", [])):
+                if table["metric"][k] == metric and table["difference"][k] is not None:
+                    row = {"at": k, **self.of_weighting(table["weighting"][k])}
+                    rows.setdefault(model, []).append(row)
+            order = sorted(rows, key=lambda model: model == self.summary["null_model"])
+            groups = [
+                {**self.series(model, 0, 0), "rows": sorted(rows[model], key=lambda row: "main" not in row)}
+                for model in order
+            ]
+            if groups:
+                over = "mean " if self.summary["means"] else ""
+                panels.append(
+                    {
+                        "kind": "answer",
+                        "metric": metric,
+                        "title": f"Difference in {over}{told['label']} to {self.summary['reference']}",
+                        "xlabel": f"difference in {over}{told['label']}",
+                        "sides": [*sides(told["direction"])],
+                        "groups": groups,
+                    }
+                )
+        return panels
+
+    def _score_parts(self) -> Iterable[Display]:
+        """Yield the observed and the projected part of scores, and what would change the sign of differences."""
+        for metric, answer in self.summary["answer"].items():
+            table = answer["parts"]
+            if not table:
+                continue
+            share = 100 * table["share_observed"][0]
+            headings = {
+                "observed": f"observed: C* ≥ t ({share:.0f} %)", "projected": f"projected: C* < t ({100 - share:.0f} %)"
+            }  # fmt: skip
+            tipping = [f"{one} times the hazard" if " than " in one else one for one in table["sign_changes"]]
+            columns = [
+                Column("model", table["model"], "model"),
+                *(Column(text, [fixed(one, 4) for one in table[name]], "number") for name, text in headings.items()),
+                Column("tipping point", tipping),
+            ]
+            caption = (
+                f"{capital(self._mean(metric))} in two parts. Tipping point: the hazard of those with hidden status "
+                f"at which the difference to {self.summary['reference']} changes its sign"
+            )
+            yield Display("score-parts", caption, columns, table["model"], metric)
+
+    def _pairs(self) -> Iterable[Display]:
+        """Yield all pairs of models under the weighting of the answer, where that is more than the cards say."""
+        for metric, table in self._by_metric(self.summary["pairs"]):
+            if len(table["model"]) <= len(self.summary["models"]) - 1:
+                continue
+            columns = [
+                Column("model", table["model"], "model"),
+                Column("against", table["reference"]),
+                *with_interval("difference", table["difference"], table["lower"], table["upper"], self.level),
+                p_values(table["p_value"]),
+                Column("verdict", table["verdict"], "verdict"),
+            ]
+            caption = f"Every pair of models by {self._mean(metric)}, the better one first, {self.headline}"
+            yield Display("pairs", caption, columns, table["model"], metric)
+
+    charts = {"answer": _differences}
+    shown = {"score-parts": _score_parts, "pairs": _pairs}

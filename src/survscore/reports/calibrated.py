@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,10 +26,18 @@ from survscore.causes import ALL_STATUSES
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import Null
 from survscore.engine.times import shared_times
+from survscore.metrics import controls_note
 from survscore.outcomes import Outcomes
+from survscore.reports.cells import Column, decimals, digits_of, even, fixed, p_values, with_interval
+from survscore.reports.cells import numbers as of_numbers
 from survscore.reports.comparing import Table, as_table, plain
+from survscore.reports.section import Display, Panel, Section, runs
+from survscore.reports.verdicts import short
 from survscore.results.tables import spread_over
 from survscore.weighting import Administrative, Weighting
+
+if TYPE_CHECKING:
+    from survscore.reports.study import Study
 
 CALIBRATION_NUMBERS = (
     "observed_expected", "observed_expected_lower", "observed_expected_upper", "slope", "slope_lower", "slope_upper",
@@ -170,3 +179,153 @@ def at_horizons(
     order = {name: place for place, name in enumerate(AT_HORIZONS)}
     placed = frame.assign(place=frame["metric"].map(order)).sort_values(["time", "place"], kind="stable")
     return as_table(placed.drop(columns="place").rename(columns={"time": "horizon"}))
+
+
+class CalibrationSection(Section):
+    """Calibration at some horizons, and what a reviewer asks for at them."""
+
+    files = {
+        "horizons": "horizons", "calibration": "calibration curves", "calibration-numbers": "calibration numbers",
+        "calibration-parts": "calibration parts",
+    }  # fmt: skip
+
+    doing = "checking calibration"
+
+    @classmethod
+    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+        y, named, options = study.y, study.models, study.options
+        # one weighting for all: that which needs no assumption
+        weighting = for_the_same(study.chosen, study.comparison.times)
+        groups, level = options.groups, options.level
+        reference = study.comparison.reference
+        asked = options.horizons is not None
+        return {
+            "calibration": calibrated(y, named, weighting, study.horizons, groups, level, asked=asked),
+            "horizons": at_horizons(
+                y, named, weighting, study.horizons, reference=reference, null=options.null, groups=groups, level=level
+            ),
+        }
+
+    def _curves(self) -> list[Panel]:
+        panels: dict[float, Panel] = {}
+        top = _top(self.summary["calibration"]["curves"])
+        for (horizon, model), start, stop in runs(self.summary["calibration"]["curves"], ("horizon", "model")):
+            panel = panels.setdefault(
+                horizon,
+                {
+                    "title": f"at {short(horizon)} {self.summary['unit']}"
+                    if self.summary.get("unit")
+                    else f"at time {short(horizon)}",
+                    "x": "predicted",
+                    "y": "observed",
+                    "lower": "lower",
+                    "upper": "upper",
+                    "xlabel": "predicted risk",
+                    "ylabel": "observed proportion",
+                    "domain": [0, top],
+                    "diagonal": True,
+                    "series": [],
+                },
+            )
+            panel["series"].append(self.series(model, start, stop))
+        return list(panels.values())
+
+    def _horizons(self) -> Iterable[Display]:
+        """Yield Brier score, AUC and observed/expected at the horizons, with differences and p-values."""
+        table = self.summary["horizons"]
+        if not table:
+            return
+        texts: dict[int, list[str]] = {}
+        for metric in dict.fromkeys(table["metric"]):  # each with as many decimals as it needs
+            kept = [k for k, one in enumerate(table["metric"]) if one == metric]
+            columns = self._at_horizons({name: [column[k] for k in kept] for name, column in table.items()})
+            texts |= {k: [column.texts[place] for column in columns] for place, k in enumerate(kept)}
+        rows = [texts[k] for k in range(len(table["metric"]))]
+        of_metric = list(zip(table["horizon"], table["metric"], strict=True))
+        names = [
+            f"{label} ({direction} is better)" if k == 0 or of_metric[k] != of_metric[k - 1] else ""
+            for k, (label, direction) in enumerate(zip(table["label"], table["direction"], strict=True))
+        ]
+        first = {horizon: k for k, horizon in reversed(list(enumerate(table["horizon"])))}
+        groups = [
+            f"At {short(horizon)}{self.in_unit}: {fixed(table['n_counted'][first[horizon]], 0)} counted, "
+            f"{fixed(table['n_events'][first[horizon]], 0)} with event"
+            for horizon in table["horizon"]
+        ]
+        controls = controls_note(table["metric"], self.summary.get("cause") or "")
+        yield Display(
+            "horizons",
+            ". ".join([f"Accuracy, discrimination and calibration at single times, {self.headline}", *controls]),
+            [Column("measure", names), Column("model", table["model"], "model"),
+             *(Column(one.heading, [row[c] for row in rows], one.kind) for c, one in enumerate(columns))],
+            table["model"],
+            groups=groups,
+        )  # fmt: skip
+
+    def _at_horizons(self, table: Table) -> list[Column]:
+        """Return the columns of one metric; the reference has no difference to itself."""
+        estimates = with_interval("estimate", table["estimate"], table["lower"], table["upper"], self.level)
+        digits = digits_of(table["lower"], table["upper"], table["estimate"]) + 1
+        differences = with_interval(
+            f"difference to {self.summary['reference']}", table["difference"], table["difference_lower"],
+            table["difference_upper"], self.level, digits,
+        )  # fmt: skip
+        own = [model == self.summary["reference"] for model in table["model"]]
+        columns = [*differences, p_values(table["p_value"])]
+        for column in columns:
+            column.texts[:] = ["" if mine else text for mine, text in zip(own, column.texts, strict=True)]
+        return [*estimates, *columns, Column("verdict", [one or "" for one in table["verdict"]], "verdict")]
+
+    def _numbers(self) -> Iterable[Display]:
+        """Yield the numbers of calibration."""
+        table = self.summary["calibration"]["numbers"]
+        if not table:
+            return
+        columns = [
+            Column("model", table["model"], "model"),
+            of_numbers("individuals", table["n"]),
+            of_numbers("events", table["events"]),
+        ]
+        for name, heading in (("observed_expected", "observed / expected"), ("slope", "slope")):
+            values, lower, upper = (table[f"{name}{end}"] for end in ("", "_lower", "_upper"))
+            columns += with_interval(heading, values, lower, upper, self.level)
+        digits = max(2, min(4, decimals(table["ici"])))
+        columns += [
+            Column(heading, [even(one, places) for one in table[name]], "number")
+            for name, heading, places in (
+                ("miscalibration", "miscalibration", 5), ("ici", "ICI", digits),
+                ("ici_if_right", "ICI expected if right", digits),
+            )
+        ]  # fmt: skip
+        caption = (
+            "Observed / expected above 1: predicted risks are too low; slope below 1: predictions are too far apart"
+        )
+        yield Display("calibration-numbers", caption, columns, table["model"], None, self._at(table["horizon"]))
+
+    def _parts(self) -> Iterable[Display]:
+        """Yield the parts of the Brier score."""
+        table = self.summary["calibration"]["parts"]
+        if not table:
+            return
+        names = {
+            "brier": "Brier score", "isotonic_miscalibration": "= miscalibration", "discrimination": "− discrimination",
+            "uncertainty": "+ uncertainty", "isotonic_miscalibration_if_right": "miscalibration expected if right",
+        }  # fmt: skip
+        columns = [Column("model", table["model"], "model")]
+        columns += [Column(heading, [even(one, 4) for one in table[name]], "number") for name, heading in names.items()]
+        caption = "Parts of the Brier score; by chance alone, right predictions have some miscalibration too"
+        yield Display("calibration-parts", caption, columns, table["model"], None, self._at(table["horizon"]))
+
+    def _at(self, horizons: Sequence[float]) -> list[str]:
+        return [f"At {short(horizon)}{self.in_unit}" for horizon in horizons]
+
+    charts = {"calibration": _curves}
+    shown = {"horizons": _horizons, "calibration-numbers": _numbers, "calibration-parts": _parts}
+
+
+def _top(curves: Table) -> float:
+    """Return the end of both axes of calibration, in tenths: the largest risk that is drawn, and no more than 1."""
+    drawn = [
+        value for name in ("predicted", "observed", "upper") for value in curves.get(name, []) if value is not None
+    ]
+    return min(1.0, math.ceil(10 * max(drawn, default=1.0)) / 10)

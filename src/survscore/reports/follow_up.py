@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,8 +12,13 @@ from survscore.analysis.populations import counted_population
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
+from survscore.reports.cells import Column, numbers
 from survscore.reports.comparing import Table, plain
+from survscore.reports.section import Display, Panel, Section
 from survscore.weighting import Administrative, Weighting
+
+if TYPE_CHECKING:
+    from survscore.reports.study import Study
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -76,3 +81,94 @@ def for_whom(
         f"At {verdicts.short(last)} the administrative score refers to the {100 * share:.0f} % with C* >= "
         f"{verdicts.short(last)}: their mean predicted risk by {verdicts.short(horizon)} is {'; '.join(risks)}."
     ]
+
+
+class DataSection(Section):
+    """Follow-up, events by cause, and who is counted when."""
+
+    files = {"follow-up": "data quantiles", "remaining": "data remaining", "causes": "data causes"}
+
+    @classmethod
+    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+        notes = for_whom(study.of_any_kind, study.of_any_event, study.comparison.times, study.chosen)
+        return {
+            "data": follow_up(study.y, study.comparison.times, study.options.groups),
+            "notes": study.findings.notes(study.options.time_range) + notes,
+        }
+
+    def _remaining(self) -> list[Panel]:
+        table, cause = self.summary["data"]["remaining"], self.summary.get("cause")
+        labels = {
+            "censoring_time_at_least": "C* >= t",
+            "under_observation": "still under observation",
+            "events": "events so far" if cause is None else f"{cause} so far",
+            "other_events": "other events so far",
+        }
+        stop = len(table["time"])
+        shown = [name for name in labels if name in table]
+        return [
+            {
+                "title": "Individuals by time",
+                "main": True,
+                "x": "time",
+                "xlabel": self.time(),
+                "ylabel": "individuals",
+                "zero": True,
+                "series": [
+                    {"model": None, "neutral": k, "label": labels[name], "y": name, "start": 0, "stop": stop}
+                    for k, name in enumerate(shown)
+                ],
+            }
+        ]
+
+    def _of_cause(self, text: str) -> str:
+        cause = self.summary.get("cause")
+        return text if cause is None else text.replace("events", str(cause))
+
+    def _follow_up(self) -> Iterable[Display]:
+        """Yield the quantiles of follow-up."""
+        table = self.summary["data"]["quantiles"]
+        names = {0.0: "shortest", 0.5: "median", 1.0: "longest"}
+        columns = [
+            Column("of all", [names.get(one, f"{100 * one:g} % at most") for one in table["quantile"]]),
+            numbers(f"time to event or censoring{self.unit}", table["time"]),
+        ]
+        if "censoring_time" in table:
+            columns.append(numbers(f"censoring time C*{self.unit}", table["censoring_time"]))
+        yield Display("follow-up", "How long individuals were followed", columns)
+
+    def _counted(self) -> Iterable[Display]:
+        """Yield who is counted at some of the times."""
+        table = self.summary["data"]["remaining"]
+        size = len(table["time"])
+        rows = sorted({round(k * (size - 1) / 5) for k in range(6)})
+        at = {name: [column[k] for k in rows] for name, column in table.items()}
+        n = self.summary["data"]["n"]
+        columns = [numbers(f"time{self.unit}", at["time"]), numbers("still under observation", at["under_observation"]),
+                   numbers(self._of_cause("events so far"), at["events"])]  # fmt: skip
+        if "other_events" in at:
+            columns.append(numbers("other events so far", at["other_events"]))
+        if "censoring_time_at_least" in at:
+            counted = at["censoring_time_at_least"]
+            columns += [
+                numbers("counted by the administrative score (C* >= t)", counted),
+                Column("share of all", [f"{100 * one / n:.0f} %" for one in counted], "number"),
+            ]
+        yield Display("remaining", "Who is counted when", columns)
+
+    def _causes(self) -> Iterable[Display]:
+        """Yield how many events there are of each cause, under competing risks."""
+        data = self.summary["data"]
+        table = data["causes"]
+        if not table["cause"]:
+            return
+        shares = [f"{100 * events / data['n']:.1f} %" for events in table["events"]]
+        columns = [
+            Column("cause", table["cause"]),
+            numbers("events", table["events"]),
+            Column("of all", shares, "number"),
+        ]
+        yield Display("causes", "Events by cause", columns)
+
+    charts = {"remaining": _remaining}
+    shown = {"follow-up": _follow_up, "counted": _counted, "causes": _causes}

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from survscore._validation import plural, several
+from survscore._version import __version__
+from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_INCIDENCE, Null
 from survscore.metrics import controls_note, survival_label
 from survscore.outcomes import Outcomes
+from survscore.reports.comparing import WHOLE, plain
+from survscore.reports.section import Section
 from survscore.reports.verdicts import share, short
 from survscore.weighting import IPCW, Administrative, Projected, Uncensored, Weighting
+
+if TYPE_CHECKING:
+    from survscore.reports.study import Study
 
 REFERENCES = {
     "administrative": "Kvamme H, Borgan Ø (2023). The Brier Score under Administrative Censoring: Problems and "
@@ -83,6 +94,53 @@ def methods(
         "paragraphs": [paragraph for paragraph in paragraphs if paragraph],
         "references": [REFERENCES[key] for key in cite.keys],
     }
+
+
+class MethodsSection(Section):
+    """How it was made: settings and versions, and a methods section for a paper."""
+
+    @classmethod
+    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+        options, comparison = study.options, study.comparison
+        segments = {} if study.segments is None else {"by": study.segments.by, "correction": options.correction}
+        settings = {
+            **(options.settings or {}),
+            "survscore": __version__,
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            **_asked(study),
+            **segments,
+            "curves": {name: _described(curves) for name, curves in study.models.items()},
+        }
+        interpolation = {name: str(curves.interpolation) for name, curves in study.models.items()}
+        summary = {**found, "interpolation": interpolation}
+        written = methods(summary, study.weightings, study.headline, options.null, comparison.times.size)
+        return {"settings": settings, "interpolation": interpolation, "methods": written}
+
+
+def _asked(study: Study) -> dict[str, Any]:
+    """Return what was asked for, for the settings."""
+    options, comparison = study.options, study.comparison
+    epsilons = {one.name: getattr(one, "epsilon", 0.0) for one in study.metrics}
+    return {
+        "metrics": {name: {"epsilon": epsilon} if epsilon else {} for name, epsilon in epsilons.items()},
+        "weightings": comparison.weightings,
+        "times": _extent(comparison.times),
+        "time range": "all times" if options.time_range == WHOLE else [plain(end) for end in options.time_range],
+        "reference": comparison.reference,
+        "null": "Kaplan-Meier of other outcomes" if isinstance(options.null, Outcomes) else options.null,
+        "horizons": study.horizons,
+        "level": float(comparison.level),
+        "groups": options.groups is not None,
+    }
+
+
+def _described(curves: SurvivalCurves) -> str:
+    return f"{_extent(curves.times)}, between them {curves.interpolation}, beyond them {curves.extrapolation}"
+
+
+def _extent(times: NDArray[np.float64]) -> str:
+    return f"{plural(times.size, 'time')} from {short(float(times[0]))} to {short(float(times[-1]))}"
 
 
 def _in_unit(summary: dict[str, Any]) -> str:

@@ -28,10 +28,13 @@ from survscore.inference.multiplicity import Correction
 from survscore.io.files import written_whole
 from survscore.metrics import Metric, metric_label
 from survscore.outcomes import Outcomes
-from survscore.reports import figures, verdicts
+from survscore.reports import sections, verdicts
 from survscore.reports.comparing import WHOLE, Table
-from survscore.reports.displays import Displays, people_shown
-from survscore.reports.summary import TITLE, summarise
+from survscore.reports.section import Section
+from survscore.reports.sections import SECTIONS
+from survscore.reports.single_curves import CurvesSection
+from survscore.reports.study import TITLE
+from survscore.reports.summary import summarise
 from survscore.weighting import Weighting
 
 NOTEBOOK_HEIGHT = 800
@@ -168,18 +171,13 @@ def report(
     >>> len(report.html) < 2_000_000
     True
     """
+    given = dict(locals())  # the options, each by its name
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if not isinstance(models, SurvivalCurves | IncidenceCurves) and not hasattr(models, "__iter__"):
         raise InputError("models must be SurvivalCurves or IncidenceCurves, or map names to them")
-    return Report(
-        summarise(
-            y, models, metric=metric, weighting=weighting, times=times, time_range=time_range, reference=reference,
-            null=null, horizons=horizons, groups=groups, by=by, correction=correction, level=level, ids=ids,
-            n_curves=n_curves, title=title, settings=settings, history=history, backtest=backtest, unit=unit,
-            cause=cause, progress=progress,
-        )
-    )  # fmt: skip
+    options = {name: value for name, value in given.items() if name not in ("y", "models")}
+    return Report(summarise(y, models, **options))
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -220,10 +218,10 @@ def render(summary: dict[str, Any]) -> str:
     several = "causes" in summary
     # what is about one cause among several has its number in all names: of tables, charts, sections
     parts = {f"cause-{k}-": part for k, part in enumerate(summary["causes"], start=1)} if several else {"": summary}
-    common = _Curves(summary, environment) if several else None
+    common = _Part(summary, "", environment, (CurvesSection,)) if several else None
     has_common = common is not None and bool(common.panels)
-    pages = [_Page(part, prefix, environment, has_common) for prefix, part in parts.items()]
-    drawn: list[Any] = [*pages, *([common] if common is not None else [])]
+    pages = [_Part(part, prefix, environment, SECTIONS, common=has_common) for prefix, part in parts.items()]
+    drawn = [*pages, *([common] if common is not None else [])]
     tables = {name: table for one in drawn for name, table in one.named(one.tables).items()}
     panels = {name: some for one in drawn for name, some in one.named(one.panels).items()}
     metrics = pages[0].summary["metrics"]
@@ -237,7 +235,7 @@ def render(summary: dict[str, Any]) -> str:
         cause=summary.get("cause"),
         several=several,
         pages=pages,
-        curves="" if common is None else common.body,
+        curves="" if common is None else common.rendered("curves.html"),
         metrics={name: metric_label(name) for name in metrics},
         data=_json({"tables": _coded(tables), "panels": panels, "metrics": list(metrics)}),
         style=style,
@@ -248,40 +246,26 @@ def render(summary: dict[str, Any]) -> str:
 
 
 class _Part:
-    """A part of a page: its tables and charts, and its names."""
+    """A part of a page, about one cause of events or all of it: its tables and charts, and its names."""
 
-    def __init__(self, summary: dict[str, Any], prefix: str, environment: Any) -> None:
+    def __init__(
+        self,
+        summary: dict[str, Any],
+        prefix: str,
+        environment: Any,
+        of: Sequence[type[Section]],
+        *,
+        common: bool = False,
+    ) -> None:
         self.summary, self.prefix, self.environment = summary, prefix, environment
+        self.common = common  # whether curves of individuals are in a part of their own
+        self.tables, self.panels, self.displays = (
+            made(summary, of) for made in (sections.tables, sections.panels, sections.displays)
+        )
 
     def named(self, some: dict[str, Any]) -> dict[str, Any]:
         """Return tables or charts by their names on the page."""
         return {f"{self.prefix}{name}": one for name, one in some.items()}
-
-    def rendered(self, template: str, **more: Any) -> Any:
-        """Return a template, with all that templates of parts use."""
-        from markupsafe import Markup
-
-        unit = self.summary.get("unit")
-        told = {"in_unit": f" {unit}" if unit else "", "time_unit": f" ({unit})" if unit else ""}
-        return Markup(self.environment.get_template(template).render(
-            summary=self.summary, p=self.prefix, null_model=self.summary["null_model"], **told, **more
-        ))  # fmt: skip
-
-
-class _Page(_Part):
-    """The part of a page about one cause of events, or all of it."""
-
-    def __init__(self, summary: dict[str, Any], prefix: str, environment: Any, common: bool) -> None:
-        super().__init__(summary, prefix, environment)
-        self.common = common  # whether curves of individuals are in a part of their own
-
-    @cached_property
-    def tables(self) -> dict[str, Table]:
-        return figures.tables(self.summary)
-
-    @cached_property
-    def panels(self) -> dict[str, list[figures.Panel]]:
-        return {chart: drawn for chart, drawn in figures.panels(self.summary).items() if drawn}
 
     @property
     def name(self) -> str:
@@ -289,38 +273,23 @@ class _Page(_Part):
 
     @property
     def nav(self) -> Any:
-        return self._rendered("nav.html")
+        return self.rendered("nav.html")
 
     @property
     def body(self) -> Any:
-        return self._rendered("body.html")
+        return self.rendered("body.html")
 
-    def _rendered(self, template: str) -> Any:
-        summary = self.summary
-        return self.rendered(
-            template, segments=summary.get("segments"), backtest=summary.get("backtest"), tables=self.tables,
-            panels=self.panels, displays=Displays(summary).found(),
-            short=dict(zip(summary["weightings"], summary["short_weightings"], strict=True)), common=self.common,
-        )  # fmt: skip
+    def rendered(self, template: str) -> Any:
+        """Return a template, with all that templates of parts use."""
+        from markupsafe import Markup
 
-
-class _Curves(_Part):
-    """The curves of individuals, of all causes: one part for all."""
-
-    def __init__(self, summary: dict[str, Any], environment: Any) -> None:
-        super().__init__(summary, "", environment)
-        held = {"individuals": summary["curves"]["people"], "curves": summary["curves"]["curves"]}
-        self.tables = {name: table for name, table in held.items() if any(table.values())}
-        drawn = figures.single_curves(summary)
-        self.panels = {"curves": drawn} if drawn else {}
-
-    @property
-    def body(self) -> Any:
-        unit = self.summary.get("unit")
-        shown = list(people_shown(self.summary["curves"]["people"], f" ({unit})" if unit else ""))
-        return self.rendered(
-            "curves.html", tables=self.tables, panels=self.panels, displays={"individuals": shown}, short={}
-        )
+        summary, unit = self.summary, self.summary.get("unit")
+        short = dict(zip(summary.get("weightings", []), summary.get("short_weightings", []), strict=True))
+        return Markup(self.environment.get_template(template).render(
+            summary=summary, p=self.prefix, null_model=summary["null_model"], in_unit=f" {unit}" if unit else "",
+            time_unit=f" ({unit})" if unit else "", segments=summary.get("segments"), backtest=summary.get("backtest"),
+            tables=self.tables, panels=self.panels, displays=self.displays, short=short, common=self.common,
+        ))  # fmt: skip
 
 
 def lines(value: Any) -> list[str]:

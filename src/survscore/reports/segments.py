@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,18 @@ from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, plural
 from survscore.engine.averaging import Range
 from survscore.inference.support import FEW_FOR_DIFFERENCE
+from survscore.metrics import sides
 from survscore.reports import verdicts
+from survscore.reports.cells import Column, numbers, p_values, with_interval
 from survscore.reports.comparing import WHOLE, as_table, at_one_time, by_name, means_of, records
+from survscore.reports.section import Display, Panel, Section, runs
 from survscore.results.long_tables import ALL
 from survscore.results.segments import IntegratedSegments, SegmentedComparison
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from survscore.reports.study import Study
 
 MOST_LISTED = 200  # segments in the page's own table; the file has all
 
@@ -197,3 +203,73 @@ def segment_name(row: dict[str, Any], by: list[str]) -> str:
     """Return a segment's labels in one, for people."""
     labels = [str(row[name]) for name in by]
     return ALL if set(labels) == {ALL} else ", ".join(label or "''" for label in labels)
+
+
+class SegmentsSection(Section):
+    """Differences by segment."""
+
+    files = {
+        "segments": "segments table", "segment-differences": "segments listed", "segment-counts": "segments counts",
+        "segment-heterogeneity": "segments heterogeneity",
+    }  # fmt: skip
+
+    doing = "judging segments"
+
+    @classmethod
+    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+        return {"segments": None if study.segments is None else study.segments.summary(study.label)}
+
+    def _forests(self) -> list[Panel]:
+        """Return one forest for each metric and weighting; the first row of each model is that of all individuals."""
+        panels: dict[tuple[str, str], Panel] = {}
+        table = (self.summary.get("segments") or {}).get("table", {})
+        for (metric, weighting, model), start, stop in runs(table, ("metric", "weighting", "model")):
+            label, mean = self.summary["metrics"][metric]["label"], "mean " if self.summary["means"] else ""
+            panel = panels.setdefault(
+                (metric, weighting),
+                {
+                    "kind": "forest",
+                    "metric": metric,
+                    **self.of_weighting(weighting),
+                    "xlabel": f"difference in {mean}{label} to {self.summary['reference']}",
+                    "by": self.summary["segments"]["by"],
+                    "sides": [*sides(self.summary["metrics"][metric]["direction"])],
+                    "series": [],
+                },
+            )
+            panel["series"].append(self.series(model, start, stop))
+        return sorted(panels.values(), key=lambda panel: "main" not in panel)
+
+    def _differences(self) -> Iterable[Display]:
+        """Yield differences by segment, under the weighting of the answer."""
+        segments = self.summary.get("segments")
+        if not segments or not segments["listed"]:
+            return
+        largest = f" (the {segments['n_listed']} largest segments)" if segments["n"] > segments["n_listed"] else ""
+        for metric, table in self._by_metric(segments["listed"]):
+            columns = [
+                Column(", ".join(segments["by"]), table["segment_label"]),
+                Column("model", table["model"], "model"),
+                numbers("individuals", table["n"]),
+                numbers("events", table["n_events"]),
+                *with_interval("difference", table["difference"], table["lower"], table["upper"], self.level),
+                p_values(table["p_value"]),
+                p_values(table["p_adjusted"], "p, adjusted"),
+                Column("verdict", table["verdict"], "verdict"),
+            ]
+            if "reason" in table:
+                columns.append(Column("why not", [verdicts.short(one) for one in table["reason"]]))
+            caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}, {self.headline}{largest}"
+            yield Display("segment-differences", caption, columns, table["model"], metric, tall=True)
+
+    def _counts(self) -> Iterable[Display]:
+        """Yield how many individuals each segment has."""
+        segments = self.summary.get("segments")
+        if segments:
+            table = segments["counts"]
+            columns = [Column(", ".join(segments["by"]), table["segment_label"]), numbers("individuals", table["n"]),
+                       numbers("events", table["n_events"])]  # fmt: skip
+            yield Display("segment-counts", "How many there are", columns, tall=True)
+
+    charts = {"segments": _forests}
+    shown = {"segment-differences": _differences, "segment-counts": _counts}

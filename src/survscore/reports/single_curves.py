@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves
 from survscore.outcomes import Outcomes
+from survscore.reports.cells import Column, numbers
 from survscore.reports.comparing import Table, plain
+from survscore.reports.section import Display, Panel, Section, runs
+from survscore.reports.verdicts import short
+
+if TYPE_CHECKING:
+    from survscore.reports.study import Study
 
 MOST_CURVE_POINTS = 200
 
@@ -88,3 +94,78 @@ def _drawn_times(curves: SurvivalCurves | IncidenceCurves, last: float) -> NDArr
     own = curves.times[curves.times <= last]
     end = min(last, float(curves.times[-1]))
     return np.union1d([0.0, end], own) if own.size <= MOST_CURVE_POINTS else np.linspace(0.0, end, MOST_CURVE_POINTS)
+
+
+class CurvesSection(Section):
+    """The curves of some individuals, and what was observed of them."""
+
+    files = {"individuals": "curves people", "curves": "curves curves"}
+
+    doing = "looking at single curves"
+
+    @classmethod
+    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+        curves = single_curves(
+            study.y, study.models, study.comparison.times, study.options.n_curves, study.ids, study.incidences
+        )
+        return {"curves": curves}
+
+    def _individuals(self) -> list[Panel]:
+        """Return a panel for each individual whose curves are shown; of several causes, one for each model as well."""
+        people = self.summary["curves"]["people"]
+        panels: dict[str, Panel] = {}
+        for label, time, event, end in zip(*people.values(), strict=True):
+            happened = "last seen" if event is False else "event" if event is True else event
+            marks = [{"x": time, "label": happened, "kind": "event" if event else "seen"}]
+            if end is not None:
+                marks = ([marks[0]] if event or time < end else []) + [{"x": end, "label": "C*"}]
+            panels[label] = {
+                "title": f"individual {label}",
+                "x": "time",
+                "y": "survival",
+                "xlabel": self.time(),
+                "ylabel": f"predicted {self.predicted}",
+                "ydomain": [0, 1],
+                "marks": marks,
+                "series": [],
+            }
+        if self.summary["curves"].get("stacked"):
+            return self._stacked(panels)
+        for (label, model), start, stop in runs(self.summary["curves"]["curves"], ("individual", "model")):
+            step = {"step": True} if model in self.summary["steps"] else {}
+            panels[label]["series"].append(self.series(model, start, stop) | step)
+        return list(panels.values())
+
+    def _stacked(self, individuals: dict[str, Panel]) -> list[Panel]:
+        """Return a panel for each individual and model, with the incidences of all causes one upon the other."""
+        panels: dict[tuple[str, str], Panel] = {}
+        table = self.summary["curves"]["curves"]
+        causes = list(dict.fromkeys(table["cause"]))
+        for (label, model, cause), start, stop in runs(table, ("individual", "model", "cause")):
+            panel = panels.setdefault((label, model), {
+                **individuals[label], "title": f"individual {label}, {model}",
+                "of": self.summary["models"].index(model),
+                "y": "up_to", "lower": "below", "upper": "up_to", "ylabel": "predicted probability of an event",
+                "series": [],
+            })  # fmt: skip
+            k = causes.index(cause)
+            panel["series"].append(
+                {"model": None, "style": k, "label": cause, "start": start, "stop": stop, "stacked": "incidence"}
+            )
+        return list(panels.values())
+
+    def _people(self) -> Iterable[Display]:
+        """Yield what was observed of the individuals whose curves are shown."""
+        table = self.summary["curves"]["people"]
+        if not table["individual"]:
+            return
+        columns = [
+            Column("individual", table["individual"]),
+            numbers(f"time{self.unit}", table["time"]),
+            Column("event", [short(one) for one in table["event"]]),
+            numbers(f"C*{self.unit}", table["censoring_time"]),
+        ]
+        yield Display("individuals", "What was observed of them", columns)
+
+    charts = {"curves": _individuals}
+    shown = {"individuals": _people}

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from survscore._validation import shown
 from survscore.causes import ALL_CAUSES
 from survscore.checks.history import read_history
-from survscore.checks.runs import ALL, Run
+from survscore.checks.runs import Run
 from survscore.metrics import metric_label
+from survscore.reports.cells import Column, numbers, with_interval
 from survscore.reports.comparing import Table, plain
+from survscore.reports.section import Display, Panel, Section, runs
 from survscore.reports.verdicts import short
+from survscore.results.long_tables import ALL
+
+if TYPE_CHECKING:
+    from survscore.reports.study import Study
 
 COLUMNS = (
     "run", "id", "date", "metric", "weighting", "model", "from", "to", "score", "lower", "upper",
@@ -76,3 +83,62 @@ def _other_ranges(rows: list[dict[str, Any]]) -> list[str]:
                 "so that they can hardly be compared; --horizons and --range keep it the same"
             )
     return notes
+
+
+class HistorySection(Section):
+    """Mean scores of earlier runs."""
+
+    files = {"history": "history means"}
+
+    @classmethod
+    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+        return {"history": study.history}
+
+    def _by_run(self) -> list[Panel]:
+        """Return a panel for every model, metric and weighting, by the number of the run; its axis tells the dates."""
+        table = self.summary["history"]["means"]
+        dates = dict(zip(table.get("run", []), table.get("date", []), strict=True))
+        others = [name for name in dict.fromkeys(table.get("model", [])) if name not in self.summary["models"]]
+        panels = []
+        for (metric, weighting, model), start, stop in runs(table, ("metric", "weighting", "model")):
+            here = model in self.summary["models"]
+            told = self.summary["history"]["metrics"][metric]
+            # a metric that the page does not switch to is shown whatever it shows
+            switched = {"metric": metric} if metric in self.summary["metrics"] else {}
+            style = len(self.summary["models"]) + others.index(model) if not here else 0
+            series = {"model": None, "style": style, "label": model, "start": start, "stop": stop}
+            panels.append(
+                {
+                    **switched,
+                    **({"of": self.summary["models"].index(model)} if here else {}),
+                    "title": f"{model}, {self.short(weighting)}",
+                    "x": "run",
+                    "y": "score",
+                    "lower": "lower",
+                    "upper": "upper",
+                    "xlabel": "run",
+                    "xnames": [dates.get(number, "") for number in range(max(dates) + 1)],
+                    "ylabel": f"mean {told['label']} ({told['direction']} is better)",
+                    "series": [self.series(model, start, stop) if here else series],
+                }
+            )
+        return panels
+
+    def _means(self) -> Iterable[Display]:
+        """Yield the mean scores of earlier runs, by metric, also those that the page does not switch to."""
+        history = self.summary["history"]
+        for metric, told in history["metrics"].items():
+            kept = [k for k, one in enumerate(history["means"]["metric"]) if one == metric]
+            table = {name: [column[k] for k in kept] for name, column in history["means"].items()}
+            columns = [
+                *(Column(name, [short(one) for one in table[name]]) for name in ("run", "id", "date")),
+                Column("model", table["model"], "model"),
+                *(numbers(name, table[name]) for name in ("from", "to")),
+                *with_interval("mean score", table["score"], table["lower"], table["upper"], self.level),
+            ]
+            caption = f"Mean {told['label']} by run, {told['direction']} is better"
+            switched = metric if metric in self.summary["metrics"] else None
+            yield Display("history", caption, columns, table["model"], switched, table["weighting"], tall=True)
+
+    charts = {"history": _by_run}
+    shown = {"history": _means}

@@ -133,7 +133,8 @@ def _sign(sign: str) -> str:
         return SIGNS[sign]
     if " " <= sign <= "~":
         return sign
-    base, *marks = unicodedata.normalize("NFD", sign)
+    decomposed = unicodedata.normalize("NFD", sign)
+    base, marks = decomposed[0], decomposed[1:]
     if len(marks) == 1 and marks[0] in ACCENTS and base.isascii() and base.isalpha():
         dotless = {"i": r"\i", "j": r"\j"}.get(base, base) if marks[0] not in ("\u0323", "\u0327") else base
         return f"\\{ACCENTS[marks[0]]}{{{dotless}}}"
@@ -253,7 +254,7 @@ class Matrix:
         """
         metrics = list(dict.fromkeys(one.metric for one in self.entries))
         usual, shorter = self._texts(0), self._texts(1)
-        found = {}
+        found: dict[Entry, tuple[str, str]] = {}
         for k in range(0, len(metrics), MOST_METRICS):
             some = metrics[k : k + MOST_METRICS]
             fits = sum(self._width(metric, usual) for metric in some) <= TEXT_WIDTH - LEAST_NAME
@@ -261,7 +262,7 @@ class Matrix:
         return found
 
     def _texts(self, fewer: int) -> dict[Entry, tuple[str, str]]:
-        found = {}
+        found: dict[Entry, tuple[str, str]] = {}
         for metric in dict.fromkeys(one.metric for one in self.entries):
             column = [one for one in self.entries if one.metric == metric]
             places = max(typical_decimals(one.number.se for one in column) - fewer, 0)

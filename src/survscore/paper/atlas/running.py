@@ -8,8 +8,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -21,6 +20,7 @@ from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, check_choice, check_whole
 from survscore._version import __version__
 from survscore.io.files import written_whole
+from survscore.paper import runner
 from survscore.paper.atlas import cause_models, causes, earlier
 from survscore.paper.atlas.causes import AtlasByCause
 from survscore.paper.atlas.closing import LEVEL, Row, at_closing
@@ -29,7 +29,6 @@ from survscore.paper.atlas.models import FAMILIES, Effort, Entry, family, instal
 from survscore.paper.atlas.results import TABLES, Atlas
 from survscore.paper.atlas.scores import scores
 from survscore.paper.versions import versions_of
-from survscore.paper.workers import in_processes
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "scikit-survival", "torch")
 REMEDY = "remove it to have it computed anew, or choose another folder"
@@ -330,33 +329,20 @@ def _file_name(name: str) -> str:
 
 def _compute(missing: Sequence[Prepared], total: int, plan: Plan, n_jobs: int, progress: Progress) -> None:
     """Compute the sets that are not there yet; each is kept as soon as it is done."""
-    done = total - len(missing)
     # the largest first, so that no process is left alone with it at the end
-    jobs = sorted(missing, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
-    if n_jobs == 1 or len(jobs) <= 1:
-        for data in jobs:
-            _compute_one(data, plan, partial(_pass_on, progress, done, total, data.name))
-            done += 1
-        progress(done, total, "")
-        return
-    progress(done, total, "starting")
-    for _ in in_processes(_compute_one, [(data, plan) for data in jobs], min(n_jobs, len(jobs))):
-        done += 1
-        progress(done, total, f"{n_jobs} at once")
+    ordered = sorted(missing, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
+    jobs = {data.name: (data, plan) for data in ordered}
+    runner.run(_compute_one, jobs, n_done=total - len(missing), n_jobs=n_jobs, progress=progress)
 
 
-def _pass_on(progress: Progress, done: int, total: int, name: str, part: int, of: int, what: str) -> None:
-    progress(done, total, f"{name}: {what}")
-
-
-def _compute_one(data: Prepared, plan: Plan, progress: Progress = silent) -> None:
+def _compute_one(data: Prepared, plan: Plan, *, report: Callable[[str], None] = lambda what: None) -> None:
     """Compute a set's results, and write them whole."""
     began = time.perf_counter()
-    progress(0, 1, "on earlier days" if plan.by_cause else "as of the closing date")
+    report("on earlier days" if plan.by_cause else "as of the closing date")
     try:
-        with _one_thread(), warnings.catch_warnings():
+        with runner.one_thread(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits that might go on, and of rare categories: models are examples
-            tables = plan.computed(data, progress)
+            tables = plan.computed(data, lambda part, of, what: report(what))
     except InputError as error:
         raise InputError(f"{data.name}: {error}") from error
     whole = {
@@ -418,18 +404,3 @@ def _plain_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Let libraries use one thread: the last digit depends on their number, and the other cores have other sets."""
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(1):
-            yield
-    finally:
-        torch.set_num_threads(before)
