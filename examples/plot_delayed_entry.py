@@ -64,7 +64,7 @@ def predicted(entered):
 
 # %%
 # Who entered at 80 was not at risk of being seen to die at 60. Not all packages allow for that:
-# the baseline hazard of ``CoxPHFitter`` (lifelines 0.30) counts everybody from the start, as
+# the baseline hazard of ``CoxPHFitter`` (lifelines 0.30) counts all people from the start, as
 # the second model does here, whatever ``entry_col`` says.
 
 models = {"from entry on": predicted(entry), "from the start": predicted(np.zeros(len(y)))}
@@ -88,7 +88,7 @@ table = ss.score_table(y[~train], models, horizons=[5, 10], **asked)
 print(table)
 
 # %%
-# With everybody at risk from the start, hazards are too small: over ten years, 1.5 times as
+# With all people at risk from the start, hazards are too small: over ten years, 1.5 times as
 # many people die as are expected. The order of the predictions is nearly the same, so AUC does
 # not show it.
 #
