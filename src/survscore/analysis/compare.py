@@ -47,7 +47,7 @@ Models = Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]]
 MOST_SEGMENTS = 1000
 
 
-class Settings(TypedDict, total=False):
+class CompareSettings(TypedDict, total=False):
     """What `compare` takes by keyword, whether there are segments or not."""
 
     metric: str | Metric | Sequence[str | Metric]
@@ -62,11 +62,11 @@ class Settings(TypedDict, total=False):
 
 
 @overload
-def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[Settings]) -> Comparison: ...
+def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[CompareSettings]) -> Comparison: ...
 
 
 @overload
-def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[Settings]) -> SegmentedComparison: ...
+def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[CompareSettings]) -> SegmentedComparison: ...
 
 
 @takes_cause
@@ -277,8 +277,7 @@ def _warn_about_parts(segmented: SegmentedComparison) -> None:
     if undefined:
         key, message = next(iter(undefined.items()))
         warn(
-            f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(segmented.by, key)}: {message}; "
-            "the table `undefined` has all",
+            f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(segmented.by, key)}: {message}",
             UndefinedScoreWarning,
         )
     few = [key for key, part in segmented.parts.items() if any(arrays.support.cautions() for arrays in part.scored)]
@@ -340,7 +339,7 @@ def warn_if_reversed(
                     f"predictions of {name!r} are far worse than {constant}: their mean Brier score is {given:.2g}, "
                     f"that of {constant} {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were "
                     "probabilities of the event taken for those of survival, or otherwise? "
-                    "SurvivalCurves.from_event_probabilities takes the former, SurvivalCurves the latter"
+                    "`from_event_probabilities` takes the former, `SurvivalCurves` the latter"
                 )
 
 

@@ -138,7 +138,7 @@ class Plan:
         labels = distinct([chosen.label(y) for chosen in weightings])
         if null is not False and null_name(null, y) in named:
             raise InputError(
-                f"models must not be called {null_name(null, y)!r}, the name of the null model; or say null=False"
+                f"models must not be called {null_name(null, y)!r}, the name of the null model; or say `null=False`"
             )
         grouping = None if groups is None else Groups.of(groups, len(y)).beside(y.time)
         # resolve the times

@@ -115,7 +115,7 @@ class Support:
             return [
                 f"standard errors come from {plural(fewest, 'group')} at some times, the largest with {share:.0%} of "
                 f"the individuals: intervals allow for that (Student's t, {degrees:.1f} degrees of freedom), but are "
-                f"rough below {FEW_GROUPS} groups (groups= is for individuals that depend on each other; by= gives "
+                f"rough below {FEW_GROUPS} groups (`groups` is for individuals that depend on each other; `by` gives "
                 "scores for each of them)"
             ]
         if degrees < FEW_GROUPS / 2:
