@@ -1,6 +1,7 @@
 """Backtests: what scores said on earlier days, beside what happened since."""
 
 import json
+import os
 from itertools import combinations
 
 import numpy as np
@@ -477,6 +478,29 @@ def test_bad_states(tmp_path):
     kept.write_bytes(kept.read_bytes()[:100])
     with pytest.raises(ss.InputError, match=f"state: {kept.name} can't be read"):
         run(y, models, state=tmp_path / "kept")
+    kept.unlink()
+    os.mkfifo(kept)
+    with pytest.raises(ss.InputError, match="is a pipe, not a file"):
+        run(y, models, state=tmp_path / "kept")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"scores": np.zeros((7, 1, 1))}, {"truth": np.zeros(3)}, {"n": np.int64(-1)}, {"sure": np.zeros((1, 1))},
+        {"drawn_truth": np.zeros((1 << 26, 1, 1))}, {"recommended": np.array([["x"]])}, {"more": np.zeros(1)},
+    ],
+    ids=lambda change: next(iter(change)),
+)  # fmt: skip
+def test_states_that_nobody_made(tmp_path, change):
+    y, models = study(8, 300)
+    run(y, models, n_draws=5, state=tmp_path)
+    (kept,) = tmp_path.iterdir()
+    with np.load(kept) as stored:
+        arrays = dict(stored)
+    np.savez_compressed(kept, **{**arrays, **change})
+    with pytest.raises(ss.InputError, match=f"state: {kept.name} can't be read"):
+        run(y, models, n_draws=5, state=tmp_path)
 
 
 def test_nobody_is_there_twice():

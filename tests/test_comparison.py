@@ -322,6 +322,7 @@ def test_plot(result):
     plt.close("all")
 
 
+@pytest.mark.filterwarnings("ignore::survscore.DelayedEntryWarning")  # of all with event, as if none were censored
 def test_both_populations_are_compared_by_default_where_the_censoring_time_is_known(data):
     y, models = data
     assert ss.compare(y, models).weightings == ["administrative", "projected (own ranks)"]

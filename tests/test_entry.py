@@ -14,6 +14,7 @@ import oracle
 import survscore as ss
 from commands import refused, run
 from registry import CASES, problems
+from survscore.analysis import delayed_entry
 
 
 @pytest.fixture
@@ -477,3 +478,87 @@ class TestCommandLine:
         assert line == "survscore: --entry-date is for dates, which need --cutoff\n"
         line = refused(capsys, "score", *files, "--entry", "since", "--cutoff", "2020-01-01")
         assert "entry is for times; with a cutoff, times come from dates" in line
+
+
+class TestWarning:
+    """Where entry is delayed, and nobody says so."""
+
+    @staticmethod
+    def _late(n, seed, late):
+        """Hazards depend on x; `late` of the individuals came under observation at random up to 5."""
+        rng = np.random.default_rng(seed)
+        risk = np.exp(0.8 * rng.normal(size=4 * n))
+        event_time, entry = rng.exponential(10 / risk), rng.uniform(0, 5, 4 * n) * (rng.random(4 * n) < late)
+        end = entry + rng.uniform(2, 12, 4 * n)
+        there = np.flatnonzero(event_time > entry)[:n]
+        event_time, end, entry, risk = event_time[there], end[there], entry[there], risk[there]
+        times = np.linspace(0, 20, 101)
+        y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
+        return y, entry, ss.SurvivalCurves(np.exp(-risk[:, None] * times / 10), times, "linear")
+
+    def test_it_names_what_is_missing(self):
+        y, entry, curves = self._late(600, 1, late=1)
+        expected = "entries may be delayed, or predicted risks come too early: .* events are expected .*, and there are"
+        asked = {"weighting": "administrative", "null": False}
+        with pytest.warns(ss.DelayedEntryWarning, match=expected):
+            ss.compare(y, {"true": curves}, times=[5], **asked)
+        with pytest.warns(ss.DelayedEntryWarning, match=expected):
+            table = ss.score_table(y, {"true": curves}, horizons=[5], metric="oe", **asked)
+        assert table.rows[0].upper < 1  # as if the true model predicted too many events
+        stated = ss.Outcomes(y.time, y.event, y.censoring_time, entry=entry)
+        (row,) = ss.score_table(stated, {"true": curves}, horizons=[5], metric="oe", **asked).rows
+        assert row.lower < 1 < row.upper
+
+    def test_one_model_whose_shape_is_right_is_enough_for_silence(self):
+        y, _, curves = self._late(600, 2, late=0)
+        early = ss.SurvivalCurves(curves.at(20 * (curves.times / 20) ** 0.4), curves.times)
+        assert delayed_entry._sign(y, early)
+        ss.compare(y, {"true": curves, "early": early}, times=[5], weighting="administrative", null=False)
+
+    def test_entries_that_are_all_0_are_stated(self):
+        y, _, curves = self._late(600, 1, late=1)
+        stated = ss.Outcomes(y.time, y.event, y.censoring_time, entry=np.zeros(len(y)))
+        ss.compare(stated, {"true": curves}, times=[5], weighting="administrative", null=False)
+
+    def test_true_models_give_no_false_alarm(self):
+        alarms = []
+        for seed in range(60):
+            y, _, curves = self._late(300, seed, late=0)
+            study = (ss.simulate.ConstantHazardStudy, ss.simulate.SineConstantAcceleratingStudy)[seed % 2]()
+            sample = study.sample(400, seed)
+            alarms += [
+                delayed_entry._sign(y, curves),
+                delayed_entry._sign(
+                    sample.outcomes, sample.survival(np.linspace(1, sample.outcomes.censoring_time.max(), 100))
+                ),
+                delayed_entry._sign(ss.Outcomes(np.ceil(y.time), y.event), curves),  # rounded up
+            ]
+        assert np.mean([alarm != "" for alarm in alarms]) <= 0.02
+
+    def test_real_data_give_no_false_alarm(self):
+        from lifelines import CoxPHFitter
+        from lifelines import datasets as ll
+
+        sets = {
+            "rossi": (ll.load_rossi(), "week", "arrest"),
+            "larynx": (ll.load_larynx(), "time", "death"),
+            "gbsg2": (ll.load_gbsg2().select_dtypes("number"), "time", "cens"),
+            "waltons": (ll.load_waltons().select_dtypes("number").assign(x=0.0), "T", "E"),
+            "leukemia": (ll.load_leukemia(), "t", "status"),
+        }
+        for name, (frame, time, event) in sets.items():
+            fold = np.arange(len(frame)) % 3 == 0
+            grid = np.unique(np.quantile(frame[time], np.linspace(0.005, 1, 100)))
+            usable = frame.loc[:, frame[~fold].std() > 0].astype(float)
+            if usable.shape[1] == 2:
+                usable = usable.assign(x=np.random.default_rng(0).normal(size=len(frame)))
+            model = CoxPHFitter(penalizer=0.1).fit(usable[~fold], time, event)
+            survival = model.predict_survival_function(usable[fold], times=grid).T.to_numpy()
+            curves = ss.SurvivalCurves(survival, grid, "step", monotone="keep")
+            found = delayed_entry._sign(ss.Outcomes(frame[time][fold], frame[event][fold]), curves)
+            assert found == "", name
+
+    @pytest.mark.parametrize("late", [0.6, 1])
+    def test_it_is_found(self, late):
+        found = [delayed_entry._sign(*self._late(5000 if late < 1 else 300, seed, late)[::2]) for seed in range(10)]
+        assert all(found)

@@ -19,9 +19,8 @@ from survscore._version import __version__
 _NAMES = {
     "_config": "config",
     "_validation": (
-        "DeviceMemoryError FewFollowedWarning FewGroupsWarning InputError InterpolationWarning UndefinedScoreWarning "
-        "UnequalWeightsWarning "
-        "UnfitError"
+        "DelayedEntryWarning DeviceMemoryError FewFollowedWarning FewGroupsWarning InputError InterpolationWarning "
+        "UndefinedScoreWarning UnequalWeightsWarning UnfitError"
     ),
     "analysis.backtest": "backtest",
     "analysis.backtest_results": "Backtest",

@@ -16,6 +16,7 @@ from survscore import (
 )
 from survscore._config import config as config
 from survscore._validation import (
+    DelayedEntryWarning as DelayedEntryWarning,
     DeviceMemoryError as DeviceMemoryError,
     FewFollowedWarning as FewFollowedWarning,
     FewGroupsWarning as FewGroupsWarning,

@@ -50,6 +50,10 @@ class FewFollowedWarning(UserWarning):
     """Projected statuses come from few: less than 50 individuals were followed event-free, or had the event."""
 
 
+class DelayedEntryWarning(UserWarning):
+    """Early events that are predicted are missing, as where individuals came under observation late, unsaid."""
+
+
 class UnequalWeightsWarning(UserWarning):
     """With their sample weights, individuals are worth fewer than 100 of equal weight, or one has more than 5 %."""
 

@@ -176,15 +176,10 @@ def test_dates_as_they_are_written(capsys, tmp_path, frame, written):
     np.testing.assert_allclose(scores(capsys, "evaluate", path, *asked), expected, rtol=0, atol=1e-12)
 
 
-def test_stored_sums_of_before_are_the_same():
-    """What files were, before they could be anything else, is told in the same words."""
+def test_what_predictions_look_like_is_part_of_the_specification():
     schema = pa.table({"time": [1.0], "event": [1], "censoring_time": [2.0], "1": [0.5]}).schema
-    told = specify(schema, weighting="administrative").to_json()
-    assert set(told["outcomes"]) == {
-        "time", "event", "censoring_time", "cutoff", "start", "event_date", "last_seen", "unit"
-    }  # fmt: skip
-    assert set(told["models"][0]) == {"name", "columns", "grid", "interpolation", "extrapolation", "monotone"}
     other = specify(schema, weighting="administrative", form=Form(predicts="event", percent=True))
+    assert other.digest != specify(schema, weighting="administrative").digest
     assert other.to_json()["models"][0]["predicts"] == "event"
     assert type(other).from_json(json.loads(json.dumps(other.to_json()))).digest == other.digest
 

@@ -1,11 +1,14 @@
 """States: the same sums for any partition, the numbers of data in memory, and what they refuse."""
 
+import hashlib
+import json
+import zlib
 from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import survscore as ss
@@ -13,7 +16,7 @@ from cluster_case import check_alike
 from combinations import every_pair, examples
 from registry import one_curve, without_predictions
 from scale_tables import make, same
-from survscore.scale import ModelColumns, OutcomeColumns, State, specify
+from survscore.scale import ModelColumns, OutcomeColumns, State, evaluate_state, specify
 
 WEIGHTINGS = {
     "administrative": "administrative",
@@ -234,3 +237,96 @@ def test_sums_of_many_rows_keep_their_digits():
     what = specify(table.schema, weighting="administrative", metric=["brier", "log"])
     result = State(what).update(table).result()
     np.testing.assert_allclose(result.scores["score"], [0.3**2, -np.log(0.7)], rtol=1e-13)
+
+
+# States that nobody made
+
+
+def parts_of(stored):
+    """Return the first line, the header and the numbers of a state."""
+    line, body = stored.split(b"\n", 1)
+    body = body[32:]
+    size = int.from_bytes(body[:8], "little")
+    return line, json.loads(body[8 : 8 + size]), zlib.decompress(body[8 + size :])
+
+
+def forged(line, header, numbers):
+    """Return a state of these, with a checksum that fits."""
+    text = json.dumps(header).encode()
+    body = len(text).to_bytes(8, "little") + text + zlib.compress(numbers, 1)
+    return line + b"\n" + hashlib.sha256(body).digest() + body
+
+
+@pytest.fixture(scope="module")
+def genuine():
+    table = make(300).table
+    what = specify(table.schema, weighting=["administrative", "ipcw"], by="country", bins="units")
+    return State(what, ("a|1|x|y",)).update(table).to_bytes()
+
+
+def test_what_is_taken_apart_is_the_same_again(genuine):
+    again = State.from_bytes(forged(*parts_of(genuine)))
+    assert again.to_bytes() == genuine
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"n": -1}, {"n": 301}, {"n": "300"}, {"n": 1e300}, {"n": True}, {"n_dropped_out": 301}, {"n_dropped_out": "x"},
+        {"segments": [["DE"], ["FR"]]}, {"segments": [["DE"], ["DE"], ["FR"]]}, {"segments": "DE"}, {"segments": [[]]},
+        {"segments": [[["DE"]], ["FR"], ["NO"]]}, {"segments": [["DE", "x"], ["FR", "x"], ["NO", "x"]]},
+        {"bins": 0}, {"bins": -64}, {"bins": 1}, {"bins": 10**9}, {"bins": 320.0}, {"bins": None},
+        {"files": [1]}, {"files": "a"}, {"files": None}, {"skipped": {"a": 1}}, {"specification": None},
+        {"specification": {}}, {"specification": []},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_headers_that_do_not_fit_their_numbers_are_refused(genuine, change):
+    line, header, numbers = parts_of(genuine)
+    with pytest.raises(ss.InputError, match=r"not a state|not a specification|a state of"):
+        State.from_bytes(forged(line, {**header, **change}, numbers))
+
+
+@pytest.mark.parametrize("name", ["times", "models", "metrics", "weightings", "bins", "outcomes", "over_time", "by"])
+@pytest.mark.parametrize("value", [[], None, "x", -1, [[]], {}], ids=str)
+def test_specifications_that_do_not_fit_are_refused(genuine, name, value):
+    line, header, numbers = parts_of(genuine)
+    header["specification"][name] = value
+    with pytest.raises(ss.InputError):
+        State.from_bytes(forged(line, header, numbers))
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_numbers_that_individuals_can_not_make_are_refused(genuine, data):
+    line, header, numbers = parts_of(genuine)
+    values = np.frombuffer(numbers, dtype="<f8").copy()
+    place = data.draw(st.integers(0, values.size - 1))
+    values[place] = data.draw(st.sampled_from([np.nan, np.inf, -np.inf, 1e300, -1e300]))
+    with pytest.raises(ss.InputError, match="not a state of survscore: its"):
+        State.from_bytes(forged(line, header, values.tobytes()))
+
+
+def test_a_small_file_makes_no_large_numbers(genuine):
+    """Megabytes of zeros are compressed to kilobytes: no more is unpacked than the specification asks for."""
+    line, header, numbers = parts_of(genuine)
+    bomb = forged(line, header, numbers + bytes(1 << 27))
+    assert len(bomb) < 1 << 21
+    with pytest.raises(ss.InputError, match="does not have the"):
+        State.from_bytes(bomb)
+    header["bins"], header["specification"]["times"] = 16384, [float(t) for t in range(1, 2000)]
+    for one in header["specification"]["models"]:
+        one["grid"], one["columns"] = header["specification"]["times"], [str(t) for t in range(1, 2000)]
+    with pytest.raises(ss.InputError, match="fit in memory"):
+        State.from_bytes(forged(line, header, numbers), 1 << 30)
+
+
+def test_states_of_other_versions_are_refused(genuine):
+    with pytest.raises(ss.InputError, match="a state of version 1: this version of survscore reads 2; make it anew"):
+        State.from_bytes(b"survscore state 1\n" + genuine.split(b"\n", 1)[1])
+
+
+def test_states_hold_no_absolute_paths(tmp_path):
+    state = evaluate_state(make(100).write(tmp_path / "files", 2), weighting="administrative")
+    assert str(tmp_path).encode() not in parts_of(state.to_bytes())[1].__repr__().encode()
+    assert [one.split("|")[0] for one in state.files] == ["part-0000.parquet", "part-0001.parquet"]

@@ -1,14 +1,14 @@
 """Storage that speaks S3, on this machine."""
 
-import json
 import os
+import pickle
 import urllib.request
 
 import pyarrow.parquet as pq
 import pytest
 
 from survscore._validation import InputError
-from survscore.scale.files import BadFileError, FilePart
+from survscore.scale.files import BadFileError
 from survscore.scale.sources import open_source
 
 boto3 = pytest.importorskip("boto3")
@@ -105,7 +105,7 @@ def test_a_manifest_in_the_bucket(bucket, options, table):
 
 def test_parts_are_read_elsewhere_and_hide_credentials(bucket, options):
     parts = open_source("s3://scores/data", storage_options=options).parts
-    part = FilePart.from_json(json.loads(json.dumps(parts[0].to_json())))
+    part = pickle.loads(pickle.dumps(parts[0]))
     assert sum(len(batch) for batch in part.batches(["30"])) == 10
     for shown in (part.id, repr(part), repr(open_source("s3://scores/data", storage_options=options)), part.name):
         assert SECRET not in shown
@@ -159,7 +159,6 @@ def test_a_pyarrow_file_system(bucket, options, table):
     from pyarrow import dataset, fs
 
     system = fs.S3FileSystem(**options)
-    assert ids_of(open_source("scores/data", filesystem=system)) == table["id"].to_pylist()
     within = fs.SubTreeFileSystem("scores/data", system)
     source = open_source(dataset.dataset("", filesystem=within, partitioning="hive", format="parquet"))
     assert len(source.parts) == 6

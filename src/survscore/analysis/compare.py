@@ -22,6 +22,7 @@ from survscore._validation import (
     shown,
     warn,
 )
+from survscore.analysis.delayed_entry import warn_if_entry_is_late
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.dropout_test import dropout_test
 from survscore.causes import Cause, takes_cause
@@ -46,7 +47,7 @@ Models = Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]]
 MOST_SEGMENTS = 1000
 
 
-class Settings(TypedDict, total=False):
+class CompareSettings(TypedDict, total=False):
     """What `compare` takes by keyword, whether there are segments or not."""
 
     metric: str | Metric | Sequence[str | Metric]
@@ -61,11 +62,11 @@ class Settings(TypedDict, total=False):
 
 
 @overload
-def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[Settings]) -> Comparison: ...
+def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[CompareSettings]) -> Comparison: ...
 
 
 @overload
-def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[Settings]) -> SegmentedComparison: ...
+def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[CompareSettings]) -> SegmentedComparison: ...
 
 
 @takes_cause
@@ -152,7 +153,7 @@ def compare(
     0   pessimistic     truth      0.0447  0.0072  0.0304  0.0589      0.0   worse
     1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
     """
-    null = True if null is y else null
+    null, entry = True if null is y else null, getattr(y, "entry", None)
     y, models = of_cause(y, models, cause, times=times, multiclass=True, weights=True)
     if weighting is None:
         weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
@@ -170,6 +171,8 @@ def compare(
         )
         result = replace(result, total=total) if isinstance(result, SegmentedComparison) else total
     warn_about(total.scored)
+    if entry is None:
+        warn_if_entry_is_late(any_kind, of_any_event)
     if isinstance(result, SegmentedComparison):
         _warn_about_parts(result)
     if _looks_far_worse(total):
@@ -274,8 +277,7 @@ def _warn_about_parts(segmented: SegmentedComparison) -> None:
     if undefined:
         key, message = next(iter(undefined.items()))
         warn(
-            f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(segmented.by, key)}: {message}; "
-            "the table `undefined` has all",
+            f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(segmented.by, key)}: {message}",
             UndefinedScoreWarning,
         )
     few = [key for key, part in segmented.parts.items() if any(arrays.support.cautions() for arrays in part.scored)]
@@ -337,7 +339,7 @@ def warn_if_reversed(
                     f"predictions of {name!r} are far worse than {constant}: their mean Brier score is {given:.2g}, "
                     f"that of {constant} {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were "
                     "probabilities of the event taken for those of survival, or otherwise? "
-                    "SurvivalCurves.from_event_probabilities takes the former, SurvivalCurves the latter"
+                    "`from_event_probabilities` takes the former, `SurvivalCurves` the latter"
                 )
 
 

@@ -14,13 +14,14 @@ from survscore._utils.units import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
 from survscore.analysis.censoring_leak import Windows
 from survscore.analysis.censoring_r2 import explained_variance
+from survscore.analysis.delayed_entry import warn_if_entry_is_late
 from survscore.analysis.dropout_test import DropoutTest, dropout_test
 from survscore.analysis.ipcw_evidence import (
     MORE_LOST,
     ONSET,
     Answer,
-    Contrast,
     IPCWVerdict,
+    PairContrast,
     contrasts_of,
     ipcw_verdict,
     scores_by_cap,
@@ -249,6 +250,7 @@ def diagnose(
     """
     import pandas as pd
 
+    entry = getattr(y, "entry", None)
     y, named = of_cause(y, models, cause, times=times, caller="diagnose")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
@@ -256,7 +258,7 @@ def diagnose(
             raise InputError(f"the curves of {name!r} must be in memory, not in batches")
     check_on_processor("diagnose", y, named)
     if y.censoring_time is None:
-        raise InputError("diagnose needs outcomes with censoring_time (Outcomes.from_dates derives it)")
+        raise InputError("diagnose needs outcomes with censoring_time (`Outcomes.from_dates` derives it)")
     questioned = as_weighting(weighting, y)
     if not isinstance(questioned, IPCW):
         raise InputError(f"weighting must be 'ipcw' or IPCW(...), the one to examine, not {weighting!r}")
@@ -277,7 +279,7 @@ def diagnose(
     all_equal = not np.ptp(y.censoring_time) > 0
     windows = None if all_equal else Windows.of(np.asarray(sample.censoring_time), float(width), last)
     time_range: tuple[float, float] | None = None
-    contrasts: list[Contrast] = []
+    contrasts: list[PairContrast] = []
     with suppress(InputError):  # where no time has a score under both, this criterion is missing
         contrasts, time_range = contrasts_of(
             sample, curves_of, weighting_of, scored_at, groups_of, level, with_projected=True
@@ -295,6 +297,8 @@ def diagnose(
         for answer in answers
         if windows is not None and (leak := answer.leak) is not None
     ]
+    if entry is None:
+        warn_if_entry_is_late(y, named)
     dropout = dropout_test(y, named, scored_at)
     about_dropout = (
         [] if dropout is None else [f"{sentence[0].upper()}{sentence[1:]}." for sentence in dropout.sentences(level)]
@@ -326,7 +330,7 @@ def diagnose(
 def _answers(
     models: Mapping[str, SurvivalCurves],
     windows: Windows | None,
-    contrasts: Sequence[Contrast],
+    contrasts: Sequence[PairContrast],
     groups: Groups | None,
     level: float,
 ) -> list[Answer]:
@@ -396,7 +400,7 @@ def _row(answer: Answer) -> dict[str, Any]:
     return row | _limits("ipcw_minus_administrative", answer.favour)
 
 
-def _pair_row(contrast: Contrast) -> dict[str, Any]:
+def _pair_row(contrast: PairContrast) -> dict[str, Any]:
     """Return the row of two models in `Diagnosis.pairs`."""
     row: dict[str, Any] = {"model": contrast.model, "reference": contrast.reference}
     for name in ("ipcw", "administrative", "projected"):

@@ -17,6 +17,7 @@ from survscore._validation import InputError, UnfitError, as_times, check_choice
 from survscore._version import __version__
 from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
 from survscore.analysis.compare import Request, Segments
+from survscore.analysis.delayed_entry import warn_if_entry_is_late
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.distribution_calibration import distribution_calibration
 from survscore.causes import ALL_STATUSES, Cause, takes_cause
@@ -149,7 +150,7 @@ def score_table(
       truth      1.040 (0.954, 1.133)
       biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
-    null = True if null is y else null
+    null, entry = True if null is y else null, getattr(y, "entry", None)
     y, named = of_cause(y, models, cause, times=horizons, multiclass=True, weights=True)
     any_kind, of_any_event = any_event(y, named)
     for name, curves in of_any_event.items():
@@ -193,6 +194,8 @@ def score_table(
         **({"clock": y.clock} if y.clock else {}),
     }
     leaking = leak_warnings(any_kind, of_any_event, weightings, groups=codes, level=level)
+    if entry is None:
+        warn_if_entry_is_late(any_kind, of_any_event)
     return ScoreTable(tuple(table_rows), segments.by, level, len(y), y.n_dropped_out, settings, leaking)
 
 

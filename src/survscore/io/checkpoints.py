@@ -8,15 +8,24 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
 from survscore._validation import InputError
 from survscore.analysis.backtest_results import Day
-from survscore.io.files import written_whole
+from survscore.io.files import check_regular, written_whole
 
 KEY_LENGTH = 16  # of the digest in names of files
+MOST_BYTES = 1 << 28  # of a day
+#: Of every array of a day, its types, and its axes: weightings, models, pairs, horizons, draws, halves.
+AXES = {
+    "date": ("M", ""), "weightings": ("U", "w"), "n": ("iu", ""), "n_events": ("iu", ""), "judged": ("f", "h"),
+    "scores": ("f", "wmh"), "truth": ("f", "mh"), "truth_se": ("f", "mh"), "sure": ("b", "ph"),
+    "claimed": ("b", "wph"), "recommended": ("i", "ph"), "drawn_scores": ("f", "dwmh"), "drawn_truth": ("f", "dmh"),
+    "half_scores": ("f", "swmh"), "half_truth": ("f", "smh"), "half_sure": ("b", "sph"),
+    "half_claimed": ("b", "swph"), "half_recommended": ("i", "sph"), "undefined": ("Uf", "u"),
+}  # fmt: skip
 
 
 class Checkpoints:
@@ -41,9 +50,16 @@ class Checkpoints:
         path = self._path(date)
         if not path.exists():
             return None
+        check_regular(path)
         try:
+            with ZipFile(path) as members:  # before anything is unpacked
+                inside = members.infolist()
+            names, size = {one.filename for one in inside}, sum(one.file_size for one in inside)
+            if names != {f"{name}.npy" for name in AXES} or size > MOST_BYTES:
+                raise ValueError(f"it holds {len(names)} arrays of {size} bytes, not those of a day")
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 found = {field.name: stored[field.name] for field in fields(Day)}
+            _check_shapes(found)
         except (BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
             raise InputError(
                 f"state: {path.name} can't be read ({error}); remove it to have that day done anew"
@@ -62,6 +78,20 @@ class Checkpoints:
     def _path(self, date: np.datetime64) -> Path:
         stamp = str(date.astype("datetime64[s]")).replace(":", "")
         return self.folder / f"{stamp}-{self.key}.npz"
+
+
+def _check_shapes(found: Mapping[str, Any]) -> None:
+    """Raise unless arrays have the axes and the types of a day's."""
+    sizes: dict[str, int] = {}
+    for name, values in found.items():
+        kinds, axes = AXES[name]
+        if values.dtype.kind not in kinds or values.ndim != len(axes):
+            raise ValueError(f"{name} is of type {values.dtype} with {values.ndim} axes")
+        for axis, size in zip(axes, values.shape, strict=True):
+            if sizes.setdefault(axis, size) != size:
+                raise ValueError(f"{name} has {size} along an axis on which others have {sizes[axis]}")
+    if found["n"] < 0 or not 0 <= found["n_events"] <= found["n"]:
+        raise ValueError(f"it claims {found['n']} individuals and {found['n_events']} events")
 
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in what Python prints of an object without a description of its own

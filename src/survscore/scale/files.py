@@ -82,22 +82,6 @@ class ExpectedSchema:
         """Return what `schema` says of some of its columns."""
         return cls(part, {name: type_name(schema.field(name).type) for name in columns}, tuple(schema.names))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return {**vars(self), "types": dict(self.types)}
-
-    @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> ExpectedSchema:
-        """Return what `to_json` told."""
-        naming = told["naming"]
-        return cls(
-            told["part"],
-            dict(told["types"]),
-            tuple(told["names"]),
-            None if naming is None else tuple(naming),
-            tuple(told["models"]),
-        )
-
     def unexpected(self, names: Sequence[str]) -> list[str]:
         """Return the columns of predictions among `names` that the first part does not have."""
         new = sorted(set(names) - set(self.names))
@@ -181,26 +165,6 @@ class FilePart:
         bounds = np.unique([0, *np.minimum(ends, after.size), after.size]).tolist()
         return [replace(self, row_groups=pair) for pair in pairwise(bounds)]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as plain values, with the credentials that are needed to read it."""
-        return {
-            "path": self.path,
-            "filesystem": dict(self.filesystem),
-            "format": self.format,
-            "size": self.size,
-            "etag": self.etag,
-            "constants": dict(self.constants),
-            "row_groups": None if self.row_groups is None else list(self.row_groups),
-            "relative": self.relative,
-            "digest": self.digest,
-        }
-
-    @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> FilePart:
-        """Return what `to_json` told."""
-        groups = told.get("row_groups")
-        return cls(**{**told, "row_groups": None if groups is None else (int(groups[0]), int(groups[1]))})
-
     def schema(self, *, numeric: Collection[str] = ()) -> pa.Schema:
         """Return the names and types of its columns, with those that the names of folders give."""
         with self._reader(numeric) as reader:
@@ -246,7 +210,7 @@ class FilePart:
             If it can't be read, has changed since it was listed, or does not hold what it must.
         """
         with self._reader(numeric, checksums, labels) as reader:
-            check_schema(self, self._full_schema(reader.schema), expected, columns=columns, numeric=numeric)
+            check_columns(self.name, self._full_schema(reader.schema), expected, columns, numeric, BadFileError)
             there = set(reader.schema.names)
             own = [name for name in columns if name in there]
             given = [name for name in columns if name not in there]
@@ -367,32 +331,6 @@ def _type_of(value: Any) -> Any:
     return pa.scalar("" if value is None else value).type
 
 
-def check_schema(
-    part: FilePart,
-    schema: pa.Schema,
-    expected: ExpectedSchema | None,
-    *,
-    columns: Sequence[str] | None = None,
-    numeric: Collection[str] = (),
-) -> None:
-    """Raise unless a file has the columns that are needed, once each, of the types that the first file has.
-
-    Parameters
-    ----------
-    part : FilePart
-        For its name.
-    schema : pyarrow.Schema
-        What it holds.
-    expected : ExpectedSchema or None
-        What the first file holds; None for the first itself.
-    columns : sequence of str, optional
-        Those that are needed, by default all that are expected.
-    numeric : collection of str
-        Those that must hold numbers, or lists of them.
-    """
-    check_columns(part.name, schema, expected, columns, numeric, BadFileError)
-
-
 def counted_twice(files: Collection[str], others: Collection[str]) -> str | None:
     """Return in words which of some files, by their ids, are among others; None if there are none.
 
@@ -421,12 +359,28 @@ def check_columns(
     name: str,
     schema: pa.Schema,
     expected: ExpectedSchema | None,
-    columns: Sequence[str] | None,
+    columns: Sequence[str],
     numeric: Collection[str],
     error: Any,
 ) -> None:
-    """Do what `check_schema` does, for anything that has a name; `error` takes that and what is wrong."""
-    needed = list(columns if columns is not None else expected.types if expected is not None else schema.names)
+    """Raise unless something has the columns that are needed, once each, of the types that the first file has.
+
+    Parameters
+    ----------
+    name : str
+        Of a file, or of what else gives rows.
+    schema : pyarrow.Schema
+        What it holds.
+    expected : ExpectedSchema or None
+        What the first file holds; None for the first itself.
+    columns : sequence of str
+        Those that are needed.
+    numeric : collection of str
+        Those that must hold numbers, or lists of them.
+    error : callable
+        Takes the name and what is wrong, and returns what is raised.
+    """
+    needed = list(columns)
     counts = Counter(schema.names)
     missing = [column for column in needed if not counts[column]]
     if missing:

@@ -36,8 +36,6 @@ def joined(
     outcomes: Any,
     *,
     id: str,
-    columns: Sequence[str] | None = None,
-    allow_extra: bool = False,
     nullable: Sequence[str] = (),
     storage_options: Mapping[str, Any] | None = None,
     memory_limit: str = MEMORY,
@@ -56,10 +54,6 @@ def joined(
         With a column of ids of that name, none twice.
     id : str
         The column of ids in both.
-    columns : sequence of str, optional
-        Columns to take from the outcomes, by default all but `id`.
-    allow_extra : bool
-        Let outcomes without prediction pass.
     nullable : sequence of str
         Columns of outcomes in which values may be missing.
     storage_options : dict, optional
@@ -79,7 +73,7 @@ def joined(
         )
     outcomes = open_source(outcomes, storage_options=storage_options, name="outcomes")
     there = outcomes.schema()
-    taken = joined_columns(predictions, outcomes, id, columns)
+    taken = _columns(predictions, outcomes, id)
     held = _Outcomes(outcomes, id, taken, tuple(nullable), memory_limit, _duckdb())
 
     def full_schema() -> pa.Schema:
@@ -91,51 +85,23 @@ def joined(
     return Source(
         f"{predictions.name} joined with {outcomes.name}",
         rereadable=predictions.rereadable,
-        _stream=lambda names: _matched(predictions, held, names, allow_extra),
+        _stream=lambda names: _matched(predictions, held, names),
         _schema=full_schema,
     )
 
 
-def joined_columns(predictions: Source, outcomes: Source, id: str, columns: Sequence[str] | None) -> list[str]:
+def _columns(predictions: Source, outcomes: Source, id: str) -> list[str]:
     """Return the columns to take from outcomes; raise unless they and the ids are where they must be."""
-    there = outcomes.schema()
-    taken = list(columns) if columns is not None else [name for name in there.names if name != id]
-    for source, schema, role in ((predictions, predictions.schema(), "predictions"), (outcomes, there, "outcomes")):
-        missing = [name for name in [id, *(taken if role == "outcomes" else ())] if name not in schema.names]
-        if missing:
-            raise InputError(
-                f"{role} ({source.name}): has no column {listed(missing)}; its columns are {listed(schema.names)}"
-            )
-    twice = [name for name in taken if name in predictions.schema().names]
+    there, predicted = outcomes.schema(), predictions.schema()
+    for source, schema, role in ((predictions, predicted, "predictions"), (outcomes, there, "outcomes")):
+        if id not in schema.names:
+            raise InputError(f"{role} ({source.name}): has no column {id!r}; its columns are {listed(schema.names)}")
+    taken = [name for name in there.names if name != id]
+    twice = [name for name in taken if name in predicted.names]
     if twice:
-        raise InputError(f"columns must be in predictions or in outcomes: {listed(twice)} are in both; say columns=")
-    _check_id_types(id, predictions.schema().field(id).type, there.field(id).type)
+        raise InputError(f"columns must be in predictions or in outcomes: {listed(twice)} are in both")
+    _check_id_types(id, predicted.field(id).type, there.field(id).type)
     return taken
-
-
-def check_unique(outcomes: Source, id: str, rows: int, different: int, first: Any, times: Any) -> None:
-    """Raise if outcomes have an id more than once: the first such, and how often it is there."""
-    if different < rows:
-        raise InputError(
-            f"outcomes ({outcomes.name}): ids must be different: {rows - different} of {rows} rows in column "
-            f"{id!r} repeat another, the first {shown(first)!r} ({times} times)"
-        )
-
-
-def check_matched(
-    predictions: Source, outcomes: Source, id: str, total: int, without: Ids, extra: Ids, allow_extra: bool
-) -> None:
-    """Raise if some of all `total` predictions are `without` outcome, or outcomes without prediction."""
-    if without.count:
-        raise InputError(
-            f"predictions ({predictions.name}): {without.count} of {plural(total, 'row')} have an id without outcome, "
-            f"the first {shown(without.first)!r}; every {id!r} must be in outcomes ({outcomes.name})"
-        )
-    if extra.count and not allow_extra:
-        raise InputError(
-            f"outcomes ({outcomes.name}): {plural(extra.count, 'id')} without prediction, "
-            f"the first {shown(extra.first)!r}; say allow_extra=True to leave them out"
-        )
 
 
 @dataclass(eq=False)
@@ -183,12 +149,13 @@ class _Outcomes:
             first, times = connection.execute(
                 "SELECT column0, count(*) FROM outcomes GROUP BY column0 HAVING count(*) > 1 ORDER BY column0 LIMIT 1"
             ).fetchone()
-            check_unique(self.source, self.id, rows, different, first, times)
+            raise InputError(
+                f"outcomes ({self.source.name}): ids must be different: {rows - different} of {rows} rows in column "
+                f"{self.id!r} repeat another, the first {shown(first)!r} ({times} times)"
+            )
 
 
-def _matched(
-    predictions: Source, outcomes: _Outcomes, names: list[str] | None, allow_extra: bool
-) -> Iterator[pa.RecordBatch]:
+def _matched(predictions: Source, outcomes: _Outcomes, names: list[str] | None) -> Iterator[pa.RecordBatch]:
     """Give the rows of predictions with their outcomes, and raise in the end if any had none, or the other way."""
     import pyarrow.compute as pc
 
@@ -208,8 +175,8 @@ def _matched(
     renamed = ", ".join(f"p{k}" for k in range(len(own)))
     query = f"SELECT {left}, o.column0{right} FROM stream AS p({renamed}) FULL JOIN outcomes AS o ON p.p0 = o.column0"
     labels = [*own, "", *(outcomes.columns[k - 1] for k in taken)]
-    without = Ids()
-    extra = Ids()
+    without = _Ids()
+    extra = _Ids()
     total = 0
     try:
         with batches.watched(outcomes.duckdb):
@@ -227,11 +194,20 @@ def _matched(
                     yield pa.RecordBatch.from_arrays([arrays[name] for name in arrays], names=list(arrays))
     finally:
         cursor.close()
-    check_matched(predictions, outcomes.source, outcomes.id, total, without, extra, allow_extra)
+    if without.count:
+        raise InputError(
+            f"predictions ({predictions.name}): {without.count} of {plural(total, 'row')} have an id without outcome, "
+            f"the first {shown(without.first)!r}; every {outcomes.id!r} must be in outcomes ({outcomes.source.name})"
+        )
+    if extra.count:
+        raise InputError(
+            f"outcomes ({outcomes.source.name}): {plural(extra.count, 'id')} without prediction, "
+            f"the first {shown(extra.first)!r}; leave them out"
+        )
 
 
 @dataclass
-class Ids:
+class _Ids:
     """How many ids found no partner, and the least of them: rows come in any order, a message should not."""
 
     count: int = 0

@@ -23,7 +23,6 @@ from survscore.scale.filesystems import (
     Description,
     Entry,
     checked_options,
-    described_filesystem,
     described_uri,
     entries,
     entries_at,
@@ -45,7 +44,6 @@ def file_parts(
     storage_options: Mapping[str, Any] | None = None,
     format: str | None = None,
     manifest: str | Path | Sequence[str] | None = None,
-    filesystem: Any = None,
 ) -> list[FilePart]:
     """Return the files that paths mean: those of a folder and below by name, those of a list in its order.
 
@@ -60,8 +58,6 @@ def file_parts(
         By default what the files' endings say.
     manifest : path or sequence of str, optional
         The names of all files relative to the folder: a text file with one per line, or the names.
-    filesystem : pyarrow or fsspec file system, optional
-        That of the paths.
     """
     if format is not None:
         check_choice("format", format, FORMATS)
@@ -71,7 +67,7 @@ def file_parts(
     for path in several:
         if not isinstance(path, str | Path):
             raise InputError(f"source must be a list of paths, but one is of type {type(path).__name__}")
-    places = [_place(os.fspath(path), storage_options, filesystem) for path in several]
+    places = [_place(os.fspath(path), storage_options) for path in several]
     description = places[0][0]
     if any(other != description for other, _ in places):
         raise InputError("source must be a list of paths of one file system with one set of storage_options")
@@ -143,20 +139,13 @@ def constants_in(path: str, root: str) -> dict[str, str]:
     return {unquote(key): unquote(value) for key, equals, value in named if equals and key}
 
 
-def _place(path: str, options: Mapping[str, Any] | None, filesystem: Any) -> tuple[Description, str]:
+def _place(path: str, options: Mapping[str, Any] | None) -> tuple[Description, str]:
     if not path:
         raise InputError("source must be a path, not an empty text")
-    if filesystem is not None:
-        if options:
-            raise InputError("storage_options and filesystem exclude each other")
-        description, prefix = described_filesystem(filesystem)
-        # An address is accepted for a file system, too: what is before the path is the protocol
-        path = URI.sub("", path, count=1) if description["type"] != "local" else path
-        return description, prefix + path if description["type"] != "local" else os.path.abspath(prefix + path)
     if URI.match(path):
         return described_uri(path, options)
     if checked_options(options):
-        raise InputError("storage_options are for remote storage, but the source is a local path")
+        raise InputError("`storage_options` are for remote storage, but the source is a local path")
     return LOCAL, os.path.abspath(path)  # where it is read, another folder may be the current one
 
 
@@ -283,7 +272,7 @@ def _format(description: Description, path: str) -> str:
         known = listed([ending for endings in ENDINGS.values() for ending in endings])
         raise InputError(
             f"{name_of(description, path)}: the ending must say what it is, one of {known}; "
-            "or say format=, or begin names that do not count with '_'"
+            "or say `format=`, or begin names that do not count with '_'"
         )
     return format
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils.products import dot
 from survscore._validation import InputError, plural, shown
 from survscore.curves import SurvivalCurves
 from survscore.engine.prepared import PartArrays, Undefined, undefined_times
@@ -471,7 +472,7 @@ class UnitScores:
         The curves at the evaluation times.
     share : ndarray of shape (models, strata, bins)
         One over the curve at the end of each bin.
-    added : ndarray of shape (metrics, models, 2, strata, bins, times)
+    added : ndarray of shape (metrics, models, times, 2, strata, bins)
         What estimating the curves adds to the influences of those censored in a bin, and of those with event.
     """
 
@@ -506,31 +507,39 @@ class ProjectedScores:
         """Return every individual's influences, (models, times, rows), by level and metric; and add to parts."""
         what, outcomes, strata = self.sums.strata.specification, index.outcomes, self.sums.strata
         k, m, n = len(what.models), len(what.times), len(batch)
-        column = np.arange(m)
-        hidden = index.until_hidden[:, None] <= column
-        free = column < _followed(index)[:, None]
-        early = None if outcomes.censoring_time is None else column < index.until_censoring_time[:, None]
-        survival = [np.stack(of_model, axis=1).astype(np.float64) for of_model in columns]
+        known_ends, followed = outcomes.censoring_time is not None, _followed(index)
+        until_end = index.until_censoring_time if known_ends else index.to_the_end
         found = []
         for units, rows in strata.rows(batch, outcomes, columns):
             of_level = [np.empty((k, m, n)) for _ in what.metrics]
             for unit in np.unique(units).tolist():
-                inside = np.flatnonzero(units == unit) if len(strata.units) > 1 else slice(None)
-                own, event = self.units[unit], outcomes.event[inside]
-                parts.count(unit, early, hidden, inside)
+                inside: Any = np.flatnonzero(units == unit) if len(strata.units) > 1 else slice(None)
+                own, place = self.units[unit], bins[inside]
+                event, hidden_from, free_until, end = (
+                    of[inside] for of in (outcomes.event, index.until_hidden, followed, until_end)
+                )
                 for a in range(k):
-                    row, place = rows[a][inside] - unit * strata.most, bins[inside]
-                    status = np.minimum(own.later[a, row] * own.share[a, row, place][:, None], 1.0)
-                    status = np.where(hidden[inside], status, free[inside])
-                    parts.predict(unit, a, early, survival[a], status, inside)
-                    for metric, loss in enumerate(what.metrics):
-                        with_event, slope = _losses(loss, survival[a][inside])
-                        losses = with_event + status * slope
-                        parts.lose(unit, metric, a, early, losses, inside)
-                        defined = ~own.undefined[metric].where
-                        values = np.where(defined, (losses - own.scores[metric, a]) / own.n, 0.0)
-                        values += own.added[metric, a][event.astype(np.intp), row, place]
-                        of_level[metric][a][:, inside] = values.T
+                    row = rows[a][inside] - unit * strata.most
+                    share = own.share[a, row, place]
+                    flat = (event * np.intp(strata.most) + row) * self.sums.n_bins + place
+                    for j in range(m):  # one time after the other: what a step makes stays in a cache
+                        survival = np.asarray(columns[a][j], dtype=np.float64)[inside]
+                        hidden, early = hidden_from <= j, (j < end).astype(np.float64)
+                        status = np.where(hidden, np.minimum(own.later[a, :, j][row] * share, 1.0), j < free_until)
+                        if a == 0 and known_ends:
+                            parts.counts[unit, :, j] += early.sum(), early.sum() - dot(early, hidden.astype(np.float64))
+                        if known_ends:
+                            for which, values in enumerate((survival, status)):
+                                of_early = dot(early, values)
+                                parts.means[a, unit, which, :, j] += of_early, values.sum() - of_early
+                        for metric, loss in enumerate(what.metrics):
+                            with_event, slope = _losses(loss, survival)
+                            losses = with_event + status * slope
+                            parts.losses[metric, a, unit, j] += dot(early, losses) if known_ends else 0.0
+                            added = own.added[metric, a, j].take(flat)
+                            if not own.undefined[metric].where[j]:
+                                added += (losses - own.scores[metric, a, j]) / own.n
+                            of_level[metric][a, j, inside] = added
             found.append(of_level)
         return found
 
@@ -563,7 +572,7 @@ def _unit_scores(sums: ProjectedSums, unit: int) -> UnitScores:
     before = np.where((np.arange(n_bins)[:, None] < passed) & ~where[:, :, None, None], before, 0.0)
     drift = np.cumsum(steps[..., None] * before, axis=3)
     of_event = drift - steps[..., None] * before - exit_steps[..., None] * before
-    added = np.stack((drift, of_event), axis=2)
+    added = np.ascontiguousarray(np.stack((drift, of_event), axis=2).transpose(0, 1, 5, 2, 3, 4))
     return UnitScores(own.n, np.where(where, np.nan, scores), undefined, later, share, added)
 
 
@@ -598,25 +607,6 @@ class Parts:
         """Return the sums over nobody."""
         k, m = len(what.models), len(what.times)
         return cls(np.zeros((units, 2, m)), np.zeros((k, units, 2, 2, m)), np.zeros((len(what.metrics), k, units, m)))
-
-    def count(self, unit: int, early: Any, hidden: Any, inside: Any) -> None:
-        """Count the rows of a unit."""
-        if early is not None:
-            self.counts[unit, 0] += early[inside].sum(axis=0)
-            self.counts[unit, 1] += (early[inside] & ~hidden[inside]).sum(axis=0)
-
-    def predict(self, unit: int, a: int, early: Any, survival: Values, status: Values, inside: Any) -> None:
-        """Add what a model predicts, and the statuses."""
-        if early is not None:
-            for which, values in enumerate((survival[inside], status)):
-                of_early = np.where(early[inside], values, 0.0).sum(axis=0)
-                self.means[a, unit, which, 0] += of_early
-                self.means[a, unit, which, 1] += values.sum(axis=0) - of_early
-
-    def lose(self, unit: int, metric: int, a: int, early: Any, losses: Values, inside: Any) -> None:
-        """Add losses."""
-        if early is not None:
-            self.losses[metric, a, unit] += np.where(early[inside], losses, 0.0).sum(axis=0)
 
     def __add__(self, other: Parts) -> Parts:
         return Parts(self.counts + other.counts, self.means + other.means, self.losses + other.losses)

@@ -135,7 +135,6 @@ def open_source(
     storage_options: Mapping[str, Any] | None = None,
     format: str | None = None,
     manifest: str | Path | Sequence[str] | None = None,
-    filesystem: Any = None,
     name: str = "source",
 ) -> Source:
     """Return the rows that something stands for, without reading them.
@@ -153,8 +152,6 @@ def open_source(
         Of files, by default what their endings say.
     manifest : path or sequence of str, optional
         The names of all files, relative to the folder: one more or one less is an error.
-    filesystem : pyarrow or fsspec file system, optional
-        That of the paths.
     name : str
         What to call it in messages where it has no name of its own.
 
@@ -173,11 +170,9 @@ def open_source(
     if isinstance(source, Source):
         return source
     if _are_paths(source):
-        parts = file_parts(
-            source, storage_options=storage_options, format=format, manifest=manifest, filesystem=filesystem
-        )
+        parts = file_parts(source, storage_options=storage_options, format=format, manifest=manifest)
         return Source(parts[0].name if len(parts) == 1 else f"{name} of {len(parts)} files", parts)
-    given = {"storage_options": storage_options, "format": format, "manifest": manifest, "filesystem": filesystem}
+    given = {"storage_options": storage_options, "format": format, "manifest": manifest}
     for option, value in given.items():
         if value is not None:
             raise InputError(f"{option} is for files, but {name} is of type {type(source).__name__}")
@@ -234,10 +229,8 @@ def _has_rows(part: FilePart) -> bool:
 
 def expected_schema(part: FilePart, columns: Sequence[str], *, numeric: Collection[str] = ()) -> ExpectedSchema:
     """Return what the first file of a source says of its columns, for the others to be held against."""
-    from survscore.scale.files import check_schema
-
     schema = part.schema(numeric=numeric)
-    check_schema(part, schema, None, columns=columns, numeric=numeric)
+    check_columns(part.name, schema, None, columns, numeric, BadFileError)
     return ExpectedSchema.of(part.name, schema, columns)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -83,9 +83,16 @@ class Specification:
     def __post_init__(self) -> None:
         check_level(self.level)
         check_whole("rank_rows", self.rank_rows, 1000)
+        for name in (*self.by, *(one for one in (self.groups, self.strata) if one is not None)):
+            if not isinstance(name, str):
+                raise InputError(f"by, groups and strata must be names of columns, not {name!r}")
         if sum(isinstance(one, Projected) for one in self.weightings) > 1:
             raise InputError("weighting names several projected ones: name one, which has strata and curves of its own")
         times = as_times(self.times)
+        if self.bins is None or isinstance(self.bins, str):
+            check_choice("bins", self.bins or "units", ("units",))
+        elif not np.all(np.diff(self.bins, prepend=-np.inf, append=np.inf) > 0):
+            raise InputError("bins must be times in rising order")
         for model in self.models:
             if not model.reaches(times):
                 raise InputError(
@@ -146,8 +153,8 @@ class Specification:
         """Return plain data."""
         return {
             "version": self.version,
-            "outcomes": _told(self.outcomes, ("end", "date_format", "origin", "causes", "cause")),
-            "models": [_told(model, ("predicts", "percent")) for model in self.models],
+            "outcomes": asdict(self.outcomes),
+            "models": [asdict(model) for model in self.models],
             "metrics": [{"name": one.name, "epsilon": one.epsilon} for one in self.metrics],
             "weightings": [_weighting_to_json(one) for one in self.weightings],
             "times": list(self.times),
@@ -167,7 +174,7 @@ class Specification:
         try:
             if data["version"] != cls.version:
                 raise InputError(f"a specification of version {data['version']!r}, not {cls.version}")
-            return cls(
+            found = cls(
                 OutcomeColumns(**_tuples(data["outcomes"])),
                 tuple(ModelColumns(**_tuples(model)) for model in data["models"]),
                 tuple(_loss(one) for one in data["metrics"]),
@@ -182,6 +189,9 @@ class Specification:
                 data["strata"],
                 data["rank_rows"],
             )
+            if json.dumps(found.to_json(), sort_keys=True) != json.dumps(data, sort_keys=True):
+                raise ValueError("it holds something else than it may")
+            return found
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             if isinstance(error, InputError):
                 raise
@@ -282,12 +292,6 @@ def _weighting_from_json(data: dict[str, Any]) -> Weighting:
 def _loss(data: dict[str, Any]) -> Loss:
     check_choice("metric", data["name"], LOSSES)
     return Brier() if data["name"] == Brier.name else Log(data["epsilon"])
-
-
-def _told(columns: OutcomeColumns | ModelColumns, seldom: Sequence[str]) -> dict[str, Any]:
-    """Return plain data; what is seldom said only where it is, so that sums stored before it could be are the same."""
-    usual = {one.name: one.default for one in fields(columns)}
-    return {name: value for name, value in asdict(columns).items() if name not in seldom or value != usual[name]}
 
 
 def _tuples(model: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,7 +86,7 @@ class Sums:
             return self
         larger = Sums.zeros({**self.sizes, "segment": n_segments, "bin": n_bins})
         for name, values in self.values.items():
-            places = {"segment": segments, "bin": slice(self.sizes["bin"])}
+            places: dict[str, Any] = {"segment": segments, "bin": slice(self.sizes["bin"])}
             larger[name][tuple(places.get(axis, slice(None)) for axis in AXES[name])] = values
         return larger
 
@@ -98,7 +99,7 @@ class Sums:
 
         def chosen(name: str) -> NDArray[np.float64]:
             axis = AXES[name].index("segment")
-            return self[name].sum(axis=axis) if which is None else self[name].take(which, axis=axis)
+            return np.asarray(self[name].sum(axis=axis) if which is None else self[name].take(which, axis=axis))
 
         return Sums({**self.sizes, "segment": 1}, {name: chosen(name) for name in self.values})
 

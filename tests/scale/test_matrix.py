@@ -1,0 +1,138 @@
+"""Every source gives what data in memory give, with no segment, one, and two columns of them."""
+
+import shutil
+import sys
+from functools import cache
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+
+import survscore as ss
+from scale_tables import make, same
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),  # some segments are small
+    pytest.mark.filterwarnings("ignore::survscore.FewFollowedWarning"),
+    pytest.mark.filterwarnings("ignore::survscore.FewGroupsWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+TIMES = (30.0, 96.0)
+N = 900
+
+
+@cache
+def case():
+    made = make(N, seed=4, dtype=np.float64)
+    rng = np.random.default_rng(2)
+    made.plan, made.day = rng.integers(1, 3, N), np.array(["2024-06-01", "2024-06-02"])[rng.integers(0, 2, N)]
+    made.table = made.table.append_column("plan", pa.array(made.plan)).append_column("day", pa.array(made.day))
+    return made
+
+
+@cache
+def wanted(by):
+    made = case()
+    weighting = [ss.Administrative(dropout_strata=None), ss.Projected()]
+    labels = {name: getattr(made, name).astype(str) for name in by}
+    return ss.compare(made.y, made.models, weighting=weighting, times=TIMES, null=False, by=labels or None)
+
+
+def in_folders(column):
+    """Write Parquet files in folders that are named after the values of a column, which files do not have."""
+
+    def write(table, folder):
+        for value in sorted(set(table[column].to_pylist())):
+            rows = table.filter(pa.compute.equal(table[column], pa.scalar(value))).drop_columns([column])
+            place = folder / f"{column}={value}"
+            place.mkdir(parents=True)
+            pq.write_table(rows.slice(0, len(rows) // 2), place / "a.parquet")
+            pq.write_table(rows.slice(len(rows) // 2), place / "b.parquet")
+        return folder
+
+    return write
+
+
+def in_files(count):
+    def write(table, folder):
+        folder.mkdir()
+        for k in range(count):
+            pq.write_table(table.slice(k * (N // count), N // count), folder / f"{k:02d}.parquet")
+        return folder
+
+    return write
+
+
+def written(how, name):
+    def write(table, folder):
+        folder.mkdir()
+        how(table, str(folder / name))
+        return folder
+
+    return write
+
+
+def delta(table, folder):
+    deltalake = pytest.importorskip("deltalake", reason="Delta Lake is not installed")
+    deltalake.write_deltalake(str(folder), table, partition_by=["country"])
+    return deltalake.DeltaTable(str(folder)).to_pyarrow_dataset()
+
+
+def dask_frame(table, folder):
+    dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
+    return dd.from_pandas(table.to_pandas(), npartitions=4, sort=False)
+
+
+def spark_frame(table, folder):
+    sql = pytest.importorskip("pyspark.sql", reason="Spark is not installed")
+    if sys.platform == "win32" or shutil.which("java") is None:
+        pytest.skip("Spark needs Java, and there is none")
+    session = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    return session.createDataFrame(table)
+
+
+SOURCES = {
+    "table": lambda table, _: table,
+    "one file": in_files(1),
+    "twenty files": in_files(20),
+    "folders by text": in_folders("country"),
+    "folders by whole numbers": in_folders("plan"),
+    "folders by date": in_folders("day"),
+    "csv": written(pyarrow.csv.write_csv, "a.csv"),
+    "arrow": written(pyarrow.feather.write_feather, "a.arrow"),
+    "polars": lambda table, _: pl.from_arrow(table).lazy(),
+    "duckdb": lambda table, _: duckdb.from_arrow(table),
+    "pandas": lambda table, _: table.to_pandas(),
+    "delta": delta,
+    "dask": dask_frame,
+    "spark": spark_frame,
+}
+SEGMENTS = {"none": (), "one": ("plan",), "two": ("country", "day")}
+SLOW = ("dask", "spark")
+# each source once, with each of the segments in turn
+QUICK = {(name, list(SEGMENTS)[k % 3]) for k, name in enumerate(SOURCES) if name not in SLOW}
+CELLS = [
+    pytest.param(source, by, marks=[] if (source, by) in QUICK else pytest.mark.nightly, id=f"{source}-{by}")
+    for source in SOURCES
+    for by in SEGMENTS
+]
+
+
+@pytest.mark.parametrize(("source", "by"), CELLS)
+def test_every_source_gives_what_data_in_memory_give(source, by, tmp_path):
+    rows = SOURCES[source](case().table, tmp_path / "data")
+    columns = SEGMENTS[by]
+    found, expected = ss.evaluate(rows, times=TIMES, by=columns), wanted(columns)
+    same(getattr(found, "total", found), getattr(expected, "total", expected), score=1e-10, se=1e-10)
+    if columns:
+        assert set(found.parts) == set(expected.parts)
+        for label, part in found.parts.items():
+            same(part, expected.parts[label], score=1e-10, se=1e-10)
