@@ -192,9 +192,9 @@ def read_outcomes(
             read = replace(read, entry_date=writing.dates(file, name), names={**read.names, "entry_date": name})
         outcomes, kept = _from_dates(file, read, as_unit("unit", unit or "D"), late_starts)
     if weights is not None:
-        name = columns.named("weights", weights)
-        own = numbers(file.path, name, file.column(name))
-        with about(file.path, {"weights": name}):
+        held = columns.named("weights", weights)
+        own = numbers(file.path, held, file.column(held))
+        with about(file.path, {"weights": held}):
             outcomes = outcomes.weighted(own if kept is None else own[kept], weight_kind)
     name = None if id is False else columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
