@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning"),
 ]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-brief = settings(max_examples=15, deadline=None)
+brief = settings(max_examples=6, deadline=None)
 TRAINED = [case for case in CASES if "training" in case.name]
 
 
@@ -121,7 +121,7 @@ def literal_variances(case, problem, metric, models):
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in TRAINED], ids=lambda case: case.name)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_variances_are_those_of_the_jackknife_of_literal_influences(case: Case, data):
     problem = data.draw(weighted_problems(case, min_size=2, max_size=8))
