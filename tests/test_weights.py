@@ -568,12 +568,15 @@ def test_unequal_weights_are_named():
     ):
         ss.brier_score(problem.y.weighted(weights), problem.curves, weighting="administrative", times=[20, 40])
     with pytest.warns(ss.UnequalWeightsWarning, match=r"\d+ individuals are worth"):
-        ss.compare(problem.y.weighted(weights), models, weighting="administrative", times=[20, 40])
+        compared = ss.compare(problem.y.weighted(weights), models, weighting="administrative", times=[20, 40])
+    assert "; probability weights; " in " ".join(str(compared).split())
+    assert "effective sample size 44 to " in " ".join(str(compared).split())
     many = np.random.default_rng(2).uniform(1, 3, 400)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ss.UnequalWeightsWarning)
         found = ss.brier_score(problem.y.weighted(many), problem.curves, weighting="administrative", times=[20])
     assert "effective n" in str(found)
+    assert "; probability weights; " in " ".join(str(found).split())
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
