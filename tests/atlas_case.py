@@ -6,9 +6,9 @@ import pandas as pd
 import survscore as ss
 from survscore.datasets import Dataset
 from survscore.paper.atlas.models import Effort
-from survscore.paper.atlas.running import Size
+from survscore.paper.atlas.running import AtlasSize
 
-TINY = Size("tiny", 250, 2, 4, 2, Effort(trees=3, rounds=3, steps=2, epochs=2))
+TINY = AtlasSize("tiny", 250, 2, 4, 2, Effort(trees=3, rounds=3, steps=2, epochs=2))
 MODELS = [
     "Kaplan-Meier", "Cox", "Cox + entry", "logistic regression, censored dropped",
     "logistic regression, censored dropped + entry", "logistic regression, C* after horizon",

@@ -14,7 +14,7 @@ from combinations import nightly_but
 from survscore.analysis import censoring_leak
 from survscore.analysis import diagnose as diagnosis
 from survscore.analysis.censoring_r2 import as_features
-from survscore.analysis.ipcw_evidence import Answer, Contrast, contrasts_of
+from survscore.analysis.ipcw_evidence import Answer, PairContrast, contrasts_of
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import normal_quantile
 from survscore.simulate import ConstantHazardStudy
@@ -330,7 +330,7 @@ def test_two_witnesses_must_agree(ratio, excess, onset, favour, verdict, said):
         estimate(0.4, 0.3, 0.5), 0.1, estimate(*excess), estimate(*ratio), begins, falls, falls
     )
     none = Estimate()
-    answer = Answer("net", seen, Contrast("net", "Kaplan-Meier", none, none, estimate(*favour), none))
+    answer = Answer("net", seen, PairContrast("net", "Kaplan-Meier", none, none, estimate(*favour), none))
     assert answer.verdict == verdict
     assert said in answer.sentence(0.95, "")
 

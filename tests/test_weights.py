@@ -16,6 +16,7 @@ from literal import STEP
 from registry import ASKED, CASES, FITTED, LOSSES, METRICS, Case, fitted_problem, random_problem
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.moments import pairs
+from survscore.inference.intervals import student_quantile
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),
@@ -678,3 +679,81 @@ def test_sample_weights_of_networks(causes):
         ss.models.LogisticHazard(**settings).fit(X, y.weighted(w), sample_weight=w)
     with pytest.raises(ss.InputError, match="weights"):
         ss.models.LogisticHazard(**settings).fit(X, y, sample_weight=-w)
+
+
+def drawn_sample(rng, n):
+    """A sample in which those at high risk are more likely to be, in whole units of time."""
+    x = rng.integers(-2, 3, n) / 2
+    star, end = np.ceil(rng.exponential(10 * np.exp(-x))), np.ceil(rng.uniform(2, 10, n))
+    left = np.ceil(rng.exponential(40, n))
+    time = np.minimum(np.minimum(star, end), left)
+    y = ss.Outcomes(time, star == time, end)
+    # a prediction that errs, and another one
+    risks = {"a": 0.12 * np.exp(0.7 * x), "b": np.full(n, 0.15)}
+    models = {name: ss.SurvivalCurves(np.exp(-rate[:, None] * 5.0), [5]) for name, rate in risks.items()}
+    return x, y, models
+
+
+def coverage(kind, replicates, n=900):
+    """How often intervals of a score and of a difference contain the population's, under three weightings."""
+    rng = np.random.default_rng(11)
+    weightings = ["administrative", "ipcw", "projected"]
+    asked = {"weighting": weightings, "times": [5], "null": False}
+    _, y, models = drawn_sample(rng, 300_000)
+    truth = [one.scores[:, 0] for one in Evaluation.of(y, models, errors=False, **asked).run()]
+    hits = np.zeros((replicates, 3, 2))
+    for r in range(replicates):
+        x, y, models = drawn_sample(rng, n)
+        if kind == "frequency":  # rows that are alike are one
+            table = np.column_stack([x, y.time, y.event, y.censoring_time])
+            _, rows, often = np.unique(table, axis=0, return_index=True, return_counts=True)
+            y = y[rows].weighted(often, kind)
+        else:
+            chance = np.where(x > 0, 0.6, 0.2)
+            rows = np.flatnonzero(rng.random(n) < chance)
+            y = y[rows].weighted(1 / chance[rows], kind)
+        found = ss.compare(y, {name: curves[rows] for name, curves in models.items()}, **asked)
+        for q, one in enumerate(found.scored):
+            support, scores = one.support, one.scores[:, 0]
+            critical = student_quantile(0.95, support.score_degrees)[0]
+            for k, (value, true, pair) in enumerate(
+                [(scores[0], truth[q][0], (0, 0)), (scores[1] - scores[0], truth[q][1] - truth[q][0], (0, 1))]
+            ):
+                hits[r, q, k] = abs(value - true) <= critical * np.sqrt(one.moments.variance(*pair)[0])
+    return hits.mean(axis=0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kind", "replicates"),
+    [
+        ("probability", 120),
+        ("frequency", 120),
+        pytest.param("probability", 2000, marks=pytest.mark.nightly),
+        pytest.param("frequency", 2000, marks=pytest.mark.nightly),
+    ],
+)
+def test_intervals_cover_the_scores_of_the_population(kind, replicates):
+    """95 percent: within what chance does of so many, and a percent and a half of bias and of approximation."""
+    tolerance = 0.015 + 3.3 * np.sqrt(0.95 * 0.05 / replicates)
+    assert (np.abs(coverage(kind, replicates) - 0.95) <= tolerance).all()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_cross_validation_with_weights_of_the_outcomes():
+    """Scores of folds are those of their own weighted outcomes, and the models learn from weighted ones."""
+    problem = random_problem(300, 10)
+    y = problem.y.weighted(np.random.default_rng(1).integers(1, 4, 300), "frequency")
+    X = np.arange(300.0)[:, None]
+    folds = ss.EventKFold(3)
+    found = ss.cross_validate(
+        {"km": ss.models.KaplanMeier()}, X, y, cv=folds, weighting="administrative", times=[20, 40]
+    )
+    train, test = next(folds.split(X, y))
+    model = ss.models.KaplanMeier().fit(X[train], y[train])
+    expected = ss.brier_score(y[test], model.predict_curves(X[test]), weighting="administrative", times=[20, 40])
+    first = found.folds[(found.folds.fold == found.folds.fold.min()) & (found.folds.estimator == "km")]
+    np.testing.assert_allclose(first[first.weighting == "administrative"].score, expected.scores, rtol=1e-9)
+    whole = ss.compare(found.y, found.curves, weighting="administrative", times=[20, 40])
+    np.testing.assert_allclose(found.comparison.scored[0].scores[0], whole.scored[0].scores[0], rtol=1e-12)
+    assert found.y.weights is not None

@@ -183,8 +183,8 @@ def test_a_rerun_keeps_what_is_there_and_gives_the_same_numbers(finished, tmp_pa
 
 def test_results_of_events_of_any_cause_are_not_taken_for_these(tmp_path, finished):
     folder, _ = finished
-    plain = running.Plan(TINY, 1, ("Cox",), tmp_path)
-    assert plain.path("simulated") != running.Plan(TINY, 1, ("Cox",), tmp_path, by_cause=True).path("simulated")
+    plain = running.AtlasPlan(TINY, 1, ("Cox",), tmp_path)
+    assert plain.path("simulated") != running.AtlasPlan(TINY, 1, ("Cox",), tmp_path, by_cause=True).path("simulated")
     with pytest.raises(InputError, match=r"simulated\.json was made with another seed: remove it"):
         atlas_by_cause([with_causes()], out=folder, size=TINY, seed=2)
 

@@ -47,7 +47,7 @@ Models = Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]]
 MOST_SEGMENTS = 1000
 
 
-class Settings(TypedDict, total=False):
+class CompareSettings(TypedDict, total=False):
     """What `compare` takes by keyword, whether there are segments or not."""
 
     metric: str | Metric | Sequence[str | Metric]
@@ -62,11 +62,11 @@ class Settings(TypedDict, total=False):
 
 
 @overload
-def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[Settings]) -> Comparison: ...
+def compare(y: Outcomes, models: Models, *, by: None = ..., **settings: Unpack[CompareSettings]) -> Comparison: ...
 
 
 @overload
-def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[Settings]) -> SegmentedComparison: ...
+def compare(y: Outcomes, models: Models, *, by: Any, **settings: Unpack[CompareSettings]) -> SegmentedComparison: ...
 
 
 @takes_cause

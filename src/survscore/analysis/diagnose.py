@@ -20,8 +20,8 @@ from survscore.analysis.ipcw_evidence import (
     MORE_LOST,
     ONSET,
     Answer,
-    Contrast,
     IPCWVerdict,
+    PairContrast,
     contrasts_of,
     ipcw_verdict,
     scores_by_cap,
@@ -279,7 +279,7 @@ def diagnose(
     all_equal = not np.ptp(y.censoring_time) > 0
     windows = None if all_equal else Windows.of(np.asarray(sample.censoring_time), float(width), last)
     time_range: tuple[float, float] | None = None
-    contrasts: list[Contrast] = []
+    contrasts: list[PairContrast] = []
     with suppress(InputError):  # where no time has a score under both, this criterion is missing
         contrasts, time_range = contrasts_of(
             sample, curves_of, weighting_of, scored_at, groups_of, level, with_projected=True
@@ -330,7 +330,7 @@ def diagnose(
 def _answers(
     models: Mapping[str, SurvivalCurves],
     windows: Windows | None,
-    contrasts: Sequence[Contrast],
+    contrasts: Sequence[PairContrast],
     groups: Groups | None,
     level: float,
 ) -> list[Answer]:
@@ -400,7 +400,7 @@ def _row(answer: Answer) -> dict[str, Any]:
     return row | _limits("ipcw_minus_administrative", answer.favour)
 
 
-def _pair_row(contrast: Contrast) -> dict[str, Any]:
+def _pair_row(contrast: PairContrast) -> dict[str, Any]:
     """Return the row of two models in `Diagnosis.pairs`."""
     row: dict[str, Any] = {"model": contrast.model, "reference": contrast.reference}
     for name in ("ipcw", "administrative", "projected"):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, check_choice, check_level, check_whole, plural
-from survscore.analysis.distribution_sums import Exposure, Followed, Form, Sums
+from survscore.analysis.distribution_sums import DistributionSums, Exposure, Followed, Form
 from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import check_one_kind, check_predictions, curves_read, of_cause
 from survscore.engine.times import FEW_TIMES
@@ -419,14 +419,14 @@ def _of_one_kind(y: Any, curves: Any) -> tuple[Outcomes, SurvivalCurves]:
     return y, curves
 
 
-def _by_group(sums: Sums, groups: Groups) -> tuple[Values, float]:
+def _by_group(sums: DistributionSums, groups: Groups) -> tuple[Values, float]:
     """Return deviations summed within each group that counts, (groups, scores + bins), and their degrees of freedom."""
     sizes = np.bincount(groups.codes[sums.deviations.any(axis=1)], minlength=groups.n_groups)
     by_group = [np.bincount(groups.codes, deviation, sizes.size)[sizes > 0] for deviation in sums.deviations.T]
     return np.array(by_group, dtype=np.float64).T, float(PowerSums.of(sizes[:, None]).units()[2][0])
 
 
-def _risk_bins(sums: Sums, by_group: Values | None, quantile: float) -> RiskBins:
+def _risk_bins(sums: DistributionSums, by_group: Values | None, quantile: float) -> RiskBins:
     edges, expected = np.linspace(0.0, 1.0, sums.observed.size + 1), sums.expected
     variance = np.diag(sums.bin_covariance)
     if by_group is not None:  # about their mean: an interval is about the ratio there is, not about one

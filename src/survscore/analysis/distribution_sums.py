@@ -31,7 +31,7 @@ CONTINUOUS_COLUMNS = 32  # about as many numbers a row takes where no grid is go
 
 
 @dataclass(frozen=True, eq=False)
-class Sums:
+class DistributionSums:
     """What adds up over individuals."""
 
     total: Vector  # observed less expected scores,
@@ -71,7 +71,7 @@ class Followed:
         exit_time = np.minimum(y.time, end)
         return cls(curves, exit_time, end, event, exposure, form)
 
-    def sums(self, n_bins: int, *, keep: bool) -> Sums:
+    def sums(self, n_bins: int, *, keep: bool) -> DistributionSums:
         """Return all sums, with the deviations of each individual if they are to be kept."""
         scale = self._largest_reach()
         if self.form == "continuous":
@@ -80,7 +80,7 @@ class Followed:
         else:
             rows, work = row_blocks(*self.curves.shape), self._intervals
 
-        def block(block_rows: slice) -> Sums:
+        def block(block_rows: slice) -> DistributionSums:
             with_event, scores, expected, covariance, bin_of, by_bin, bin_variance, impossible = work(
                 block_rows, n_bins, scale
             )
@@ -94,11 +94,15 @@ class Followed:
             counts = (bins.sum(axis=0), by_bin.sum(axis=0))
             n_impossible = float(np.count_nonzero(impossible))
             total = deviation.sum(axis=0)
-            return Sums(total, covariance, *counts, bin_covariance, n_impossible, own if keep else own[:0])
+            return DistributionSums(total, covariance, *counts, bin_covariance, n_impossible, own if keep else own[:0])
 
         parts = each(block, rows, threads=True)
-        summed = {f.name: sum(getattr(part, f.name) for part in parts) for f in fields(Sums) if f.name != "deviations"}
-        return Sums(**summed, deviations=np.concatenate([part.deviations for part in parts]))
+        summed = {
+            f.name: sum(getattr(part, f.name) for part in parts)
+            for f in fields(DistributionSums)
+            if f.name != "deviations"
+        }
+        return DistributionSums(**summed, deviations=np.concatenate([part.deviations for part in parts]))
 
     @property
     def _stop(self) -> Vector:

@@ -47,7 +47,7 @@ PREDICTED = 0.1
 
 
 @dataclass(frozen=True, eq=False)
-class Contrast:
+class PairContrast:
     """A model against another, by the mean Brier score under each weighting, and how the first two differ."""
 
     model: str
@@ -81,7 +81,7 @@ def contrasts_of(
     level: float,
     *,
     with_projected: bool = False,
-) -> tuple[list[Contrast], tuple[float, float]]:
+) -> tuple[list[PairContrast], tuple[float, float]]:
     """Return every model against the null model, then all other pairs, and the range of time.
 
     Projected contrasts, if asked for, are over as much of that range as there are projected scores.
@@ -94,14 +94,14 @@ def contrasts_of(
     null = names.index(null_name(True, y))
     others = [a for a in range(len(names)) if a != null]
 
-    def contrast(a: int, b: int) -> Contrast:
+    def contrast(a: int, b: int) -> PairContrast:
         (ipcw, *_), (administrative, *_) = parts = [_part(influences, a, b) for influences in scored]
         both = (ipcw - administrative, parts[0][1] - parts[1][1], parts[0][2] + parts[1][2])
         estimates = [
             Estimate.of(value, own, groups, level, added_variance=more)
             for value, own, more in (*parts, both, *(_part(influences, a, b) for influences in projected))
         ]
-        return Contrast(names[a], names[b], *estimates)
+        return PairContrast(names[a], names[b], *estimates)
 
     return [contrast(a, b) for a, b in [*((a, null) for a in others), *combinations(others, 2)]], time_range
 
@@ -189,7 +189,7 @@ class Answer:
 
     model: str
     leak: CensoringLeak | None
-    contrast: Contrast | None
+    contrast: PairContrast | None
 
     @property
     def favour(self) -> Estimate:
@@ -250,7 +250,7 @@ class Answer:
 
 
 def ipcw_verdict(
-    answers: Sequence[Answer], contrasts: Sequence[Contrast], r2: Estimate | None, *, weighted: bool
+    answers: Sequence[Answer], contrasts: Sequence[PairContrast], r2: Estimate | None, *, weighted: bool
 ) -> tuple[IPCWVerdict, list[str]]:
     """Return whether there are signs that IPCW is misled on these data, and the reasons, in words.
 
@@ -295,7 +295,7 @@ def ipcw_verdict(
 
 def sentences(
     answers: Sequence[Answer],
-    contrasts: Sequence[Contrast],
+    contrasts: Sequence[PairContrast],
     verdict: IPCWVerdict,
     reasons: Sequence[str],
     r2: Estimate | None,
@@ -333,7 +333,7 @@ def sentences(
     return tuple(result)
 
 
-def _advice(contrasts: Sequence[Contrast]) -> str:
+def _advice(contrasts: Sequence[PairContrast]) -> str:
     if any(contrast.projected.known for contrast in contrasts):
         return (
             "Go by the projected score, which counts all individuals; the administrative score refers to those with "
@@ -345,7 +345,7 @@ def _advice(contrasts: Sequence[Contrast]) -> str:
     )
 
 
-def _for_some_only(contrasts: Sequence[Contrast], level: float) -> list[str]:
+def _for_some_only(contrasts: Sequence[PairContrast], level: float) -> list[str]:
     """Return which model the administrative score prefers, and the projected score does not."""
     pairs = [contrast for contrast in contrasts if contrast.holds_for_some_only]
     if not pairs:

@@ -146,7 +146,7 @@ def formats(paths: tuple[Path, ...], check: bool, as_json: bool, toml: bool, **a
       survscore formats --check outcomes.csv net.parquet
       survscore formats subscriptions.csv --cutoff 2017-01-29
     """  # noqa: D301
-    usual = {"monotone": "check", "predicts": "survival"}
+    usual = {"monotone": "check", "predicts": "survival", "weight_kind": "probability"}
     asked = [name for name, value in arguments.items() if value is not usual.get(name) and value is not False]
     about_files = {"--check": check, "--json": as_json, "--toml": toml}
     about_files |= {f"--{name.removesuffix('_column').replace('_', '-')}": True for name in asked}

@@ -63,8 +63,9 @@ class ScoreCurve(PrintedAsTables):
         weighted ones they are worth, at most ``n_events + n_event_free``. Under ``administrative`` without drop-outs it
         is the number with C* >= t. Under IPCW those with an earlier event count as well, also if their C* is before t.
         Under ``projected`` all weights are one, and it is the number of individuals, while the status of ``n_events +
-        n_event_free`` was observed. It is about weights alone: with groups, see `n_groups`. For concordance, CRPS and
-        logarithmic score, whose weights change along the follow-up, it is the number with known status.
+        n_event_free`` was observed. Sample weights are factors of all of these. It is about weights alone: with groups,
+        see `n_groups`. For concordance, CRPS and logarithmic score, whose weights change along the follow-up, it is the
+        number with known status.
     weight_sums, n_counted, n_events, n_event_free : ndarray of shape (m,)
         The sum of the weights; how many individuals the score refers to, lost or not; how many have a weight, with
         either status.
@@ -277,10 +278,11 @@ class ScoreCurve(PrintedAsTables):
         defined = ~np.isnan(self.scores)
         chosen = spread_over(np.flatnonzero(defined), MOST_ROWS)
         beside, note, numbers, parts = "", "", self.n_effective, self.scored.parts
-        if self.scored.support.projected:
+        weighted = self.scored.support.weighted
+        if self.scored.support.projected and not weighted:
             if parts is None:
                 beside, note, numbers = "observed", "observed: number of individuals whose status is", self._n_observed
-        elif bool((self.n_effective[chosen] < self.n_counted[chosen] - 0.5).any()):
+        elif weighted or bool((self.n_effective[chosen] < self.n_counted[chosen] - 0.5).any()):
             beside, note = "effective n", "effective n: Kish's effective sample size of the weights"
         lines = list[Line]()
         for j in chosen:

@@ -13,7 +13,7 @@ from survscore.adapters.survival_model import SurvivalModel
 from survscore.incidence import IncidenceCurves
 from survscore.models import AalenJohansen
 from survscore.outcomes import Outcomes, as_outcomes
-from survscore.paper.atlas.models import CLASSIFIERS, NULL_BY_CAUSE, Recipe
+from survscore.paper.atlas.models import CLASSIFIERS, NULL_BY_CAUSE, ModelRecipe
 
 Values = NDArray[np.float64]
 
@@ -79,8 +79,8 @@ def combined(hazards: Values, jumps: Values, times: Values) -> Values:
     return np.moveaxis(incidence[..., np.searchsorted(jumps, times, side="right")], 0, 1)
 
 
-RECIPES: tuple[Recipe, ...] = (
-    Recipe(NULL_BY_CAUSE, "modelled", lambda horizons, effort: AalenJohansen(times=horizons)),
-    Recipe("Cox by cause", "modelled", lambda horizons, effort: CauseSpecificCox(horizons), "sksurv"),
+RECIPES: tuple[ModelRecipe, ...] = (
+    ModelRecipe(NULL_BY_CAUSE, "modelled", lambda horizons, effort: AalenJohansen(times=horizons)),
+    ModelRecipe("Cox by cause", "modelled", lambda horizons, effort: CauseSpecificCox(horizons), "sksurv"),
     *CLASSIFIERS,
 )

@@ -20,7 +20,7 @@ from survscore.outcomes import Outcomes
 from survscore.paper.atlas.closing import LEVEL, Row
 from survscore.paper.atlas.data import FEWEST_WITH_STATUS, Prepared
 from survscore.paper.atlas.earlier import horizons_on, judged_rows, truth_rows
-from survscore.paper.atlas.models import FAMILIES, NULL_BY_CAUSE, Effort, Entry, estimators
+from survscore.paper.atlas.models import FAMILIES, NULL_BY_CAUSE, Effort, ListedModel, estimators
 from survscore.paper.atlas.models import family as of_family
 from survscore.paper.atlas.results import against_null, compared, halves_of, percent
 from survscore.paper.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED, scores
@@ -52,7 +52,7 @@ def horizons_by_cause(data: Prepared, day: np.datetime64) -> NDArray[np.float64]
 
 def by_cause(
     data: Prepared,
-    entries: Sequence[Entry],
+    entries: Sequence[ListedModel],
     effort: Effort,
     folds: int,
     n_splits: int,

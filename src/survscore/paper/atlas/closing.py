@@ -14,7 +14,7 @@ from survscore.analysis.backtest_results import pairs_of
 from survscore.analysis.compare import Request
 from survscore.analysis.cross_validation import out_of_fold
 from survscore.paper.atlas.data import Prepared, hidden_share, scoreable
-from survscore.paper.atlas.models import FAMILIES, Effort, Entry, estimators, family
+from survscore.paper.atlas.models import FAMILIES, Effort, ListedModel, estimators, family
 from survscore.paper.atlas.scores import ADMINISTRATIVE, scores
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Estimates
@@ -67,7 +67,9 @@ class Verdicts:
         return cls(*(np.concatenate(several, axis=1) for several in zip(*found, strict=True)))
 
 
-def at_closing(data: Prepared, entries: Sequence[Entry], effort: Effort, folds: int, seed: int) -> dict[str, list[Row]]:
+def at_closing(
+    data: Prepared, entries: Sequence[ListedModel], effort: Effort, folds: int, seed: int
+) -> dict[str, list[Row]]:
     """Return the scores of all models by predictions out of fold, and how the scores agree, as rows of two tables."""
     horizons = data.horizons[scoreable(data.y, data.horizons)]
     if horizons.size == 0:
@@ -86,7 +88,7 @@ def at_closing(data: Prepared, entries: Sequence[Entry], effort: Effort, folds: 
 
 
 def judged(
-    data: Prepared, entries: Sequence[Entry], horizons: Values, curves: Mapping[str, Any]
+    data: Prepared, entries: Sequence[ListedModel], horizons: Values, curves: Mapping[str, Any]
 ) -> dict[str, list[Row]]:
     """Return what the scores say of predictions, and how they agree, as rows of two tables."""
     weightings = {name: score(data.y) for name, score in scores().items()}

@@ -13,7 +13,7 @@ from survscore.analysis.backtest_results import Backtest
 from survscore.inference.intervals import normal_quantile
 from survscore.paper.atlas.closing import LEVEL, Row
 from survscore.paper.atlas.data import Prepared, hidden_share, scoreable
-from survscore.paper.atlas.models import FAMILIES, Effort, Entry, estimators, family
+from survscore.paper.atlas.models import FAMILIES, Effort, ListedModel, estimators, family
 from survscore.paper.atlas.scores import scores
 
 #: The later data must tell the status of so many at the horizon, and the earlier day hide that of so many.
@@ -35,7 +35,7 @@ def horizons_on(data: Prepared, day: np.datetime64) -> NDArray[np.float64]:
 
 def on_earlier_days(
     data: Prepared,
-    entries: Sequence[Entry],
+    entries: Sequence[ListedModel],
     effort: Effort,
     folds: int,
     n_draws: int,

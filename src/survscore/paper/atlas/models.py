@@ -55,7 +55,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ModelRecipe:
     """One kind of model.
 
     Attributes
@@ -77,7 +77,7 @@ class Recipe:
     needs: str = ""
 
 
-def _classifiers(name: str, classifier: Callable[[Effort], Any]) -> list[Recipe]:
+def _classifiers(name: str, classifier: Callable[[Effort], Any]) -> list[ModelRecipe]:
     """Return the three ways in which people train a classifier per horizon."""
 
     def dropping(horizons: NDArray[np.float64], effort: Effort) -> Any:
@@ -90,9 +90,9 @@ def _classifiers(name: str, classifier: Callable[[Effort], Any]) -> list[Recipe]
         return HorizonClassifiers(classifier(effort), horizons, keep="administrative")
 
     return [
-        Recipe(f"{name}, censored dropped", "dropped", dropping),
-        Recipe(f"{name}, censored as event-free", "event-free", keeping),
-        Recipe(f"{name}, C* after horizon", "outside", mature),
+        ModelRecipe(f"{name}, censored dropped", "dropped", dropping),
+        ModelRecipe(f"{name}, censored as event-free", "event-free", keeping),
+        ModelRecipe(f"{name}, C* after horizon", "outside", mature),
     ]
 
 
@@ -213,7 +213,7 @@ def _net(kind: Any) -> Callable[[NDArray[np.float64], Effort], Any]:
 
 
 #: Of events of one kind, and of several causes.
-CLASSIFIERS: tuple[Recipe, ...] = (
+CLASSIFIERS: tuple[ModelRecipe, ...] = (
     *_classifiers("logistic regression", lambda effort: LogisticRegression(max_iter=200)),
     *_classifiers(
         "boosted classifiers",
@@ -223,22 +223,22 @@ CLASSIFIERS: tuple[Recipe, ...] = (
     ),
 )
 
-RECIPES: tuple[Recipe, ...] = (
-    Recipe(NULL, "modelled", lambda horizons, effort: KaplanMeier(times=horizons)),
-    Recipe("Cox", "modelled", _cox, "sksurv"),
-    Recipe("random survival forest", "modelled", _forest, "sksurv"),
-    Recipe("gradient boosting", "modelled", _boosting, "sksurv"),
-    Recipe("Logistic-Hazard", "modelled", _net(LogisticHazard)),
-    Recipe("BCE", "dropped", _net(BCESurvival)),
+RECIPES: tuple[ModelRecipe, ...] = (
+    ModelRecipe(NULL, "modelled", lambda horizons, effort: KaplanMeier(times=horizons)),
+    ModelRecipe("Cox", "modelled", _cox, "sksurv"),
+    ModelRecipe("random survival forest", "modelled", _forest, "sksurv"),
+    ModelRecipe("gradient boosting", "modelled", _boosting, "sksurv"),
+    ModelRecipe("Logistic-Hazard", "modelled", _net(LogisticHazard)),
+    ModelRecipe("BCE", "dropped", _net(BCESurvival)),
     *CLASSIFIERS,
 )
 
 
 @dataclass(frozen=True)
-class Entry:
+class ListedModel:
     """A model of the list: a recipe, without or with the date of entry as covariate."""
 
-    recipe: Recipe
+    recipe: ModelRecipe
     entry: bool
 
     @property
@@ -247,20 +247,22 @@ class Entry:
         return self.recipe.name + WITH_ENTRY * self.entry
 
 
-def listed(recipes: Iterable[Recipe] = RECIPES) -> tuple[Entry, ...]:
+def listed(recipes: Iterable[ModelRecipe] = RECIPES) -> tuple[ListedModel, ...]:
     """Return the models of the list, all that there are."""
     nulls = (NULL, NULL_BY_CAUSE)
-    return tuple(Entry(one, entry) for one in recipes for entry in (False, True) if not (entry and one.name in nulls))
+    return tuple(
+        ListedModel(one, entry) for one in recipes for entry in (False, True) if not (entry and one.name in nulls)
+    )
 
 
-def installed(entries: Iterable[Entry]) -> tuple[list[Entry], list[str]]:
+def installed(entries: Iterable[ListedModel]) -> tuple[list[ListedModel], list[str]]:
     """Return the models that can be fitted here, and the packages that others need."""
     found = list(entries)
     missing = sorted({one.recipe.needs for one in found if one.recipe.needs and find_spec(one.recipe.needs) is None})
     return [one for one in found if one.recipe.needs not in missing], missing
 
 
-def estimators(entries: Iterable[Entry], horizons: NDArray[np.float64], effort: Effort) -> dict[str, Any]:
+def estimators(entries: Iterable[ListedModel], horizons: NDArray[np.float64], effort: Effort) -> dict[str, Any]:
     """Return the models by name, as estimators of data frames that hold `ENTRY`."""
     return {
         one.name: one.recipe.make(horizons, effort)
@@ -293,7 +295,7 @@ def features(*, entry: bool) -> ColumnTransformer:
 
 
 #: Which models are compared with each other: all, or without those that know too much.
-FAMILIES: Mapping[str, Callable[[Entry], bool]] = {
+FAMILIES: Mapping[str, Callable[[ListedModel], bool]] = {
     "all": lambda one: True,
     "none drops the censored": lambda one: one.recipe.censored != "dropped",
     "without date of entry": lambda one: not one.entry,
@@ -301,6 +303,6 @@ FAMILIES: Mapping[str, Callable[[Entry], bool]] = {
 }
 
 
-def family(name: str, entries: Iterable[Entry]) -> list[str]:
+def family(name: str, entries: Iterable[ListedModel]) -> list[str]:
     """Return the names of a family's models."""
     return [one.name for one in entries if FAMILIES[name](one)]

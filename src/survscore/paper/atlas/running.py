@@ -25,7 +25,7 @@ from survscore.paper.atlas import cause_models, causes, earlier
 from survscore.paper.atlas.causes import AtlasByCause
 from survscore.paper.atlas.closing import LEVEL, Row, at_closing
 from survscore.paper.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS, Prepared, prepare, scoreable
-from survscore.paper.atlas.models import FAMILIES, Effort, Entry, family, installed, listed
+from survscore.paper.atlas.models import FAMILIES, Effort, ListedModel, family, installed, listed
 from survscore.paper.atlas.results import TABLES, Atlas
 from survscore.paper.atlas.scores import scores
 from survscore.paper.versions import versions_of
@@ -35,7 +35,7 @@ REMEDY = "remove it to have it computed anew, or choose another folder"
 
 
 @dataclass(frozen=True)
-class Size:
+class AtlasSize:
     """How much is computed: individuals at most, folds, draws for intervals, splits into halves, effort of fits."""
 
     name: str
@@ -47,23 +47,23 @@ class Size:
 
 
 SIZES = {
-    "full": Size("full", 4000, 5, 200, 10, Effort(trees=50, rounds=30, steps=6, epochs=40)),
-    "quick": Size("quick", 400, 3, 20, 2, Effort(trees=5, rounds=5, steps=2, epochs=3)),
+    "full": AtlasSize("full", 4000, 5, 200, 10, Effort(trees=50, rounds=30, steps=6, epochs=40)),
+    "quick": AtlasSize("quick", 400, 3, 20, 2, Effort(trees=5, rounds=5, steps=2, epochs=3)),
 }
 
 
 @dataclass(frozen=True)
-class Plan:
+class AtlasPlan:
     """What decides the numbers of a data set, and where they go."""
 
-    size: Size
+    size: AtlasSize
     seed: int
     models: tuple[str, ...]
     folder: Path
     by_cause: bool = False
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[ListedModel]:
         """The models."""
         every = listed(cause_models.RECIPES) if self.by_cause else listed()
         return [one for one in every if one.name in self.models]
@@ -115,7 +115,7 @@ def atlas(
     sets: Sequence[Any] | None = None,
     *,
     out: str | os.PathLike[str],
-    size: str | Size = "full",
+    size: str | AtlasSize = "full",
     seed: int = 1,
     n_jobs: int = 1,
     models: Sequence[str] | None = None,
@@ -134,7 +134,7 @@ def atlas(
         that can be loaded here.
     out : path
         Folder for the results. Sets that are finished there, with the same settings, version and seed, are kept.
-    size : {"full", "quick"} or Size
+    size : {"full", "quick"} or AtlasSize
         How much is computed; quick is to see that it works.
     seed : int, default 1
         Of samples, folds, models and draws. The same seed gives the same numbers.
@@ -172,7 +172,7 @@ def atlas(
         check_choice("size", size, tuple(SIZES))
         size = SIZES[size]
     entries, missing = installed(_wanted(models))
-    plan = Plan(size, seed, tuple(one.name for one in entries), Path(out))
+    plan = AtlasPlan(size, seed, tuple(one.name for one in entries), Path(out))
     found = Atlas.of(*_run(sets, plan, missing, n_jobs, progress))
     found.save(plan.folder)
     return found
@@ -182,7 +182,7 @@ def atlas_by_cause(
     sets: Sequence[Any] | None = None,
     *,
     out: str | os.PathLike[str],
-    size: str | Size = "full",
+    size: str | AtlasSize = "full",
     seed: int = 1,
     n_jobs: int = 1,
     progress: Progress = silent,
@@ -219,14 +219,14 @@ def atlas_by_cause(
         check_choice("size", size, tuple(SIZES))
         size = SIZES[size]
     entries, missing = installed(listed(cause_models.RECIPES))
-    plan = Plan(size, seed, tuple(one.name for one in entries), Path(out), by_cause=True)
+    plan = AtlasPlan(size, seed, tuple(one.name for one in entries), Path(out), by_cause=True)
     found = AtlasByCause.of(*_run(sets, plan, missing, n_jobs, progress))
     found.save(plan.folder)
     return found
 
 
 def _run(
-    sets: Sequence[Any] | None, plan: Plan, missing: list[str], n_jobs: int, progress: Progress
+    sets: Sequence[Any] | None, plan: AtlasPlan, missing: list[str], n_jobs: int, progress: Progress
 ) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
     """Compute what is not there yet; return the results of all sets, and the settings of the run."""
     chosen, unavailable = _loaded(sets, by_cause=plan.by_cause)
@@ -253,7 +253,7 @@ def _run(
     return {one.name: load(one, plan) for one in data}, settings
 
 
-def _wanted(models: Sequence[str] | None) -> list[Entry]:
+def _wanted(models: Sequence[str] | None) -> list[ListedModel]:
     """Return the models of the list that are wanted."""
     every = {one.name: one for one in listed()}
     if models is None:
@@ -289,7 +289,7 @@ def _loaded(sets: Sequence[Any] | None, *, by_cause: bool = False) -> tuple[list
         if not there:
             raise InputError(
                 f"sets: none of {len(names)} data sets can be loaded here; install a package that has some, such as "
-                "lifelines, or name sets of your own"
+                "lifetimes, or name sets of your own"
             )
         return [get(name) for name in there], [name for name in names if name not in there]
     wanted = [sets] if isinstance(sets, str) else list(sets)
@@ -327,7 +327,7 @@ def _file_name(name: str) -> str:
 # Results of a set
 
 
-def _compute(missing: Sequence[Prepared], total: int, plan: Plan, n_jobs: int, progress: Progress) -> None:
+def _compute(missing: Sequence[Prepared], total: int, plan: AtlasPlan, n_jobs: int, progress: Progress) -> None:
     """Compute the sets that are not there yet; each is kept as soon as it is done."""
     # the largest first, so that no process is left alone with it at the end
     ordered = sorted(missing, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
@@ -335,7 +335,7 @@ def _compute(missing: Sequence[Prepared], total: int, plan: Plan, n_jobs: int, p
     runner.run(_compute_one, jobs, n_done=total - len(missing), n_jobs=n_jobs, progress=progress)
 
 
-def _compute_one(data: Prepared, plan: Plan, *, report: Callable[[str], None] = lambda what: None) -> None:
+def _compute_one(data: Prepared, plan: AtlasPlan, *, report: Callable[[str], None] = lambda what: None) -> None:
     """Compute a set's results, and write them whole."""
     began = time.perf_counter()
     report("on earlier days" if plan.by_cause else "as of the closing date")
@@ -376,7 +376,7 @@ def described(data: Prepared) -> Row:
     }
 
 
-def load(data: Prepared, plan: Plan) -> dict[str, Any]:
+def load(data: Prepared, plan: AtlasPlan) -> dict[str, Any]:
     """Return a set's kept results, or say why they can't be used."""
     path = plan.path(data.name)
     try:
