@@ -314,7 +314,7 @@ def test_one_metric_without_a_mean_leaves_the_others():
     assert "mean over 0 to 40" in str(result)
     with pytest.raises(ss.InputError, match="the score is NaN at 1 time"):
         alone.integrated()
-    with pytest.raises(ss.InputError, match="lower and upper must satisfy"):
+    with pytest.raises(ss.InputError, match="`lower` and `upper` must satisfy"):
         result.integrated(5, 500)
 
 

@@ -349,7 +349,7 @@ def test_times_and_ranges_that_were_not_evaluated_are_refused():
     result = ss.compare(y, models, times=[6.0, 12.0], null=False)
     with pytest.raises(ss.InputError, match=r"time must be one of the evaluation times \(6 and 12\), not 7.0"):
         result.recommendation(time=7.0)
-    with pytest.raises(ss.InputError, match="lower and upper must satisfy"):
+    with pytest.raises(ss.InputError, match="`lower` and `upper` must satisfy"):
         result.recommendation(1.0, 7.0)
 
 

@@ -417,7 +417,7 @@ def _check_unit(form: Form | None, outcomes: Any) -> None:
     if form is None or form.unit is None or isinstance(outcomes, OutcomeColumns):
         return
     if not {"unit", "cutoff"} & set(outcomes or ()):
-        raise InputError("predictions_unit needs unit, that of the outcomes' times, to convert predictions to")
+        raise InputError("`predictions_unit` needs `unit`, that of the outcomes' times, to convert predictions to")
 
 
 def _columns(outcomes: Any) -> OutcomeColumns | None:
