@@ -340,7 +340,7 @@ def _weightings(given: Mapping[str, Any], schema: Any, columns: OutcomeColumns |
         if one_pass and any(one == Projected.name or isinstance(one, Projected) for one in several):
             raise InputError(
                 "projected scores take several passes over all rows, so there are no sums of them to keep or to add: "
-                "name weighting='administrative' for these"
+                "name `weighting` 'administrative' for these"
             )
         return asked
     if not observed.dated and observed.censoring_time not in schema.names:
