@@ -1,5 +1,7 @@
 """Figures of the paper in the documentation: pictures and tables are of a run, and of the claims as they are today."""
 
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -29,6 +31,15 @@ def test_what_is_kept_is_of_the_claims_as_they_are(name):
     assert all(f"{row.margin:+.3f}" in text for row in table.itertuples())
 
 
+@pytest.mark.parametrize("name", ["figure-2", "figure-3", "figure-4", "figure-5"])
+def test_the_page_says_how_many_replicates_a_picture_is_of(name):
+    folder = ROOT / "docs" / "reproduction" / name
+    picture = folder / keep_figures.PICTURE
+    settings = json.loads((picture if picture.exists() else folder / "settings.json").read_text())
+    (said,) = re.findall(rf"_static/{name}\.png\n +:alt: .* over (\d+) replicates", PAGES)
+    assert int(said) == settings["replicates"]
+
+
 def test_a_run_is_taken_over(tmp_path, monkeypatch):
     monkeypatch.setattr(keep_figures, "DOCS", tmp_path / "docs")
     (tmp_path / "docs" / "_static").mkdir(parents=True)
@@ -40,3 +51,16 @@ def test_a_run_is_taken_over(tmp_path, monkeypatch):
     kept = {path.name: path.read_text() for path in (tmp_path / "docs").rglob("*.*")}
     assert kept == {name: name for name in [*keep_figures.TABLES, "figure-3.png"]}
     assert keep_figures.keep(tmp_path / "docs") == []
+
+
+def test_pictures_alone_are_taken_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(keep_figures, "DOCS", tmp_path / "docs")
+    (tmp_path / "docs" / "_static").mkdir(parents=True)
+    (tmp_path / "run" / "figure-3").mkdir(parents=True)
+    for name in (*keep_figures.TABLES, "figure-3.png"):
+        (tmp_path / "run" / "figure-3" / name).write_text(name)
+    assert keep_figures.keep(tmp_path / "run", pictures_alone=True) == ["figure-3"]
+    kept = {path.name: path.read_text() for path in (tmp_path / "docs").rglob("*.*")}
+    assert kept == {"figure-3.png": "figure-3.png", "picture.json": "settings.json"}
+    keep_figures.keep(tmp_path / "run")  # all of one run
+    assert not list((tmp_path / "docs").rglob("picture.json"))

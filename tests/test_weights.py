@@ -757,3 +757,36 @@ def test_cross_validation_with_weights_of_the_outcomes():
     whole = ss.compare(found.y, found.curves, weighting="administrative", times=[20, 40])
     np.testing.assert_allclose(found.comparison.scored[0].scores[0], whole.scored[0].scores[0], rtol=1e-12)
     assert found.y.weights is not None
+
+
+def test_standard_errors_are_those_of_survey_means():
+    """R's ``survey::svymean`` has n/(n - 1) times the sum of squares, by cluster where there are any."""
+    case = next(case for case in CASES if case.name == "uncensored")
+    problem = sized_problem(case, 80)
+    y, t, w = problem.y, problem.times, problem.y.weights
+    labels = np.arange(80) // 4
+    survival = problem.curves.at(t)
+    losses = np.where(y.time[:, None] > t, (1 - survival) ** 2, survival**2)
+    phi = w[:, None] * (losses - np.average(losses, axis=0, weights=w)) / w.sum()
+    asked = {"weighting": "uncensored", "times": t}
+    of_clusters = np.array([phi[labels == g].sum(axis=0) for g in range(20)])
+    found = ss.brier_score(y, problem.curves, groups=labels, **asked)
+    np.testing.assert_allclose(found.se**2, 20 / 19 * (of_clusters**2).sum(axis=0), rtol=1e-12)
+    # of individuals, with the correction of the jackknife for each one's share
+    share = (w / w.sum())[:, None]
+    found = ss.brier_score(y, problem.curves, **asked)
+    np.testing.assert_allclose(found.se**2, 79 / 80 * ((phi / (1 - share)) ** 2).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.se**2, 80 / 79 * (phi**2).sum(axis=0), rtol=0.06)
+
+
+def test_tensors_with_weights_of_zero():
+    torch = pytest.importorskip("torch")
+    problem = random_problem(120, 10)
+    w = np.random.default_rng(1).gamma(2, 1, 120)
+    w[::5] = 0
+    asked = {"weighting": "projected", "times": [20.0, 40.0]}
+    curves = ss.SurvivalCurves(torch.from_numpy(problem.curves.probabilities.copy()), problem.curves.times)
+    found = ss.brier_score(problem.y.weighted(w), curves, **asked)
+    expected = ss.brier_score(problem.y.weighted(w), problem.curves, **asked)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-12)
+    np.testing.assert_allclose(found.se, expected.se, rtol=1e-9)

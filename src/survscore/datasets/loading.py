@@ -66,8 +66,8 @@ def names(*, causes: bool = False) -> list[str]:
 def load(name: str, *, causes: bool = False, path: str | os.PathLike[str] | None = None) -> Dataset:
     r"""Load real data with a known data cut-off, and so with :math:`C^*` of each individual.
 
-    The data are read from packages that are installed, of Python or of R; none come with this library, and neither the
-    packages nor R are run.
+    Two small tables come with this library; others are read from packages that are installed, of Python or of R, and
+    neither these nor R are run.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Sets out of Python packages: people in office, and customers."""
+"""Sets out of Python packages, two of them our own: people in office, and customers."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def purchases(table: pd.DataFrame) -> Made:
 
 SENATORS = Recipe(
     name="senators",
-    origin=TextFile("lifelines", "lifelines", "datasets/canadian_senators.csv"),
+    origin=TextFile("survscore", "survscore", "datasets/tables/senators.csv"),
     columns=(
         "Name", "Political Affiliation at Appointment", "Province / Territory", "start_date", "end_date", "reason",
         "observed",
@@ -120,7 +120,7 @@ SENATORS_BY_CAUSE = replace(
 
 DD = Recipe(
     name="dd",
-    origin=TextFile("lifelines", "lifelines", "datasets/dd.csv"),
+    origin=TextFile("survscore", "survscore", "datasets/tables/dd.csv"),
     columns=(
         "ctryname", "un_region_name", "un_continent_name", "leaderspellreg", "democracy", "regime", "start_year",
         "duration",

@@ -289,7 +289,7 @@ def _loaded(sets: Sequence[Any] | None, *, by_cause: bool = False) -> tuple[list
         if not there:
             raise InputError(
                 f"sets: none of {len(names)} data sets can be loaded here; install a package that has some, such as "
-                "lifelines, or name sets of your own"
+                "lifetimes, or name sets of your own"
             )
         return [get(name) for name in there], [name for name in names if name not in there]
     wanted = [sets] if isinstance(sets, str) else list(sets)
