@@ -117,7 +117,6 @@ $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python $(INSTALL) -c constraints.txt --group dev -e ".[$(EXTRAS)]"
 	touch $@ $(VENV)/.demo
 
-$(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
-	$(BIN)/python $(INSTALL) $(PIP_WITH_GROUPS)
+$(VENV)/.docs: $(VENV)/.dev
 	$(BIN)/python $(INSTALL) -c constraints.txt --group dev --group docs -e ".[$(EXTRAS)]"
-	touch $@ $(VENV)/.dev $(VENV)/.demo
+	touch $@

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import oracle
 import survscore as ss
-from combinations import examples
+from combinations import examples, nightly_but
 from registry import problems, random_problem
 from survscore.engine import bounds
 from survscore.engine.completions import smallest_ratio, z_of_ratio
@@ -64,7 +64,7 @@ def all_histories(y, times):
         yield ss.Outcomes(time, event, y.censoring_time)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", nightly_but([0], range(3)))
 def test_over_a_range_they_are_those_of_all_histories(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     n, grid = 40, np.arange(1.0, 9.0)

@@ -185,7 +185,7 @@ def test_a_metric_without_a_mean_in_a_fold_leaves_the_others():
     assert r"\toprule" in found.to_latex(layout="models x metrics")
     with pytest.raises(ss.InputError, match="the score is NaN at"):
         validated(metric="auc", times=early).integrated_folds()
-    with pytest.raises(ss.InputError, match="lower and upper must satisfy"):
+    with pytest.raises(ss.InputError, match="`lower` and `upper` must satisfy"):
         found.integrated_folds(2, 500)
 
 

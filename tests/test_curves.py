@@ -69,15 +69,15 @@ def test_other_layouts_become_contiguous_rows():
         ),
         ([[90.0, 80.0], [50.0, 400.0]], r"between 0 and 1: 4 .* row 0 at time 1 \(90.0\)$"),
         ([[-0.5, 1.5], [2.0, -1.0]], r"between 0 and 1: 4 .*; risk scores are no probabilities: the page"),
-        ([[1 + 1e-7, 0.8]], r"a rounding error: np.clip the predictions"),
+        ([[1 + 1e-7, 0.8]], r"a rounding error: clip the predictions"),
         (
             [[0.9, 0.8], [0.5, 0.6]],
-            r"survival must not increase with time: 1 .* row 1 at time 2 \(0.6 after 0.5\); monotone='keep'",
+            r"survival must not increase with time: 1 .* row 1 at time 2 \(0.6 after 0.5\); `monotone='keep'`",
         ),
         (
             [[0.1, 0.2], [0.4, 0.39]],
             r"must not increase with time: 1 .* row 0 at time 2 \(0.2 after 0.1\); they rise on average, as "
-            r"probabilities of the event do: from_event_probabilities takes these$",
+            r"probabilities of the event do: `from_event_probabilities` takes these$",
         ),
         ([0.9, 0.8], r"must have shape \(individuals, times\), not \(2,\)"),
         (np.zeros((0, 2)), "no rows"),
@@ -98,16 +98,16 @@ def test_bad_probabilities_are_named(rows, message, large):
     [
         ([[0.1, np.nan], [0.5, 0.6]], r"without NaN: 1 value is not, the first in row 0 at time 2 \(nan\)"),
         ([[0.1, 0.2], [0.5, 1.4]], r"between 0 and 1: 1 value is not, the first in row 1 at time 2 \(1.4\); are these"),
-        ([[-1e-8, 0.2]], r"time 1 \(-1e-08; a rounding error: np.clip the predictions\)"),
+        ([[-1e-8, 0.2]], r"time 1 \(-1e-08; a rounding error: clip the predictions\)"),
         (
             [[0.1, 0.3], [0.6, 0.5]],
             r"the probability of the event must not decrease with time: 1 value does, the first in row 1 at time 2 "
-            r"\(0.5 after 0.6\); monotone='keep' or 'enforce' takes such curves$",
+            r"\(0.5 after 0.6\); `monotone='keep'` or `monotone='enforce'` takes such curves$",
         ),
         (
             [[0.9, 0.8], [0.6, 0.65]],
             r"not decrease with time: 1 .* row 0 at time 2 \(0.8 after 0.9\); they fall on average, as survival does: "
-            r"SurvivalCurves takes these as they are$",
+            r"`SurvivalCurves` takes these as they are$",
         ),
         ([[0.9], [0.8]], "it looks transposed"),
     ],

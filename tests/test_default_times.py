@@ -230,8 +230,8 @@ def test_a_warning_points_at_the_line_and_says_what_to_do():
     assert one.filename == __file__
     assert str(one.message) == (
         "the predictions are at 4 times (3 to 12), and at 2 times they are read between these by straight lines that "
-        "start from S(0) = 1. Name predicted times (times= or horizons=), or say how to read between them "
-        "(interpolation=)"
+        "start from S(0) = 1. Name predicted times (`times or horizons`), or say how to read between them "
+        "(`interpolation`)"
     )
     for call in (
         lambda: ss.calibration(Y, cox(HORIZONS), 5.0, n_draws=1),

@@ -200,7 +200,7 @@ def test_the_result_says_how_many_dropped_out():
         ({"population": -1}, "population must be a time, zero or later, not -1"),
         ({"population": np.nan}, "population must be a time"),
         ({"population": True}, "population must be None"),
-        ({"max_weight": 0.3}, "max_weight must be a number, at least 1"),
+        ({"max_weight": 0.3}, "`max_weight` must be a number, at least 1"),
         ({"normalize": "sum"}, "normalize must be one of 'weights', 'n'"),
         ({"variance": "naive"}, "variance must be one of 'exact', 'martingale'"),
         ({"dropout": "refuse", "variance": "martingale"}, "variance matters only where drop-out is estimated from the"),

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,6 @@ from survscore.cli import main
 from survscore.datasets.kkbox import prepare, prepared, synthesize
 from survscore.io import files as _files
 from survscore.io import limits, read_outcomes, write_study
-from survscore.io import temporary as _temporary
 from survscore.io.spreadsheets import FORMULA, NUMBER, as_text, without_formulas
 from survscore.io.tables import open_table
 
@@ -401,84 +399,7 @@ def test_dates_are_not_read_from_the_clock(capsys, tmp_path, word):
             ss.Outcomes.from_dates(**values)
 
 
-# What killed runs leave
-
-
-def left_behind(folder, code):
-    """Kill a process in the middle of writing, and return what it leaves."""
-    killed = subprocess.run([sys.executable, "-c", code, str(folder)], check=False)
-    assert killed.returncode != 0
-    left = [path for path in folder.iterdir() if path.name.startswith(".survscore-")]
-    assert len(left) == 1
-    return left[0]
-
-
-KILLED = """
-import os, sys
-from pathlib import Path
-from survscore.io.files import written_whole
-with written_whole(Path(sys.argv[1]) / "a.csv") as temporary:
-    temporary.write_text("half")
-    os.kill(os.getpid(), 9)
-"""
-KILLED_FOLDER = """
-import os, sys
-from pathlib import Path
-from survscore.io.temporary import temporary_folder
-with temporary_folder(Path(sys.argv[1])) as temporary:
-    (temporary / "work.duckdb").write_text("half")
-    os.kill(os.getpid(), 9)
-"""
-
-
-@posix
-@pytest.mark.parametrize("code", [KILLED, KILLED_FOLDER])
-def test_the_next_run_removes_what_a_killed_one_left(tmp_path, monkeypatch, code):
-    left = left_behind(tmp_path, code)
-    monkeypatch.setattr(_temporary, "_swept", set())
-    with _files.written_whole(tmp_path / "b.csv") as temporary:
-        assert not left.exists()
-        temporary.write_text("whole")
-    assert [path.name for path in tmp_path.iterdir()] == ["b.csv"]
-
-
-@posix
-def test_only_what_nobody_works_on_is_removed(tmp_path):
-    machine, gone = _temporary._machine(), 2**22 + 5  # more than there are processes
-    elsewhere = "0" * 8 if machine != "0" * 8 else "1" * 8
-    names = {
-        f".survscore-{machine}-{gone}-0123456789ab.csv": True,
-        f".survscore-{machine}-{os.getpid()}-0123456789ab.csv": False,
-        f".survscore-{machine}-1-0123456789ab.csv": False,
-        f".survscore-{elsewhere}-{gone}-0123456789ab.csv": False,  # of a machine that we can't ask
-        ".survscore-notes.csv": False,
-        f"x.survscore-{machine}-{gone}-0123456789ab.csv": False,
-        f".survscore-{machine}-{gone}-short.csv": False,
-        "mine.csv": False,
-    }
-    for name in names:
-        (tmp_path / name).write_text("x")
-    _temporary.sweep(tmp_path)
-    assert {name: not (tmp_path / name).exists() for name in names} == names
-    old = tmp_path / f".survscore-{elsewhere}-{gone}-0123456789ab.csv"
-    long_ago = time.time() - 2 * _temporary.OLD
-    os.utime(old, (long_ago, long_ago))
-    _temporary.sweep(tmp_path)
-    assert not old.exists()
-
-
-@posix
-def test_links_are_not_followed_when_leftovers_are_removed(tmp_path):
-    precious = tmp_path / "precious"
-    precious.mkdir()
-    (precious / "file").write_text("x")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    link = folder / f".survscore-{_temporary._machine()}-{2**22 + 5}-0123456789ab"
-    link.symlink_to(precious)
-    _temporary.sweep(folder)
-    assert not link.is_symlink()
-    assert (precious / "file").exists()
+# Nothing is left
 
 
 def test_joins_leave_no_folder_behind(tmp_path, monkeypatch):

@@ -113,7 +113,7 @@ def test_what_is_printed_is_what_is_computed():
     line = next(line for line in str(result).splitlines() if "gloomy" in line)
     found = [float(part) for part in re.findall(r"[-+]?\d+\.\d+", line)]
     row = table.loc["gloomy"]
-    np.testing.assert_allclose(found[1:4], row[["difference", "lower", "upper"]].astype(float), atol=6e-5)
+    np.testing.assert_allclose(found[3:6], row[["difference", "lower", "upper"]].astype(float), atol=6e-5)
     assert line.endswith(row["verdict"])
     score = scores()["truth"]
     told = re.search(r"mean over 2 to 96: ([\d.]+) \(([\d.]+), ([\d.]+)\)", str(score)).groups()
@@ -314,7 +314,7 @@ def test_one_metric_without_a_mean_leaves_the_others():
     assert "mean over 0 to 40" in str(result)
     with pytest.raises(ss.InputError, match="the score is NaN at 1 time"):
         alone.integrated()
-    with pytest.raises(ss.InputError, match="lower and upper must satisfy"):
+    with pytest.raises(ss.InputError, match="`lower` and `upper` must satisfy"):
         result.integrated(5, 500)
 
 

@@ -194,8 +194,12 @@ def test_recommendations_are_printed_first_and_are_data():
     y, models, _ = churn_study.study_without_fits(4)
     result = ss.compare(y, models, metric=["brier", "log"], weighting=BOTH, reference="coarse", times=[6.0, 12.0])
     found = result.recommendation()
-    assert str(result).replace("\n  ", " ").startswith(found.sentences[0])
-    assert found.sentences[0].split(".")[0] in result.to_html()
+    text = " ".join(str(result).split())
+    assert text.startswith(found.headline)
+    first = found.verdicts[0]
+    assert f"What would change this: for {first.sensitivity.model}, {first.would_change}" in text
+    assert all(sentence in text for sentence in found.conditions)
+    assert found.headline.split(".")[0] in result.to_html()
     table = found.to_frame()
     assert list(table["verdict"]) == [one.verdict for one in found.verdicts]
     assert {"from", "to", "sentence", "would_change", "model_projected_risk", "tipping_upper"} <= set(table)
@@ -345,7 +349,7 @@ def test_times_and_ranges_that_were_not_evaluated_are_refused():
     result = ss.compare(y, models, times=[6.0, 12.0], null=False)
     with pytest.raises(ss.InputError, match=r"time must be one of the evaluation times \(6 and 12\), not 7.0"):
         result.recommendation(time=7.0)
-    with pytest.raises(ss.InputError, match="lower and upper must satisfy"):
+    with pytest.raises(ss.InputError, match="`lower` and `upper` must satisfy"):
         result.recommendation(1.0, 7.0)
 
 
@@ -402,8 +406,8 @@ BELOW_TABLE = "(1) for individuals with C* >= t only: one of the two models enco
 
 
 def administrative_part(text):
-    """Return the printed administrative table."""
-    return text[text.index("administrative") : text.index("projected (own")]
+    """Return the printed lines of administrative scores."""
+    return "\n".join(line for line in text.splitlines() if "administrative" in line)
 
 
 def test_the_administrative_table_says_for_whom_a_leaking_model_is_better():
@@ -414,7 +418,7 @@ def test_the_administrative_table_says_for_whom_a_leaking_model_is_better():
         words = re.findall(r"\sleaking\s.*[)\d] +(better.*)", text)
         assert words
         assert set(words) == {IN_TABLE}
-        assert text.count(BELOW_TABLE) == 1
+        assert BELOW_TABLE in text
     against = administrative_part(result.against("leaking").to_text(200).split("reference leaking")[1])
     words = re.findall(r"[)\d] +((?:worse|better|undecided).*)", against)
     assert words
@@ -453,7 +457,7 @@ def test_the_parts_of_projected_scores_are_printed():
     mean = ss.brier_score(y, models["a"], weighting="projected", times=[6.0, 12.0]).integrated()
     np.testing.assert_allclose(mean.parts, [share.mean(), *means])
     shrunk = ss.compare(y, models, weighting=ss.Projected(strata="mean-ranks"), times=[12.0], null=False)
-    assert "differences are shrunk" in str(shrunk)
+    assert "differences are shrunk" in " ".join(str(shrunk).split())
 
 
 def test_a_difference_within_the_error_of_interpolation_is_not_for_longer_follow_up():

@@ -287,7 +287,7 @@ def test_one_warning_for_all_segments(data):
 
 def test_few_groups_point_to_segments(data):
     y, models, country, _ = data
-    with pytest.warns(ss.FewGroupsWarning, match=r"by= gives scores for each of them"):
+    with pytest.warns(ss.FewGroupsWarning, match=r"`by` gives scores for each of them"):
         ss.compare(y, models, weighting="administrative", times=TIMES, groups=country)
 
 

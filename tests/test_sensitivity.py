@@ -7,7 +7,21 @@ import oracle
 import survscore as ss
 from survscore.engine.sensitivity import THETAS
 from survscore.inference.late_starters import LateStarters
-from test_projected import STRATA, TIMES, asked, draw, strata_of
+from test_projected import STRATA, TIMES, asked, draw
+
+
+def strata_of(name, y, models, label):
+    """The strata of each model, and of a prediction that is the same for all."""
+    one = [0] * len(y)
+    if name in ("one", "given"):
+        return [one if name == "one" else label] * (len(models) + 1)
+    read = [lambda t, curves=curves: curves.at([t])[:, 0] for curves in models.values()]
+
+    def ranked(some):
+        return oracle.rank_strata(y.time, y.event, y.censoring_time, TIMES, some)
+
+    return [*map(ranked, [[one] for one in read]), one] if name == "own-ranks" else [ranked(read)] * (len(models) + 1)
+
 
 TRIED = [1 / 20, 0.8, 1.7, 30.0]
 

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from combinations import nightly_but
-from survscore.cli.starting import is_command
 from survscore.datasets.kkbox import synthesize
 from survscore.io import write_study
 
@@ -32,7 +31,7 @@ def made(tmp_path_factory):
     predicted = pd.read_csv(folder / "play" / "truth.csv").drop(columns="id")
     together = pd.concat([outcomes, predicted], axis=1)
     for k in range(40):
-        together.to_parquet(folder / "parts" / f"{k}.parquet")
+        together.assign(part=k).to_parquet(folder / "parts" / f"{k}.parquet")
     return folder
 
 
@@ -223,21 +222,29 @@ def test_handlers_are_those_from_before_afterwards(capsys):
     assert signal.set_wakeup_fd(-1) == -1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["python", "-m", "survscore", "score"], True),
-        (["python", "-X", "dev", "-W", "error", "-m", "survscore"], True),
-        (["python", "/usr/bin/survscore", "report"], True),
-        (["python", "-m", "pytest", "-m", "survscore"], False),
-        (["python", "mine.py", "-m", "survscore"], False),
-        (["python", "-c", "import survscore"], False),
-        (["python"], False),
-        (["python", "-"], False),
-    ],
-)
-def test_only_the_command_takes_signals_from_the_start(arguments, expected):
-    assert is_command(arguments) == expected
+def test_importing_the_library_sets_no_handlers():
+    code = (
+        "import signal; before = signal.getsignal(2), signal.getsignal(15); import survscore.cli, survscore.io.ending; "
+    )
+    code += "assert before == (signal.getsignal(2), signal.getsignal(15))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+INTERRUPTED = """
+import sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "survscore.cli":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+from survscore.__main__ import main
+main()
+"""
+
+
+def test_an_interrupt_while_the_command_is_imported_is_no_traceback():
+    run = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "survscore: interrupted\n")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a process of Windows can't send itself this signal")

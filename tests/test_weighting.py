@@ -16,14 +16,14 @@ def score(y, weighting=None, times=(1, 4)):
 @pytest.mark.parametrize(
     ("y", "weighting", "message"),
     [
-        (ADMINISTRATIVE, None, "weighting must be given, .* 'administrative' counts those with .* IPCW.* is possible"),
-        (UNKNOWN, None, r"Without censoring_time the choice is IPCW\(\); if follow-up ends on a known date"),
-        (DROPPED_OUT, None, "t and weights for the 1 of 3 who dropped out, 'projected' counts all individuals; IPCW"),
-        (UNKNOWN, "administrative", r"'administrative' weighting needs outcomes with censoring_time .* IPCW\(\)"),
+        (ADMINISTRATIVE, None, "weighting must be given, .* 'administrative' counts those with .* `IPCW.* is possible"),
+        (UNKNOWN, None, r"Without censoring_time the choice is `IPCW\(\)`; if follow-up ends on a known date"),
+        (DROPPED_OUT, None, "t and weights for the 1 of 3 who dropped out, 'projected' counts all individuals; `IPCW"),
+        (UNKNOWN, "administrative", r"'administrative' weighting needs outcomes with censoring_time .* `IPCW\(\)`"),
         (
             DROPPED_OUT,
             ss.Administrative(dropout="refuse"),
-            r"1 individual of 3 dropped out before, the first at position 1 \(time 3, censoring_time 9\); dropout='kap",
+            r"1 individual of 3 dropped out before, the first at position 1 \(time 3, censoring_time 9\); `dropout='k",
         ),
         (
             ADMINISTRATIVE,
@@ -67,9 +67,9 @@ def test_without_censoring_no_weighting_is_needed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"max_weight": 0.5}, "max_weight must be a number, at least 1"),
-        ({"max_weight": np.nan}, "max_weight must be a number, at least 1"),
-        ({"max_weight": "10"}, "max_weight must be a number"),
+        ({"max_weight": 0.5}, "`max_weight` must be a number, at least 1"),
+        ({"max_weight": np.nan}, "`max_weight` must be a number, at least 1"),
+        ({"max_weight": "10"}, "`max_weight` must be a number"),
         ({"censoring": np.array([0.5, 0.6])}, "censoring must be"),
         ({"variance": "naive"}, "variance must be one of 'exact', 'martingale'"),
         ({"censoring": UNKNOWN, "variance": "martingale"}, "variance matters only where"),

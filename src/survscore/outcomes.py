@@ -481,7 +481,9 @@ class Outcomes:
             return self.event
         if not self.interest:
             listed = ", ".join(map(repr, self.causes))
-            raise InputError(f"y has competing causes ({listed}): say which one scores are of (cause=, or y.for_cause)")
+            raise InputError(
+                f"y has competing causes ({listed}): say which one scores are of (`cause=`, or y.for_cause)"
+            )
         of_interest: NDArray[np.bool_] = _read_only(self.cause == self.interest)
         return of_interest
 

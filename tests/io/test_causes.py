@@ -129,11 +129,11 @@ def test_dates_have_causes(tmp_path):
         ({"event": "why", "causes": CAUSES}, r"column 'why' must hold the causes 'default', 'repayment', or no .* "
          r"1 of 6 are neither, 'moved' \(1\), the first in row 5"),
         ({"causes": ["default"]}, r"event must be 0 or the code of a cause, 1 \(default\): 2 of 6 are not"),
-        ({"event": "why"}, "reason= and event_reasons= take other words, causes= names of causes"),
+        ({"event": "why"}, "`reason` and `event_reasons` take other words, `causes` names of causes"),
         ({**REASONS, "competing_reasons": None}, r"that are not explained: 'repayment' \(2\), the first in row 1"),
         ({**REASONS, "event_reasons": ["x=default"], "competing_reasons": ["x=repayment"]},
          "a cause can be the event or compete with it, not both: 'x'"),
-        ({**REASONS, "causes": CAUSES}, "causes names those in event; with reason=, event_reasons and"),
+        ({**REASONS, "causes": CAUSES}, "`causes` names those in `event`; with `reason`, `event_reasons` and"),
         ({"causes": ["a", "a"]}, "causes must have different names"),
     ],
 )  # fmt: skip

@@ -183,9 +183,9 @@ def test_rising_predictions_are_those_of_the_event(capsys, case):
     message = refused(capsys, "score", case.folder / "y.csv", path, "-w", "administrative")
     assert "--predicts event takes these" in message
     assert "--monotone" not in message
-    with pytest.raises(ss.InputError, match=r"predicts='event' takes these$"):
+    with pytest.raises(ss.InputError, match=r"`predicts='event'` takes these$"):
         io.read_predictions(path)
-    with pytest.raises(ss.InputError, match=r"from_event_probabilities takes these$"):
+    with pytest.raises(ss.InputError, match=r"`from_event_probabilities` takes these$"):
         ss.SurvivalCurves(1 - case.frame.to_numpy(), case.curves.times)
     csv(wide(case), path)
     message = refused(capsys, "score", case.folder / "y.csv", path, "-w", "administrative", "--predicts", "event")
@@ -213,7 +213,7 @@ def test_predictions_of_the_event_taken_for_survival_get_a_note(capsys, tmp_path
     code, _, err = run(capsys, command, *asked, "--predicts", "event")
     assert (code, err) == (0, "")
     wrong = ss.SurvivalCurves(chance, [float(time) for time in times], monotone="keep")
-    with pytest.warns(UserWarning, match=r"'net' are far worse .*SurvivalCurves.from_event_probabilities takes the fo"):
+    with pytest.warns(UserWarning, match=r"'net' are far worse .*`from_event_probabilities` takes the fo"):
         ss.compare(rare, iter([("net", wrong)]), weighting="administrative")
 
 
@@ -257,7 +257,7 @@ def test_months_are_not_taken_for_days_without_a_word(capsys, tmp_path):
     asked = [tmp_path / "y.csv", tmp_path / "net.csv", "--columns", "month_{time}"]
     _, notes = scored(capsys, *asked, "-t", "10,20")
     assert "predictions of 'net' end at 24, but the longest follow-up is 758" in notes
-    assert "--predictions-unit='month' converts them" in notes
+    assert "--predictions-unit month converts them" in notes
     assert "--predictions-unit needs --unit" in refused(
         capsys, "score", *asked, "-w", "administrative", "--predictions-unit", "month"
     )
@@ -283,7 +283,7 @@ def test_names_of_columns_that_say_another_unit_are_noticed(tmp_path):
     (tmp_path / "y.csv").write_text("start,event_date\n2017-01-01,\n2017-01-02,2017-01-05\n")
     (tmp_path / "p.csv").write_text("week_1,week_2\n0.5,0.4\n0.6,0.4\n")
     asked = {"cutoff": "2017-02-01", "columns": "week_{time}"}
-    with pytest.warns(UserWarning, match=r"but outcomes are in days, .*; predictions_unit='week' converts them"):
+    with pytest.warns(UserWarning, match=r"but outcomes are in days, .*; `predictions_unit='week'` converts them"):
         io.read_study(tmp_path / "y.csv", tmp_path / "p.csv", **asked)
     study = io.read_study(tmp_path / "y.csv", tmp_path / "p.csv", predictions_unit="weeks", **asked)
     assert study.models["p"].times.tolist() == [7, 14]
@@ -342,7 +342,7 @@ def test_an_end_is_an_event_only_where_a_flag_or_a_reason_says_so(capsys, tmp_pa
     message = refused(capsys, *asked, "--competing-reasons", "moved")
     assert "what reasons mean needs --reason, the column that says why" in message
     for said, message in (
-        ({"end": "end", "reason": "why"}, "reason needs event_reasons"),
+        ({"end": "end", "reason": "why"}, "`reason` needs `event_reasons`"),
         (
             {"end": "end", "reason": "why", "event_reasons": ["chrun"]},
             "^[^ ]*y.csv: column 'why': no individual has a reason 'chrun'; it holds 'churn', 'fraud', 'moved'",
@@ -354,7 +354,7 @@ def test_an_end_is_an_event_only_where_a_flag_or_a_reason_says_so(capsys, tmp_pa
         ),
         (
             {"end": "end", "reason": "why", "event_reasons": ["churn"], "causes": ["churn"]},
-            "causes names those in event; with reason=",
+            "`causes` names those in `event`; with `reason`",
         ),
         ({"end": "end", "event": "churned", "reason": "why", "event_reasons": ["x"]}, "both say who had the event"),
         ({"end": "end", "event": "churned", "event_date": "end"}, "both say when observation ended"),
@@ -412,7 +412,7 @@ def test_dates_in_other_writings_are_the_same_dates(capsys, tmp_path, content, s
 @pytest.mark.parametrize(
     ("content", "said", "message"),
     [
-        ("start,event_date\n17167,\n", {}, "--origin takes numbers of days"),
+        ("start,event_date\n17167,\n", {}, "for numbers of days --origin"),
         (
             "start,event_date\n31.12.2016,\n12/31/2016,\n",
             {"date_format": "%d.%m.%Y"},

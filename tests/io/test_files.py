@@ -220,7 +220,7 @@ def test_bad_dates_say_which(tmp_path):
     (tmp_path / "y.csv").write_text("start,event_date\n2017-01-01,2017-01-31\n2017-01-02,\n")
     with pytest.raises(ss.InputError, match=r"y.csv: cutoff must be dates"):
         io.read_outcomes(tmp_path / "y.csv", cutoff="someday")
-    with pytest.raises(ss.InputError, match=r"holds dates \(start, event_date\); give the data cut-off as cutoff"):
+    with pytest.raises(ss.InputError, match=r"holds dates \(start, event_date\); give the data cut-off as `cutoff`"):
         io.read_outcomes(tmp_path / "y.csv")
 
 

@@ -217,7 +217,7 @@ def test_dates_without_end(tmp_path, never, ending):
     y = ss.io.read_outcomes(path, cutoff="2017-01-29", open_end=never).outcomes
     assert y.event.tolist() == [True, False, False]
     assert y.time.tolist() == [10, 20, 28]
-    with pytest.raises(ss.InputError, match=rf"holds dates as late as {never}.*--open-end {never}"):
+    with pytest.raises(ss.InputError, match=rf"holds dates as late as {never}.*`open_end='{never}'`"):
         ss.io.read_outcomes(path, cutoff="2017-01-29")
     with pytest.raises(ss.InputError, match="open_end is for dates"):
         ss.io.read_outcomes(path, open_end=never)

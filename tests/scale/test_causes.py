@@ -134,7 +134,7 @@ def test_patterns_lists_and_predictions_of_one_cause():
 @pytest.mark.parametrize(
     ("change", "more", "message"),
     [
-        ({}, {}, "columns of predictions have causes, 'default' and 'repayment': cause= says which"),
+        ({}, {}, "columns of predictions have causes, 'default' and 'repayment': `cause` says which"),
         ({}, {"cause": "churn", "outcomes": {"causes": CAUSES}}, "cause must be one of 'default' and 'repayment', or"),
         ({}, {"cause": "all"}, r"evaluate has no multi-class form \(cause='all'\): name one cause, or use compare"),
         (
@@ -145,13 +145,13 @@ def test_patterns_lists_and_predictions_of_one_cause():
             {}, {"cause": "default", "event_of_interest": "default", "outcomes": {"causes": CAUSES}},
             "cause and event_of_interest are two spellings",
         ),
-        ({}, {"cause": "churn"}, "cause must be the number of a cause, from 1 on; causes= gives them names"),
+        ({}, {"cause": "churn"}, "cause must be the number of a cause, from 1 on; `causes` gives them names"),
         ({}, {"cause": 3, "outcomes": {"causes": CAUSES}}, "cause must be one of 'default' and 'repayment'"),
         ({}, {"cause": 1}, "model 'a' has no predictions of cause '1', only of 'default' and 'repayment'"),
         ({"event": 3}, {"cause": 1, "outcomes": {"causes": CAUSES}}, "event must be 0 or the code of a cause"),
         ({"event": "moved"}, {"cause": 1, "outcomes": {"causes": CAUSES}}, r"'moved' \(1500\), the first in row 0"),
         ({"event": "moved"}, {"cause": 1}, "model 'a' has no predictions|holds words"),
-        ({}, {"cause": 1, "outcomes": {"cutoff": "2017-01-01"}}, "name their column as end"),
+        ({}, {"cause": 1, "outcomes": {"cutoff": "2017-01-01"}}, "name their column as `end`"),
     ],
 )  # fmt: skip
 def test_what_can_not_be(change, more, message):
@@ -174,7 +174,7 @@ def test_dates_have_causes():
     curves = {"predictions": ss.SurvivalCurves(dates[["10", "20"]].to_numpy(), [10, 20])}
     wanted = ss.compare(y, curves, metric="brier", weighting="administrative", times=[10, 20], null=False, cause="2")
     np.testing.assert_allclose(found.scores["score"], wanted.scores["score"], rtol=1e-12)
-    with pytest.raises(ss.InputError, match="event, column 'event', has 2 causes: cause= says which one"):
+    with pytest.raises(ss.InputError, match="event, column 'event', has 2 causes: `cause` says which one"):
         ss.evaluate(pa.Table.from_pandas(dates), weighting="administrative", outcomes=named)
 
 

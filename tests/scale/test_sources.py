@@ -329,9 +329,9 @@ def test_options_for_files_are_for_files(option, table):
 
 
 def test_storage_options_are_for_storage(folder):
-    with pytest.raises(InputError, match="storage_options are for remote storage"):
+    with pytest.raises(InputError, match="`storage_options` are for remote storage"):
         open_source(folder, storage_options={"key": "hush"})
-    with pytest.raises(InputError, match="storage_options are for remote storage"):
+    with pytest.raises(InputError, match="`storage_options` are for remote storage"):
         open_source(folder.as_uri(), storage_options={"key": "hush"})
 
 

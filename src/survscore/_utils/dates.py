@@ -89,12 +89,12 @@ def follow_up(
     late = np.asarray((starts > ends) | ((entered > starts) & (entered >= ends)))
     what = "start" if entry_date is None else "start or entry_date"
     if late.any() and not drop_late_starts:
-        raise InputError(f"{_late_starts(late, entered, ends, what)}; late_starts='drop' leaves them out")
+        raise InputError(f"{_late_starts(late, entered, ends, what)}; `late_starts='drop'` leaves them out")
     happened = np.asarray(events <= ends)  # false where no date is given
     check_rule("event_date", "on or after start", np.asarray(events < starts) & ~late, events)
     check_rule("last_seen", "on or after start", np.asarray(seen < starts) & ~happened & ~late, seen)
     if late.any():
-        warn(f"from_dates left out {_late_starts(late, entered, ends, what)}")
+        warn(f"left out {_late_starts(late, entered, ends, what)}")
         starts, events, ends, seen, entered = (dates[~late] for dates in (starts, events, ends, seen, entered))
         happened = happened[~late]
 
@@ -163,7 +163,7 @@ def as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIn
     missing = pd.isna(given)
     if given.dtype.kind in "biufc" and not missing.all():
         raise InputError(
-            f"{name} must hold dates, not numbers; for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')"
+            f"{name} must hold dates, not numbers; for yyyymmdd use `pandas.to_datetime(..., format='%Y%m%d')`"
         )
     texts = given if given.dtype.kind in "OUT" else given[:0]
     # where any has a time zone, all are compared in UTC

@@ -60,9 +60,9 @@ def check_probabilities(
     tolerance = 4.0 * arrays.rounding_unit(given) if check_monotone else np.inf
     if has_bad_probabilities(survival, tolerance):
         swapped = (
-            "they rise on average, as probabilities of the event do: from_event_probabilities takes these"
+            "they rise on average, as probabilities of the event do: `from_event_probabilities` takes these"
             if predicts == "survival"
-            else "they fall on average, as survival does: SurvivalCurves takes these as they are"
+            else "they fall on average, as survival does: `SurvivalCurves` takes these as they are"
         )
         names = ("probabilities", "survival" if predicts == "survival" else "the probability of the event")
         _refuse_curves(given, times, names, tolerance, swapped, falls=predicts == "survival")
@@ -129,7 +129,7 @@ def _refuse_curves(
         first, last = (arrays.to_host(matrix[:, k]).astype(np.float64).mean() for k in (0, -1))
         # noisy curves of survival still fall
         wrong_way = (last - first if falls else first - last) > ROUNDING
-        hint = swapped if wrong_way else "monotone='keep' or 'enforce' takes such curves"
+        hint = swapped if wrong_way else "`monotone='keep'` or `monotone='enforce'` takes such curves"
         totals = [arrays.to_host(block).sum(axis=1, dtype=np.float64).max() for _, block in _blocks(matrix)]
         if falls and matrix.shape[1] >= FEW_MASSES and max(totals) <= 1.0 + ROUNDING:
             hint = "each row sums to at most 1, as a probability mass function does: from_pmf takes that"
@@ -221,7 +221,7 @@ def _value(matrix: FloatArray, row: int, column: int) -> Any:
 def _why_outside(matrix: FloatArray, row: int, column: int) -> str:
     value = _value(matrix, row, column)
     if (-value if value < 0 else value - 1) < 1e-5:
-        return "; a rounding error: np.clip the predictions)"
+        return "; a rounding error: clip the predictions)"
     if all(bool(((block >= 0) & (block <= 100)).all()) for _, block in _blocks(matrix)):
         return "); are these percentages? Then divide by 100"
     if all(bool((block < -ROUNDING).any() and (block > 1 + ROUNDING).any()) for _, block in _blocks(matrix)):

@@ -277,8 +277,7 @@ def _warn_about_parts(segmented: SegmentedComparison) -> None:
     if undefined:
         key, message = next(iter(undefined.items()))
         warn(
-            f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(segmented.by, key)}: {message}; "
-            "the table `undefined` has all",
+            f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(segmented.by, key)}: {message}",
             UndefinedScoreWarning,
         )
     few = [key for key, part in segmented.parts.items() if any(arrays.support.cautions() for arrays in part.scored)]
@@ -340,7 +339,7 @@ def warn_if_reversed(
                     f"predictions of {name!r} are far worse than {constant}: their mean Brier score is {given:.2g}, "
                     f"that of {constant} {null:.2g}, and that of one minus the predictions {opposite:.2g}. Were "
                     "probabilities of the event taken for those of survival, or otherwise? "
-                    "SurvivalCurves.from_event_probabilities takes the former, SurvivalCurves the latter"
+                    "`from_event_probabilities` takes the former, `SurvivalCurves` the latter"
                 )
 
 

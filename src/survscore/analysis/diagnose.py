@@ -258,7 +258,7 @@ def diagnose(
             raise InputError(f"the curves of {name!r} must be in memory, not in batches")
     check_on_processor("diagnose", y, named)
     if y.censoring_time is None:
-        raise InputError("diagnose needs outcomes with censoring_time (Outcomes.from_dates derives it)")
+        raise InputError("diagnose needs outcomes with censoring_time (`Outcomes.from_dates` derives it)")
     questioned = as_weighting(weighting, y)
     if not isinstance(questioned, IPCW):
         raise InputError(f"weighting must be 'ipcw' or IPCW(...), the one to examine, not {weighting!r}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from survscore.cli import starting as _starting  # isort: skip  # noqa: F401 - before all that takes long to import
-
 import io
 import os
 import sys

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._validation import several
 from survscore._validation import shown as printable
 from survscore.metrics import cause_label, metric_label
 from survscore.results.printing import caption, legend, short_names, verdict_of, with_short_names
@@ -138,13 +137,7 @@ def _conclusions(findings: Findings, metric: str, view: View, weighting: str) ->
     if view.full:
         first, *others = concluded.sentences
         return [f"Recommendation: {first}", *others], "", []
-    changes: dict[str, list[str]] = {}
-    for verdict in concluded.verdicts:
-        if verdict.sensitivity.model != findings.comparison.null or len(concluded.verdicts) == 1:
-            changes.setdefault(verdict.would_change, []).append(printable(verdict.sensitivity.model))
-    change = "; ".join(f"for {several(models)}, {what}" for what, models in changes.items())
-    notes = [one for verdict in concluded.verdicts for one in (verdict.scope, *verdict.cautions) if one]
-    return [f"Recommendation: {concluded.headline} What would change this: {change}."], "", notes
+    return [f"Recommendation: {concluded.answer(findings.comparison.null)}"], "", concluded.conditions
 
 
 def _by_another(findings: Findings, first: str, metric: str) -> str:

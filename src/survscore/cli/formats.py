@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from survscore._utils.units import Unit
 from survscore._validation import InputError, plural
@@ -146,8 +147,8 @@ def formats(paths: tuple[Path, ...], check: bool, as_json: bool, toml: bool, **a
       survscore formats --check outcomes.csv net.parquet
       survscore formats subscriptions.csv --cutoff 2017-01-29
     """  # noqa: D301
-    usual = {"monotone": "check", "predicts": "survival"}
-    asked = [name for name, value in arguments.items() if value is not usual.get(name) and value is not False]
+    given_by = click.get_current_context().get_parameter_source
+    asked = [name for name in arguments if given_by(name) is not ParameterSource.DEFAULT]
     about_files = {"--check": check, "--json": as_json, "--toml": toml}
     about_files |= {f"--{name.removesuffix('_column').replace('_', '-')}": True for name in asked}
     given = [name for name, is_given in about_files.items() if is_given]

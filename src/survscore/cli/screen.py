@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import click
@@ -16,81 +18,63 @@ from survscore._validation import InputError, shown
 from survscore.io.files import check_regular, replaceable
 
 LONGEST_LINE = 1000
-# The library speaks to people who write Python; at the command line the same advice has other names.
-IN_OPTIONS = {
-    "late_starts='drop' leaves": "--drop-late-starts leaves",
-    "from_dates left out": "left out",
-    "monotone='keep' or 'enforce' takes": "--monotone keep or enforce takes",
-    "predicts='event' takes": "--predicts event takes",
-    "predicts='survival' takes": "--predicts survival takes",
-    "percent=True takes": "--percent takes",
-    "transposed=True takes": "--transposed takes",
-    "SurvivalCurves.from_event_probabilities takes the former, SurvivalCurves the latter": (
-        "--predicts event takes the former, --predicts survival the latter"
-    ),
-    "predictions_unit needs unit,": "--predictions-unit needs --unit,",
-    "predictions_unit=": "--predictions-unit=",
-    "predictions_unit (": "--predictions-unit (",
-    "reason= and event_reasons= take other words, causes= names": (
-        "--reason and --event-reasons take other words, --causes names"
-    ),
-    "say which one scores are of (cause=, or y.for_cause)": "--cause says which one scores are of",
-    "causes= says which": "--causes says which",
-    "causes= gives them": "--causes gives them",
-    "causes names those in event; with reason=, event_reasons and competing_reasons name": (
-        "--causes names those in --event; with --reason, --event-reasons and --competing-reasons name"
-    ),
-    "cause= says which": "--cause says which",
-    "name their column as end": "name their column as --end",
-    "reason needs event_reasons": "--reason needs --event-reasons",
-    "what reasons mean needs reason=,": "what reasons mean needs --reason,",
-    "in event_reasons, censored_reasons (": "in --event-reasons, --censored-reasons (",
-    "or competing_reasons (it": "or --competing-reasons (it",
-    "date_format and origin both": "--date-format and --origin both",
-    "for yyyymmdd use pandas.to_datetime(..., format='%Y%m%d')": (
-        "--date-format %Y%m%d takes yyyymmdd, --date-format decimal-year takes 2017.5, --origin takes numbers of days"
-    ),
-    "(Outcomes.from_dates derives it from the cut-off date, and a structured array carries it as a third field: "
-    "to_structured(censoring_time=True))": "(--cutoff derives it from dates)",
-    "(Outcomes.from_dates derives it)": "(--cutoff derives it from dates)",
+# Messages name arguments and other Python in backticks; what is an option here is printed as such.
+CODE = re.compile(r"`([^`]+)`")
+ARGUMENT = re.compile(r"(?P<name>\w+)(=(?P<value>'[^']*'|\w*))?")
+# What has another name here than its option, and Python that stands for an option.
+OTHER_NAMES = {
+    "by": "--by", "groups": "--groups", "horizons": "--horizons", "id": "--id", "lower": "--range START",
+    "max_weight": "--cap", "storage_options": "--storage-option", "times": "--horizons", "upper": "STOP",
+    "weighting": "--weighting", "null": "--null", "format": "--format", "unit": "--unit",
+}  # fmt: skip
+OTHER_CODE = {
+    "times or horizons": "--horizons",
+    "late_starts='drop'": "--drop-late-starts",
+    "dropout=Outcomes": "--train",
+    "overwrite=True": "--force",
+    "null=False": "--null none",
+    "from_event_probabilities": "--predicts event",
+    "SurvivalCurves": "--predicts survival",
     "Outcomes.from_dates": "--cutoff",
-    "IPCW(max_weight=1)": "--weighting ipcw --cap 1",
     "IPCW()": "'ipcw'",
-    "dropout='kaplan-meier'": "--dropout kaplan-meier",
-    "dropout='refuse'": "--dropout refuse",
-    "dropout: the given outcomes need": "--train: these outcomes need",
-    "dropout: no individual dropped out in the given outcomes": "--train: no individual dropped out in these outcomes",
-    "max_weight must be": "--cap must be",
-    "a max_weight would": "a --cap would",
-    "allow extra ids to leave them out": "--allow-extra leaves them out",
-    "name the column of ids, or match rows by their order": "--id names the column, --by-order goes by rows",
-    "give the score `times` that cover the range": "--horizons must cover the range",
-    "lower and upper must satisfy": "--range must satisfy",
-    "give the data cut-off as cutoff": "give the data cut-off as --cutoff",
-    "in the file's metadata, or given": "in the file's metadata, or by --grid",
-    "memory_limit of": "--memory-limit of",
-    "memory_limit must be": "--memory-limit must be",
-    "or raise memory_limit": "or raise --memory-limit",
-    "storage_options": "--storage-option",
-    "or say format=": "or say --format",
-    "or say null=False": "or say --null none",
-    "np.clip the predictions": "cut the predictions at 0 and 1",
-    "score several `times`": "score several --horizons",
-    "groups= is for": "--groups is for",
-    "(times= or horizons=)": "(--horizons or --horizons)",
-    "(interpolation=)": "(--interpolation)",
-    "overwrite=True replaces": "--force replaces",
-    "by= gives scores": "--by gives scores",
-    "; the table `undefined` has all": "",
-    "of `groups`": "of --groups",
+    "Administrative()": "'administrative'",
+    "IPCW(max_weight=1)": "--weighting ipcw --cap 1",
+    "pandas.to_datetime(..., format='%Y%m%d')": "--date-format %Y%m%d, for 2017.5 --date-format decimal-year, and for "
+    "numbers of days --origin",
 }
+
+
+@cache
+def _options() -> dict[str, str]:
+    """Return the options of all commands by the name of their argument."""
+    from survscore.cli import cli
+
+    named = [(one.name, max(one.opts, key=len)) for command in cli.commands.values() for one in command.params
+             if isinstance(one, click.Option)]  # fmt: skip
+    return {str(name): option for name, option in named} | OTHER_NAMES
+
+
+def as_option(code: str) -> str:
+    """Return the option that some Python stands for: ``--percent`` for ``percent=True``; other code as it is.
+
+    Examples
+    --------
+    >>> [as_option(code) for code in ("predicts='event'", "percent=True", "cause=", "max_weight", "y.until(end)")]
+    ['--predicts event', '--percent', '--cause', '--cap', 'y.until(end)']
+    """
+    if code in OTHER_CODE:
+        return OTHER_CODE[code]
+    argument = ARGUMENT.fullmatch(code)
+    option = None if argument is None else _options().get(argument["name"])
+    if argument is None or option is None:
+        return code
+    value = (argument["value"] or "").strip("'")
+    return f"{option} {value}" if value not in ("", "True") else option
 
 
 def one_line(message: object) -> str:
     """Return a message on one line, in the words of the command line, without control characters."""
-    text = " ".join(str(message).split())
-    for python, option in IN_OPTIONS.items():
-        text = text.replace(python, option)
+    text = CODE.sub(lambda found: as_option(found[1]), " ".join(str(message).split()))
     return shown(text, most=LONGEST_LINE)
 
 

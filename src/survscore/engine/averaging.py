@@ -48,7 +48,7 @@ def averaging_weights(
         raise InputError(f"one time, {first:g}, spans no range to integrate over; score several `times`")
     if not first <= lower < upper <= last:
         raise InputError(
-            f"lower and upper must satisfy {first:g} <= lower < upper <= {last:g}, the range of times scored, "
+            f"`lower` and `upper` must satisfy {first:g} <= lower < upper <= {last:g}, the range of times scored, "
             f"not lower={lower:g}, upper={upper:g}; give the score `times` that cover the range"
         )
     weights = trapezoid_weights(times, lower, upper)

@@ -128,7 +128,7 @@ def _warn_if_coarse(name: str, curves: Any, entry: Times, grid: Times) -> None:
         warn(
             f"{who} at {plural(own.size, 'time')} ({own[0]:g} to {own[-1]:g}), and with delayed entry they are read at "
             "each individual's entry and after it, between these by straight lines that start from S(0) = 1. Say how "
-            "to read between predicted times (interpolation=)",
+            "to read between predicted times (`interpolation`)",
             InterpolationWarning,
         )
 

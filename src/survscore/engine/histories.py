@@ -50,7 +50,7 @@ class Histories:
         if estimation.weights.hidden_share is not None:
             raise UnfitError(
                 f"metric {metric.name!r} has no projected form, since it is of the whole follow-up and not of statuses "
-                "at one time: use Administrative() or IPCW()"
+                "at one time: use `Administrative()` or `IPCW()`"
             )
         fitted = estimation.weights.censoring_model is not None
         if index.outcomes.competing and fitted and not metric.weighs_other_events:

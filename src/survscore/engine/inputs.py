@@ -284,10 +284,10 @@ def about_interpolation(read: Mapping[str, Mapping[str, Any]]) -> list[str]:
         consequence = (
             f"for the whole curve they are read between these {lines}. Say how to read between predicted times"
             if where == WHOLE_CURVE
-            else f"at {where} they are read between these {lines}. Name predicted times (times= or horizons=), or say "
-            "how to read between them"
+            else f"at {where} they are read between these {lines}. Name predicted times (`times or horizons`), or "
+            "say how to read between them"
         )
-        sentences.append(f"{who} at {plural(how['n_times'], 'time')} ({extent}), and {consequence} (interpolation=)")
+        sentences.append(f"{who} at {plural(how['n_times'], 'time')} ({extent}), and {consequence} (`interpolation`)")
     return sentences
 
 

@@ -265,7 +265,7 @@ def undefined_times(
         infinite |= ~np.isfinite(weights.weight_at_risk).all(axis=0)
     if weights.population is not None:
         add("the population curves are zero for an individual who is counted", infinite)
-    add(f"the {subject} survival is zero (a max_weight would bound the weights)", infinite)
+    add(f"the {subject} survival is zero (a `max_weight` would bound the weights)", infinite)
     add("no individual has a positive weight", total == 0)
     if isinstance(metric, JointMetric) and metric.needs_both:
         without, with_event = weight_sums[:2].sum(axis=0), weight_sums[2]

@@ -95,8 +95,8 @@ def shared_times(models: Mapping[str, Predictions], end: float) -> NDArray[np.fl
     listed = "; ".join(f"{name!r} at {_listed(own)}" for name, own in few.items())
     raise InputError(
         f"models that predict at few times are compared at the times they share, and these share none"
-        f"{f' up to {reach:g}' if np.isfinite(reach) else ''}: {listed}. Name the times (times= or horizons=), and say "
-        "how to read between predicted times (interpolation=)"
+        f"{f' up to {reach:g}' if np.isfinite(reach) else ''}: {listed}. Name the times (`times or horizons`), and "
+        "say how to read between predicted times (`interpolation`)"
     )
 
 

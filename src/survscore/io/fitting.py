@@ -22,7 +22,7 @@ def warn_if_times_do_not_fit(y: Outcomes, unit: Unit | None, predicted: Predicte
     if form.unit is not None:
         return
     named = named_in(form.columns) if form.columns else None
-    advice = f"predictions_unit={word(named)!r}" if named else f"predictions_unit ({', '.join(WORDS)})"
+    advice = f"`predictions_unit={word(named)!r}`" if named else f"`predictions_unit` ({', '.join(WORDS)})"
     if named and unit and named != unit:
         warn(
             f"{predicted.path}: columns are named like {form.columns!r}, but outcomes are in {word(unit)}s, and so are "

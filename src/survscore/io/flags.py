@@ -74,7 +74,7 @@ def flags_of_words(values: NDArray[Any], name: str, where: str = "") -> NDArray[
         raise InputError(
             f"{where}column {name!r} must hold 0 and 1, booleans, or words that say yes or no "
             f"({', '.join(WORDS)}): {int(unknown.sum())} of {unknown.size} are none, the first in row {first} "
-            f"({shown(values[first])!r}); reason= and event_reasons= take other words, causes= names of causes"
+            f"({shown(values[first])!r}); `reason` and `event_reasons` take other words, `causes` names of causes"
         )
     states = sorted(set(words.tolist()) & set(STATES))
     if states:
@@ -165,8 +165,8 @@ class Reasons:
         told += f" and {len(unlisted) - 12} more" if len(unlisted) > 12 else ""
         raise InputError(
             f"{where} holds reasons that are not explained: {told}, the first in row {first}. Name each in "
-            "event_reasons, censored_reasons (the event may still come: drop-outs, or still there) or "
-            "competing_reasons (it can't come any more)"
+            "`event_reasons`, `censored_reasons` (the event may still come: drop-outs, or still there) or "
+            "`competing_reasons` (it can't come any more)"
         )
 
 

@@ -202,7 +202,7 @@ def _list_matrix(
             f"have not the {lengths[0]} of row 0, the first in row {first} ({lengths[first]})"
         )
     if grid is None and "grid" not in says:
-        raise InputError(f"{file.path}: column {name!r} needs a grid: in the file's metadata, or given")
+        raise InputError(f"{file.path}: column {name!r} needs a grid: in the file's metadata, or as `grid`")
     with about(file.path):
         times = as_times(says.get("grid", grid), "grid")
         if grid is not None and not np.array_equal(times, as_times(grid, "grid")):

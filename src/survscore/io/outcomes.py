@@ -188,13 +188,14 @@ def read_outcomes(
             _refuse({"event_date": event_date, "last_seen": last_seen}, told)
             read = _end_dates(columns, writing, start, end, status)
         if entry_date is not None:
-            name = columns.named("entry_date", entry_date)
-            read = replace(read, entry_date=writing.dates(file, name), names={**read.names, "entry_date": name})
+            entered = columns.named("entry_date", entry_date)
+            names = {**read.names, "entry_date": entered}
+            read = replace(read, entry_date=writing.dates(file, entered), names=names)
         outcomes, kept = _from_dates(file, read, as_unit("unit", unit or "D"), late_starts)
     if weights is not None:
-        name = columns.named("weights", weights)
-        own = numbers(file.path, name, file.column(name))
-        with about(file.path, {"weights": name}):
+        held = columns.named("weights", weights)
+        own = numbers(file.path, held, file.column(held))
+        with about(file.path, {"weights": held}):
             outcomes = outcomes.weighted(own if kept is None else own[kept], weight_kind)
     name = None if id is False else columns.optional("id", id)
     ids = None if name is None else identifiers(file, name)
@@ -254,13 +255,15 @@ class _Status:
 
     def __post_init__(self) -> None:
         if self.reason is None and any(some is not None for some in self.reasons.values()):
-            raise InputError("what reasons mean needs reason=, the column that says why observation ended")
+            raise InputError("what reasons mean needs `reason`, the column that says why observation ended")
         if self.reason is not None and self.reasons["event"] is None:
-            raise InputError("reason needs event_reasons: a column of reasons, and which are the event")
+            raise InputError("`reason` needs `event_reasons`: a column of reasons, and which are the event")
         if self.reason is not None and self.event is not None:
             raise InputError("event and reason both say who had the event; give one")
         if self.reason is not None and self.causes:
-            raise InputError("causes names those in event; with reason=, event_reasons and competing_reasons name them")
+            raise InputError(
+                "`causes` names those in `event`; with `reason`, `event_reasons` and `competing_reasons` name them"
+            )
 
     @property
     def name(self) -> str:
@@ -279,7 +282,7 @@ def _from_times(
 ) -> Outcomes:
     file = columns.file
     if time is None and "time" not in file.names and {"start", "event_date"} <= set(file.names):
-        raise InputError(f"{file.path}: holds dates (start, event_date); give the data cut-off as cutoff")
+        raise InputError(f"{file.path}: holds dates (start, event_date); give the data cut-off as `cutoff`")
     names = {"time": columns.named("time", time), "event": status.name}
     end = columns.optional("censoring_time", censoring_time)
     times = numbers(file.path, names["time"], file.column(names["time"]))
@@ -308,7 +311,7 @@ class DateWriting:
 
     def __post_init__(self) -> None:
         if self.date_format is not None and self.origin is not None:
-            raise InputError("date_format and origin both say how dates are written; give one")
+            raise InputError("`date_format` and `origin` both say how dates are written; give one")
 
     def dates(self, file: TableFile, name: str) -> Any:
         """Return a column of dates."""
@@ -322,7 +325,7 @@ class DateWriting:
             if far:
                 raise InputError(
                     f"column {name!r} holds dates as late as {far[0]}; if that means that there is no end yet, name it "
-                    f"as open_end (--open-end {far[0]})"
+                    f"as `open_end={far[0]!r}`"
                 )
             return read_dates(vector(column), f"column {name!r}", self.date_format, self.origin)
 

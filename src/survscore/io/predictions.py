@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAMELESS = ("", SURVIVAL)  # what a file calls a model that has the name of the file
-# What is advised to those who make curves of arrays has other names for those who read files.
+# Python in messages to those who make curves of arrays, and what does the same for those who read files.
 IN_FILES = {
-    "from_event_probabilities takes these": "predicts='event' takes these",
-    "SurvivalCurves takes these as they are": "predicts='survival' takes these",
-    "Then divide by 100": "percent=True takes these",
+    "`from_event_probabilities`": "`predicts='event'`",
+    "`SurvivalCurves` takes these as they are": "`predicts='survival'` takes these",
+    "Then divide by 100": "`percent=True` takes these",
 }
 
 
@@ -170,7 +170,7 @@ def predictions_in(
     if plain and by_time and looks_transposed(file, layout is not None):
         raise InputError(
             f"{file.path}: rows look like times and columns like individuals, since all columns go one way with the "
-            "times in the first; transposed=True takes such files"
+            "times in the first; `transposed=True` takes such files"
         )
     if layout is None:
         wanted = (

@@ -229,7 +229,7 @@ def _unit_of_outcomes(outcome_columns: dict[str, Any]) -> Unit | None:
 
 def _converted_to(to: Unit | None, form: Form) -> Unit | None:
     if form.unit is not None and to is None:
-        raise InputError("predictions_unit needs unit, that of the outcomes' times, to convert predictions to")
+        raise InputError("`predictions_unit` needs `unit`, that of the outcomes' times, to convert predictions to")
     return to
 
 
@@ -249,7 +249,8 @@ def matching_rows(
     if ids is None or theirs is None:
         without, other = (observed, predicted) if ids is None else (predicted, observed)
         raise InputError(
-            f"{other.path} has ids, {without.path} has none: name the column of ids, or match rows by their order"
+            f"{other.path} has ids, {without.path} has none: `id` names the column, `by_order=True` goes by "
+            "the order of rows"
         )
     return _positions(observed, predicted, ids, theirs, allow_extra)
 
@@ -277,7 +278,7 @@ def _positions(
         if len(extra):
             raise InputError(
                 f"{predicted.path}: {len(extra)} of {len(theirs)} ids are not in {observed.path}, "
-                f"the first {extra[0].as_py()!r}; allow extra ids to leave them out"
+                f"the first {extra[0].as_py()!r}; `allow_extra=True` leaves them out"
             )
     rows = positions.to_numpy().astype(np.intp)
     return None if len(theirs) == len(ids) and np.array_equal(rows, np.arange(len(rows))) else rows

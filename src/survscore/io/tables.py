@@ -227,7 +227,7 @@ def identifiers(file: TableFile, name: str) -> pa.Array:
         raise InputError(
             f"{file.path}: ids must be different: {len(ids) - len(counted)} of {len(ids)} rows in column {name!r} "
             f"repeat an earlier one, the first {first['values'].as_py()!r} ({first['counts'].as_py()} times); if "
-            "individuals have several rows, name this column as groups (--groups), and match rows by order (--by-order)"
+            "individuals have several rows, name this column as `groups`, and match rows by order (`by_order=True`)"
         )
     return ids
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,9 +34,10 @@ if TYPE_CHECKING:
     from survscore.results.comparison import Comparison
     from survscore.results.long_tables import LongTable, MeanOver
 
-#: Rows of a table that belong together: when, the estimates, and at which of their places.
-Block = tuple[str, Estimates, int]
-MOST_TIMES = 4  # beside the mean over all
+#: Rows of a table that belong together: when, the estimates of each weighting, and at which of their places.
+Block = tuple[str, Sequence[Estimates], int]
+MOST_TIMES = 4
+MOST_BESIDE = 2  # so many times are printed beside the mean over all
 MOST_SEGMENTS = 31  # with that of all individuals
 SHORT_KINDS = {"ipcw": "IPCW"}
 SHORT_NAME = 32  # letters of a weighting's short name, at most
@@ -47,6 +49,7 @@ def caption(
     """Return what holds for all tables of a result; without level, there are no intervals."""
     lost = f", {n_dropped_out} dropped out" if n_dropped_out else ""
     clock = f"; {settings['clock']}" if "clock" in settings else ""
+    clock += f"; {settings['sample_weights']} weights" if "sample_weights" in settings else ""
     known = "" if level is None else f"; {100 * level:g} % intervals"
     return f"{plural(n, 'individual')}{lost}{clock}{reference}{known}"
 
@@ -93,60 +96,75 @@ def interpolation_note(read: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def of_comparison(compared: Comparison) -> Tables:
-    """Return the tables of a comparison, one for each metric and weighting: means over time, and some of the times.
+    """Return what a comparison says: the recommendation, and one table for each metric with all weightings.
 
-    Intervals are those of the differences, which are what a comparison is about.
+    The tables have the mean over time, and the times themselves where these are few. Intervals are those of the
+    differences, which are what a comparison is about.
     """
     try:  # means over as much time as all have scores
         over: Mapping[str, MeanOver] = compared.means_over(nan="stop")
     except InputError:
         over = {}
     parts: list[Part] = []
-    encodes = compared.encodes
-    for scored in compared.scored:
-        defined = ~np.isnan(scored.scores).all(axis=0)
+    for metric in compared.metrics:
+        of_metric = [scored for scored in compared.scored if scored.metric == metric]
+        blocks = [_mean(compared, of_metric, over[metric])] if over else []
+        defined = ~np.isnan([scored.scores for scored in of_metric]).all(axis=(0, 1))
         # where all individuals have the same status, as at time 0, there is nothing to see
-        differ = defined & (np.ptp(np.nan_to_num(scored.scores), axis=0) > 0)
-        chosen = spread_over(np.flatnonzero(differ if differ.any() else defined), MOST_TIMES)
-        blocks = [_mean(compared, scored, over[scored.metric])] if over else []
-        blocks += [(f"at {compared.times[j]:g}", Estimates(scored, compared.level), j) for j in chosen]
-        notes = no_score_at(compared.times.size - int(defined.sum()), scored.undefined)
-        if len(chosen) < defined.sum():
-            notes = [f"{len(chosen)} of {plural(compared.times.size, 'time')}; .contrasts has all", *notes]
-        for block in blocks[:1] if over else blocks:
-            notes += _part_notes(compared, scored, block, over)
+        differ = defined & np.any([np.ptp(np.nan_to_num(one.scores), axis=0) > 0 for one in of_metric], axis=0)
+        chosen = np.flatnonzero(differ if differ.any() else defined)
+        if not over or chosen.size <= MOST_BESIDE:
+            every = [Estimates(scored, compared.level) for scored in of_metric]
+            blocks += [(f"at {compared.times[j]:g}", every, j) for j in spread_over(chosen, MOST_TIMES)]
+        notes = [
+            note for scored in of_metric for note in _notes(compared, scored, blocks[:1] if over else blocks, over)
+        ]
+        if chosen.size > (MOST_BESIDE if over else MOST_TIMES):
+            notes.append(f"{plural(compared.times.size, 'time')}; .contrasts has all")
         if not parts:
-            notes += interpolation_note(scored.settings["curves"])
-            notes += controls_note(compared.metrics, scored.cause)
-        effect, r = scored.interpolation, compared.models.index(compared.reference)
-        if effect is not None and effect.exceeds(scored.scores, r):
-            notes.append("some differences are no larger than the effect of interpolation, which intervals allow for")
-        if compared.dropout_test is not None and not parts:
-            notes += compared.dropout_test.sentences(compared.level)
-        parts.append(_part(scored.title, blocks, compared, notes, encodes))
+            notes += interpolation_note(of_metric[0].settings["curves"])
+            notes += controls_note(compared.metrics, of_metric[0].cause)
+            notes += compared.dropout_test.sentences(compared.level) if compared.dropout_test is not None else []
+        parts += [_part(block, compared, notes if block is blocks[-1] else []) for block in blocks]
     reference = f"; reference {shown(compared.reference)}" if len(compared.models) > 1 else ""
-    lead = compared.recommendation().sentences if compared.has_recommendation else list(compared.leak_warnings.values())
+    lead: list[str] = list(compared.leak_warnings.values())
+    if compared.has_recommendation:
+        recommendation = compared.recommendation()
+        lead = [recommendation.answer(compared.null)]
+        last = parts[-1]
+        parts[-1] = replace(last, notes=(*last.notes, *recommendation.conditions))
     settings = compared.scored[0].settings
     about = caption(compared.n, compared.n_dropped_out, compared.level, reference, settings=settings)
     return Tables(about, parts, lead)
 
 
-def _part_notes(compared: Comparison, scored: ScoreArrays, block: Block, over: Mapping[str, MeanOver]) -> list[str]:
-    """Return the parts of projected scores, of the mean or at the time of a block."""
-    when, _, place = block
-    weights = over[scored.metric][0] if over else np.eye(scored.scores.shape[1])[place]
-    return part_notes(scored, compared.models, when, weights)
+def _notes(
+    compared: Comparison, scored: ScoreArrays, blocks: Sequence[Block], over: Mapping[str, MeanOver]
+) -> list[str]:
+    """Return what there is to say about one weighting: times without score, the parts of projected scores."""
+    missing = compared.times.size - int((~np.isnan(scored.scores).all(axis=0)).sum())
+    notes = [f"{scored.weighting}: {note}" for note in no_score_at(missing, scored.undefined)]
+    if scored.support.weighted and missing < compared.times.size:
+        effective = scored.support.n_effective
+        low, high = (f"{number:,.0f}" for number in (np.nanmin(effective), np.nanmax(effective)))
+        notes.append(f"{scored.weighting}: effective sample size {low if low == high else f'{low} to {high}'}")
+    for when, _, place in blocks:
+        weights = over[scored.metric][0] if over else np.eye(scored.scores.shape[1])[place]
+        notes += part_notes(scored, compared.models, when, weights)
+    effect, r = scored.interpolation, compared.models.index(compared.reference)
+    if effect is not None and effect.exceeds(scored.scores, r):
+        notes.append("some differences are no larger than the effect of interpolation, which intervals allow for")
+    return notes
 
 
 def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
-    """Return the tables of mean scores, one for each metric and weighting."""
+    """Return the tables of mean scores, one for each metric."""
     parts = []
-    encodes = compared.encodes
-    for scored in compared.scored:
-        when, estimates, place = _mean(compared, scored, over[scored.metric])
-        notes = [f"no standard errors: {estimates.without_error}"] if estimates.without_error else []
-        title = f"{scored.label}, {when}; {scored.weighting}"
-        parts.append(_part(title, [("", estimates, place)], compared, notes, encodes))
+    for metric in compared.metrics:
+        of_metric = [scored for scored in compared.scored if scored.metric == metric]
+        block = _mean(compared, of_metric, over[metric])
+        notes = [f"no standard errors: {one.without_error}" for one in block[1] if one.without_error]
+        parts.append(_part(block, compared, notes))
     return Tables(f"{100 * compared.level:g} % intervals", parts)
 
 
@@ -160,7 +178,7 @@ def entries(
             j = compared.usable_place(scored.metric)
             when, estimates = f"at {compared.times[j]:g}", Estimates(scored, compared.level)
         else:
-            when, estimates, j = _mean(compared, scored, over[scored.metric])
+            when, (estimates,), j = _mean(compared, [scored], over[scored.metric])
         block = "; ".join((f"{when} {unit}" if unit else when, scored.weighting))
         for a, model in enumerate(compared.models):
             if not np.isnan(estimates.scores[a, j]):
@@ -202,42 +220,44 @@ def _over(first: float, last: float) -> str:
     return f"mean over {first:g} to {last:g}"
 
 
-def _mean(compared: Comparison, scored: ScoreArrays, over: MeanOver) -> Block:
+def _mean(compared: Comparison, of_metric: Sequence[ScoreArrays], over: MeanOver) -> Block:
     weights, ends = over
-    return _over(*ends), Estimates(scored, compared.level, weights), 0
+    return _over(*ends), [Estimates(scored, compared.level, weights) for scored in of_metric], 0
 
 
-def _part(
-    title: str, blocks: Sequence[Block], compared: Comparison, notes: list[str], encodes: Collection[str]
-) -> Part:
-    r, compares = compared.models.index(compared.reference), len(compared.models) > 1 and bool(blocks)
-    interval = not (
-        compares and len(blocks) > 1
-    )  # a single block is named by the title; its scores have intervals, too
+def _part(block: Block, compared: Comparison, notes: list[str]) -> Part:
+    """Return the table of a metric at one time, or of its mean: a line for each model under each weighting."""
+    when, every, j = block
+    r, compares, several_weightings = (
+        compared.models.index(compared.reference),
+        len(compared.models) > 1,
+        len(every) > 1,
+    )
+    names, encodes = short_names(estimates.scored.weighting for estimates in every), compared.encodes
+    first = every[0].scored
     lines = []
-    for when, estimates, j in blocks:
-        first = [when] if when else []
-        for a, model in enumerate(compared.models):
+    for a, model in enumerate(compared.models):
+        name = shown(model)
+        for estimates in every:
             if np.isnan(estimates.scores[a, j]) and a != r:  # as the null model where order is all
                 continue
-            score = _at(estimates.score(a), j)
-            if not interval:
+            score, weighting = _at(estimates.score(a), j), estimates.scored.weighting
+            if compares and several_weightings:  # intervals of differences have the room
                 score |= {"lower": math.nan, "upper": math.nan}
-            numbers: tuple[Number | None, ...] = (_number(score),)
-            rest: tuple[str, ...] = ()
-            if compares:
-                row = None if a == r else _at(estimates.difference(a, r), j)
-                numbers += (None if row is None else _number(row, "+"),)
-                rest = ("", "")
-                if row is not None:
-                    encoded = not {model, compared.reference}.isdisjoint(encodes)
-                    weighting = estimates.scored.weighting
-                    rest = (p_text(row["p_value"]), verdict_text(row["verdict"], weighting, encoded=encoded))
-            lines.append(Line((*first, shown(model)), numbers, rest))
-            first = [""] if when else []
-    n_words = len(lines[0].words) if lines else 2
+            words = (name, names[weighting]) if several_weightings else (name,)
+            if not compares:
+                lines.append(Line(words, (_number(score),)))
+            elif a == r:
+                lines.append(Line(words, (_number(score), None), ("", "")))
+            else:
+                row, encoded = _at(estimates.difference(a, r), j), not {model, compared.reference}.isdisjoint(encodes)
+                judged = p_text(row["p_value"]), verdict_text(row["verdict"], weighting, encoded=encoded)
+                lines.append(Line(words, (_number(score), _number(row, "+")), judged))
+            name = ""
+    n_words = 1 + several_weightings
     beside = (f"difference to {shown(compared.reference, 24)}", "p", "") if compares else ()
     align = "l" * n_words + ("rrrl" if compares else "r")
+    title = f"{first.label} ({first.direction} is better), {when}{'' if several_weightings else f'; {first.weighting}'}"
     return Part.of(title, (*[""] * n_words, "score", *beside), lines, notes, align, n_words + 1)
 
 

@@ -45,9 +45,23 @@ class Recommendation:
             new = [sentence for sentence in verdict.sentences if sentence not in printed]
             printed.update(new)
             paragraphs += [" ".join(new)] if new else []
+        return [*paragraphs, *self.conditions]
+
+    @property
+    def conditions(self) -> list[str]:
+        """To whom verdicts refer, under which assumption, and what to be cautious about."""
         scopes = [verdict.scope for verdict in self.verdicts if verdict.scope]
         cautions = [caution for verdict in self.verdicts for caution in verdict.cautions]
-        return [*paragraphs, *dict.fromkeys([*scopes, *cautions])]
+        return list(dict.fromkeys([*scopes, *cautions]))
+
+    def answer(self, null: str | None = None) -> str:
+        """Return the verdicts in short, and what would change those on models other than the null model."""
+        changes: dict[str, list[str]] = {}
+        of_models = [verdict for verdict in self.verdicts if verdict.sensitivity.model != null] or self.verdicts
+        for verdict in of_models:
+            changes.setdefault(verdict.would_change, []).append(shown(verdict.sensitivity.model))
+        change = "; ".join(f"for {several(models)}, {what}" for what, models in changes.items() if what)
+        return f"{self.headline} What would change this: {change}." if change else self.headline
 
     @property
     def headline(self) -> str:

@@ -244,19 +244,23 @@ class Verdict:
         if not self.hidden:
             return "other data: the status of each individual is known"
         ends = self._ends()
-        return (
-            f"{ends} times the assumed hazard of those with hidden status" if ends else "no hazard that was looked at"
-        )
+        hazard = "the assumed hazard of those with hidden status"
+        return f"{ends} times {hazard}" if ends else f"nothing from {self._looked_at} times {hazard}"
 
     def _tipping(self) -> str:
         """Return with which hazards of those with hidden status the sign changes."""
         if not self.hidden:
             return ""
-        ends, theta = self._ends(), self.sensitivity.theta
-        most = f"{MOST_THETA:g}"
-        looked_at = f"1/{most} to {most}" if theta == 1 else f"{1 / MOST_THETA / theta:.2g} to {MOST_THETA / theta:.2g}"
-        start = f"The sign would change with {ends}" if ends else f"The sign is the same for {looked_at}"
+        ends = self._ends()
+        start = f"The sign would change with {ends}" if ends else f"The sign is the same for {self._looked_at}"
         return f" {start} times the assumed hazard of those with hidden status."
+
+    @property
+    def _looked_at(self) -> str:
+        theta = self.sensitivity.theta
+        if theta == 1:
+            return f"1/{MOST_THETA:g} to {MOST_THETA:g}"
+        return f"{1 / MOST_THETA / theta:.2g} to {MOST_THETA / theta:.2g}"
 
     @property
     def tipping(self) -> str:

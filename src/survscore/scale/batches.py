@@ -84,7 +84,7 @@ class Batch:
         if causes.names:
             name = self.specification.outcomes.event
             raise InputError(
-                f"event, column {name!r}, has {len(causes.names)} causes: cause= says which one scores are of"
+                f"event, column {name!r}, has {len(causes.names)} causes: `cause` says which one scores are of"
             )
         return np.asarray(as_event(events))
 
@@ -94,7 +94,7 @@ class Batch:
         values, name = self._values(columns.event), columns.event
         if is_text(self._column(name).type):
             if not columns.causes:
-                raise InputError(f"column {name!r} holds words: causes= says which causes there are")
+                raise InputError(f"column {name!r} holds words: `causes` says which causes there are")
             values = codes_of_words(values, name, columns.causes)
         # where causes have no names, there is none beyond all numbers
         named = columns.causes or tuple(map(str, range(1, MOST_CAUSES + 1)))

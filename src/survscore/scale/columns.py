@@ -75,11 +75,11 @@ class OutcomeColumns:
                 "--cause all, on data that fit in memory"
             )
         if self.dated and self.end is None:
-            raise InputError("cause is for dates of which event says what happened then: name their column as end")
+            raise InputError("cause is for dates of which event says what happened then: name their column as `end`")
         numbered = str(cause).isdigit() and int(cause) >= 1
         if str(cause) not in self.causes and not (numbered and int(cause) <= (len(self.causes) or MOST_CAUSES)):
             told = f"one of {several([repr(one) for one in self.causes])}, or its number" if self.causes else (
-                "the number of a cause, from 1 on; causes= gives them names")  # fmt: skip
+                "the number of a cause, from 1 on; `causes` gives them names")  # fmt: skip
             raise InputError(f"cause must be {told}, not {cause!r}")
         return replace(self, cause=str(cause))
 
@@ -265,7 +265,7 @@ def _columns_of_cause(schema: pa.Schema, models: Any, outcomes: OutcomeColumns) 
             found_by |= {name or "predictions": causes for name, causes in found.by_cause.items()}
     if found_by and outcomes.cause is None:
         causes = several([repr(one) for one in next(iter(found_by.values()))])
-        raise InputError(f"columns of predictions have causes, {causes}: cause= says which one scores are of")
+        raise InputError(f"columns of predictions have causes, {causes}: `cause` says which one scores are of")
     if isinstance(models, Sequence) and not isinstance(models, str):
         found_by = {name: found_by[name] for name in models if name in found_by}
     return tuple(_of_cause(schema, name, causes, outcomes) for name, causes in found_by.items())

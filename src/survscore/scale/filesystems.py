@@ -53,7 +53,7 @@ def described_uri(uri: str, options: Mapping[str, Any] | None) -> tuple[Descript
     scheme = uri.split("://", 1)[0].lower()
     if scheme == "file":
         if options:
-            raise InputError("storage_options are for remote storage, but the source is a local path")
+            raise InputError("`storage_options` are for remote storage, but the source is a local path")
         return LOCAL, os.path.abspath(url2pathname(urlsplit(uri).path))
     if scheme not in ARROW_SCHEMES:
         return _described_fsspec_uri(uri, scheme, options)

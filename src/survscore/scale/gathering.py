@@ -73,7 +73,7 @@ class Gathered:
             raise MemoryLimitError(
                 f"predictions of {plural(len(what.models), 'model')} at {plural(len(what.models[0].grid), 'time')} "
                 f"take more than {as_text(self.limit)}, {COPIES} times over, and there is no more: metrics that are no "
-                "sums over individuals need them all at once; ask for fewer times or models, or raise memory_limit"
+                "sums over individuals need them all at once; ask for fewer times or models, or raise `memory_limit`"
             )
 
     def update(self, rows: pa.RecordBatch) -> Gathered:

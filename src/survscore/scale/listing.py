@@ -145,7 +145,7 @@ def _place(path: str, options: Mapping[str, Any] | None) -> tuple[Description, s
     if URI.match(path):
         return described_uri(path, options)
     if checked_options(options):
-        raise InputError("storage_options are for remote storage, but the source is a local path")
+        raise InputError("`storage_options` are for remote storage, but the source is a local path")
     return LOCAL, os.path.abspath(path)  # where it is read, another folder may be the current one
 
 
@@ -272,7 +272,7 @@ def _format(description: Description, path: str) -> str:
         known = listed([ending for endings in ENDINGS.values() for ending in endings])
         raise InputError(
             f"{name_of(description, path)}: the ending must say what it is, one of {known}; "
-            "or say format=, or begin names that do not count with '_'"
+            "or say `format=`, or begin names that do not count with '_'"
         )
     return format
 

@@ -85,7 +85,7 @@ class Budget:
         left = limit - LIBRARIES - threads * reading
         if left < 0:
             raise MemoryLimitError(
-                f"memory_limit of {as_text(limit)} is too little: {as_text(limit - left)} are needed to read "
+                f"`memory_limit` of {as_text(limit)} is too little: {as_text(limit - left)} are needed to read "
                 f"{columns} columns; raise it, or score fewer models or times at once"
             )
         return cls(rows, threads, left // (TOTALS + EACH * threads))
@@ -125,7 +125,7 @@ def check_bytes(size: int, limit: int | None, what: str) -> None:
     if limit is not None and size > limit:
         raise MemoryLimitError(
             f"{what} take {as_text(size)}, several times over, and {as_text(limit)} fit in memory: "
-            "have fewer segments, fewer times or a coarser unit of time, fewer threads, or raise memory_limit"
+            "have fewer segments, fewer times or a coarser unit of time, fewer threads, or raise `memory_limit`"
         )
 
 
@@ -136,7 +136,7 @@ def as_bytes(limit: Any) -> int | None:
     if isinstance(limit, str):
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", limit.lower())
         if match is None or match[2] not in UNITS:
-            raise InputError(f"memory_limit must be a number of bytes, or like '1GB' or '512MiB', not {limit!r}")
+            raise InputError(f"`memory_limit` must be a number of bytes, or like '1GB' or '512MiB', not {limit!r}")
         return int(float(match[1]) * UNITS[match[2]])
     check_whole("memory_limit", limit, 1)
     return int(limit)

@@ -136,7 +136,9 @@ class Administrative(Weighting):
                 pass
             case Outcomes():
                 if self.dropout.censoring_time is None:
-                    raise InputError("dropout: the given outcomes need censoring_time, to determine who dropped out")
+                    raise InputError(
+                        "`dropout=Outcomes`: the given outcomes need censoring_time, to determine who dropped out"
+                    )
             case _ if callable(self.dropout):
                 object.__setattr__(self, "dropout", CensoringFunction(self.dropout))
             case _:
@@ -216,12 +218,14 @@ class Administrative(Weighting):
 
     def unweighted(self, index: TimeIndex) -> IntervalWeights:  # noqa: D102
         outcomes = index.outcomes
-        end = check_censoring_time(outcomes, "'administrative' weighting", "IPCW() needs no censoring times")
+        end = check_censoring_time(outcomes, "'administrative' weighting", "`IPCW()` needs no censoring times")
         dropped_out = outcomes.dropped_out
         anybody = bool(outcomes.n_dropped_out)
         if anybody and self.dropout == "refuse":
             refuse_drop_outs(
-                outcomes, "'administrative' weighting with dropout='refuse'", "dropout='kaplan-meier' weights for them"
+                outcomes,
+                "'administrative' weighting with `dropout='refuse'`",
+                "`dropout='kaplan-meier'` weights for them",
             )
         if anybody:
             check_rounding(outcomes)
@@ -273,8 +277,8 @@ class Administrative(Weighting):
             given = self.dropout
             if not given.n_dropped_out:
                 raise InputError(
-                    "dropout: no individual dropped out in the given outcomes, which have no information about the "
-                    f"{int(outcomes.dropped_out.sum())} of {len(outcomes)} who did here"
+                    "`dropout=Outcomes`: no individual dropped out in the given outcomes, which have no information "
+                    f"about the {int(outcomes.dropped_out.sum())} of {len(outcomes)} who did here"
                 )
             model = fit_on_training(index, given, given.dropped_out, self.dropout_strata, self.training_strata)
         else:

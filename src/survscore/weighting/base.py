@@ -278,7 +278,7 @@ def cap_of(max_weight: float | None) -> float:
 def check_cap(cap: Any) -> None:
     """Raise unless this is a cap of weights."""
     if cap is not None and not (isinstance(cap, (int, float, np.number)) and cap >= 1):
-        raise InputError(f"max_weight must be a number, at least 1 (no weight is smaller), not {cap!r}")
+        raise InputError(f"`max_weight` must be a number, at least 1 (no weight is smaller), not {cap!r}")
 
 
 def check_strata(strata: Strata | None, training_strata: Strata | None, *, estimated: bool, training: bool) -> None:
@@ -323,8 +323,8 @@ def check_censoring_time(outcomes: Outcomes, subject: str, alternative: str) -> 
     """Return the censoring times; raise unless they are known."""
     if outcomes.censoring_time is None:
         raise InputError(
-            f"{subject} needs outcomes with censoring_time (Outcomes.from_dates derives it from the cut-off date, and "
-            "a structured array carries it as a third field: to_structured(censoring_time=True)); "
+            f"{subject} needs outcomes with censoring_time (`Outcomes.from_dates` derives it from the cut-off date, "
+            "and a structured array carries it as a third field: to_structured(censoring_time=True)); "
             f"{alternative}"
         )
     return outcomes.censoring_time

@@ -30,8 +30,8 @@ def weightings_that_fit(y: Outcomes) -> WeightingChoices:
         return WeightingChoices(
             ("ipcw",),
             True,
-            "Without censoring_time the choice is IPCW(); if follow-up ends on a known date, give each individual's "
-            "censoring_time (Outcomes.from_dates derives it) and use 'administrative' and 'projected'",
+            "Without censoring_time the choice is `IPCW()`; if follow-up ends on a known date, give each individual's "
+            "censoring_time (`Outcomes.from_dates` derives it) and use 'administrative' and 'projected'",
         )
     dropped_out = int(y.dropped_out.sum())
     weighted = f" and weights for the {dropped_out} of {len(y)} who dropped out" if dropped_out else ""
@@ -39,7 +39,7 @@ def weightings_that_fit(y: Outcomes) -> WeightingChoices:
         ("administrative", "ipcw"),
         False,
         f"All censoring times are known: 'administrative' counts those with C* >= t{weighted}, 'projected' counts all "
-        "individuals; IPCW() is possible, but biased if the predictions encode the censoring time",
+        "individuals; `IPCW()` is possible, but biased if the predictions encode the censoring time",
         # a model that encodes C* may be good for those with C* >= t alone: both populations are shown
         ("administrative", "projected"),
     )

@@ -127,7 +127,7 @@ class IPCW(Weighting):
         weights = self.unweighted(index)
         if isinstance(censoring, (CensoringCurves, CensoringFunction, KnownCensoring)) or not self._product_limit:
             if isinstance(censoring, KnownCensoring):
-                subject, other = "'known' censoring", "IPCW(max_weight=1) gives the same weights"
+                subject, other = "'known' censoring", "`IPCW(max_weight=1)` gives the same weights"
                 check_censoring_time(outcomes, subject, other)
                 refuse_drop_outs(outcomes, subject, other)
             own = inverse(censoring.before(outcomes), cap)

@@ -107,7 +107,7 @@ def synthesize(
     where = Path(folder)
     there = [path for path in (*raw.candidates(where), where / "truth.parquet") if path.exists()]
     if there and not overwrite:
-        raise InputError(f"{there[0]}: is there already; overwrite=True replaces raw files")
+        raise InputError(f"{there[0]}: is there already; `overwrite=True` replaces raw files")
     where.mkdir(parents=True, exist_ok=True)
     tell = progress or silent
     arrow = {"VARCHAR": pa.string(), "INTEGER": pa.int64()}
