@@ -101,18 +101,15 @@ def compared_text(findings: Findings, view: View, *, advice: Sequence[str] = (),
     lead: list[str] = []
     parts, notes = list[Part](), list[str]()
     for metric in metrics:
-        concluded, about, also = _conclusions(findings, metric, view, weighting or compared.weightings[0])
-        lead += [
-            *concluded,
-            *(f"Weightings contradict each other: {one}" for one in sentences["contradictions"][metric]),
-        ]
+        concluded, conditions = _conclusions(findings, metric, view, weighting or compared.weightings[0])
+        lead += concluded
+        lead += [f"Weightings contradict each other: {one}" for one in sentences["contradictions"][metric]]
         lead += sentences["unclear"][metric]
-        notes += also
-        parts += _parts(findings, metric, view, about)
+        notes += conditions
+        parts += _parts(findings, metric, view)
     rest = [metric for metric in compared.metrics if metric not in metrics]
     notes += [_by_another(findings, metrics[0], metric) for metric in rest]
-    test = compared.dropout_test
-    notes += [] if test is None else dropout_sentences(test, compared.level)
+    notes += dropout_sentences(compared.dropout_test, compared.level)
     notes += advice
     if not view.full:
         notes.append("--full shows all times, metrics and weightings; --csv FILE and --json FILE write them.")
@@ -127,17 +124,17 @@ def compared_text(findings: Findings, view: View, *, advice: Sequence[str] = (),
     return f"{text}\n\n{paragraphs(list(dict.fromkeys(notes)))}"
 
 
-def _conclusions(findings: Findings, metric: str, view: View, weighting: str) -> tuple[list[str], str, list[str]]:
-    """Return what to conclude by a metric, by which weighting, and to whom that refers, under which assumption."""
+def _conclusions(findings: Findings, metric: str, view: View, weighting: str) -> tuple[list[str], list[str]]:
+    """Return what to conclude by a metric; and to whom that refers, under which assumption, where that is not in it."""
     concluded = findings.recommendations.get(metric)
     rows = findings.judged[findings.judged["metric"] == metric]
     if concluded is None:
         of_weighting = rows if view.full else rows[rows["weighting"] == weighting]
-        return of_weighting["sentence"].tolist(), weighting, []
+        return of_weighting["sentence"].tolist(), []
     if view.full:
         first, *others = concluded.sentences
-        return [f"Recommendation: {first}", *others], "", []
-    return [f"Recommendation: {concluded.answer(findings.comparison.null)}"], "", concluded.conditions
+        return [f"Recommendation: {first}", *others], []
+    return [f"Recommendation: {concluded.answer(findings.comparison.null)}"], concluded.conditions
 
 
 def _by_another(findings: Findings, first: str, metric: str) -> str:
@@ -159,7 +156,7 @@ def _by_another(findings: Findings, first: str, metric: str) -> str:
     return f"By the {label}, some verdicts differ: {', '.join(differing)}."
 
 
-def _parts(findings: Findings, metric: str, view: View, weighting: str) -> list[Part]:
+def _parts(findings: Findings, metric: str, view: View) -> list[Part]:
     """Return the tables of a metric: one with all weightings, or one for each where everything is to be shown."""
     compared = findings.comparison
     (scored, *_) = [one for one in compared.scored if one.metric == metric]
