@@ -148,7 +148,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
         used = list(total.specification.weightings)
         recommended = recommended_weighting(used, n=total.n, n_dropped_out=total.n_dropped_out)
         segmented = result if isinstance(result, SegmentedComparison) else None
-        compared = result if segmented is None else segmented.total
+        compared: Any = result if segmented is None else segmented.total
         means = None if ranged is None else compared.integrated(*ranged, nan="stop")
         findings = Findings(compared, means, ranged or WHOLE)
         segments = None
