@@ -79,6 +79,18 @@ def heart_transplants(found):
     assert [one.n for one in found["table"].landmarks] == [int((y.time > s).sum()) for s in found["landmarks"]]
 
 
+def delayed_entry(found):
+    table = found["table"].to_frame().set_index(["metric", "time", "model"])
+    right, wrong = (table.xs(name, level="model") for name in ("from entry on", "from the start"))
+    assert wrong.loc[("brier", 10.0), "verdict"] == "worse"
+    assert 0.95 < right.loc[("oe", 10.0), "estimate"] < 1.1
+    assert wrong.loc[("oe", 10.0), "lower"] > 1.4
+    assert wrong.loc[("auc", 10.0), "verdict"] == "undecided"
+    naive = found["naive"].to_frame().set_index("metric")
+    assert naive.loc["oe", "upper"] < 0.7
+    assert str(found["caught"][0].message).startswith("entries may be delayed, or predicted risks come too early: 15 ")
+
+
 def cross_validation(found):
     assert {name: search.best_params_["keep"] for name, search in found["searches"].items()} == {
         "administrative": "administrative",
@@ -197,6 +209,7 @@ CLAIMS = {
         report,
         clinical_trial,
         heart_transplants,
+        delayed_entry,
         cross_validation,
         pycox_model,
         caps,

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning"),
 ]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-brief = settings(max_examples=15, deadline=None)
+brief = settings(max_examples=6, deadline=None)
 TRAINED = [case for case in CASES if "training" in case.name]
 
 
@@ -121,7 +121,7 @@ def literal_variances(case, problem, metric, models):
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in TRAINED], ids=lambda case: case.name)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_variances_are_those_of_the_jackknife_of_literal_influences(case: Case, data):
     problem = data.draw(weighted_problems(case, min_size=2, max_size=8))
@@ -568,12 +568,15 @@ def test_unequal_weights_are_named():
     ):
         ss.brier_score(problem.y.weighted(weights), problem.curves, weighting="administrative", times=[20, 40])
     with pytest.warns(ss.UnequalWeightsWarning, match=r"\d+ individuals are worth"):
-        ss.compare(problem.y.weighted(weights), models, weighting="administrative", times=[20, 40])
+        compared = ss.compare(problem.y.weighted(weights), models, weighting="administrative", times=[20, 40])
+    assert "; probability weights; " in " ".join(str(compared).split())
+    assert "effective sample size 44 to " in " ".join(str(compared).split())
     many = np.random.default_rng(2).uniform(1, 3, 400)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ss.UnequalWeightsWarning)
         found = ss.brier_score(problem.y.weighted(many), problem.curves, weighting="administrative", times=[20])
     assert "effective n" in str(found)
+    assert "; probability weights; " in " ".join(str(found).split())
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
@@ -757,3 +760,36 @@ def test_cross_validation_with_weights_of_the_outcomes():
     whole = ss.compare(found.y, found.curves, weighting="administrative", times=[20, 40])
     np.testing.assert_allclose(found.comparison.scored[0].scores[0], whole.scored[0].scores[0], rtol=1e-12)
     assert found.y.weights is not None
+
+
+def test_standard_errors_are_those_of_survey_means():
+    """R's ``survey::svymean`` has n/(n - 1) times the sum of squares, by cluster where there are any."""
+    case = next(case for case in CASES if case.name == "uncensored")
+    problem = sized_problem(case, 80)
+    y, t, w = problem.y, problem.times, problem.y.weights
+    labels = np.arange(80) // 4
+    survival = problem.curves.at(t)
+    losses = np.where(y.time[:, None] > t, (1 - survival) ** 2, survival**2)
+    phi = w[:, None] * (losses - np.average(losses, axis=0, weights=w)) / w.sum()
+    asked = {"weighting": "uncensored", "times": t}
+    of_clusters = np.array([phi[labels == g].sum(axis=0) for g in range(20)])
+    found = ss.brier_score(y, problem.curves, groups=labels, **asked)
+    np.testing.assert_allclose(found.se**2, 20 / 19 * (of_clusters**2).sum(axis=0), rtol=1e-12)
+    # of individuals, with the correction of the jackknife for each one's share
+    share = (w / w.sum())[:, None]
+    found = ss.brier_score(y, problem.curves, **asked)
+    np.testing.assert_allclose(found.se**2, 79 / 80 * ((phi / (1 - share)) ** 2).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(found.se**2, 80 / 79 * (phi**2).sum(axis=0), rtol=0.06)
+
+
+def test_tensors_with_weights_of_zero():
+    torch = pytest.importorskip("torch")
+    problem = random_problem(120, 10)
+    w = np.random.default_rng(1).gamma(2, 1, 120)
+    w[::5] = 0
+    asked = {"weighting": "projected", "times": [20.0, 40.0]}
+    curves = ss.SurvivalCurves(torch.from_numpy(problem.curves.probabilities.copy()), problem.curves.times)
+    found = ss.brier_score(problem.y.weighted(w), curves, **asked)
+    expected = ss.brier_score(problem.y.weighted(w), problem.curves, **asked)
+    np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-12)
+    np.testing.assert_allclose(found.se, expected.se, rtol=1e-9)

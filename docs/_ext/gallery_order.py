@@ -12,6 +12,7 @@ READING_ORDER = [
     "plot_report",
     "plot_clinical_trial",
     "plot_heart_transplants",
+    "plot_delayed_entry",
     "plot_cross_validation",
     "plot_pycox_model",
     "plot_caps",

@@ -4,6 +4,7 @@ import csv
 import functools
 import http.server
 import threading
+from pathlib import Path
 from typing import ClassVar
 from xml.etree import ElementTree
 
@@ -566,3 +567,10 @@ def test_segments_are_drawn(browser, segments_page, width):
     opened.keyboard.press("Escape")
     opened.close()
     assert said == []
+
+
+def test_no_test_waits_for_a_string_that_the_page_s_policy_forbids():
+    """`wait_for_function` evaluates its string within the page as soon as it must wait: it fails on slow machines."""
+    forbidden = ".wait_for_" + "function("
+    found = [path for path in Path(__file__).parents[1].rglob("*.py") if forbidden in path.read_text(encoding="utf-8")]
+    assert found == []

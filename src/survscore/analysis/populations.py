@@ -80,7 +80,7 @@ def counted_population(
     """
     read_at = [moment for given in (times, horizon) if given is not None for moment in np.atleast_1d(given)]
     if models is None:
-        y, named = without_models(y, "counted_population"), {}
+        y, named = without_models(y, "counted_population"), dict[str, Any]()
     else:
         read_times = np.unique(read_at) if read_at else None
         y, named = of_cause(y, models, times=read_times, caller="counted_population")

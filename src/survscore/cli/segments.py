@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import plural
@@ -111,7 +111,7 @@ def _number(row: dict[str, Any], name: str, sign: str = "") -> Number:
     return Number(row[name], row["lower"], row["upper"], se=row["se"], reliable=bool(row["reliable"]), sign=sign)
 
 
-def _judged(row: dict[str, Any], total: Comparison) -> tuple[str, ...]:
+def _judged(row: Mapping[Any, Any], total: Comparison) -> tuple[str, ...]:
     return p_text(row["p_value"]), p_text(row["p_adjusted"]), verdict_of(row, total.leak_warnings.keys())
 
 

@@ -126,7 +126,8 @@ class Plan:
                 raise InputError("weights must be above zero where predictions are pushed in batches")
             rows = arrays.to_host(arrays.positions(y.weights > 0))
             weightings, metrics = [one.of_rows(rows) for one in weightings], [one.of_rows(rows) for one in metrics]
-            y, named = y[rows], {name: curves[rows] for name, curves in named.items()}
+            with_rows = {name: one for name, one in named.items() if not isinstance(one, PushedCurves)}
+            y, named = y[rows], {name: one[rows] for name, one in with_rows.items()}
             groups = None if groups is None else as_labels(groups, "groups")[rows]
         # predictions are not there, or not used
         if pushed or all(isinstance(chosen, FollowUpMetric) for chosen in metrics):

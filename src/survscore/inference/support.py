@@ -70,11 +70,9 @@ class Support:
             return np.array([float(np.sum(weights[used] * values[used]) / np.sum(weights[used]))])
 
         counted, effective = mean(self.n_counted), mean(self.n_effective)
-        units = map(mean, (self.units.counted, self.units.largest_share, self.units.degrees))
+        units = Units(mean(self.units.counted), mean(self.units.largest_share), mean(self.units.degrees))
         events, event_free = mean(self.n_events), mean(self.n_event_free)
-        return Support(
-            counted, effective, events, event_free, Units(*units), self.grouped, self.projected, self.weighted
-        )
+        return Support(counted, effective, events, event_free, units, self.grouped, self.projected, self.weighted)
 
     def few_followed(self, place: int | None = None, when: str = "at the last time with a score") -> list[str]:
         """Return a caution if projected statuses come from few: at a place, by default the last time with a score."""

@@ -161,7 +161,8 @@ class Units:
         stop, weights = arrays.to_host(stop), None if sample is None else arrays.to_host(sample.values)
         if stop.strides == (0,):  # all individuals, always
             sizes = PowerSums.of(np.bincount(groups.codes, weights, groups.n_groups)[:, None])
-            return cls(*(np.repeat(values, n_times) for values in sizes.units()))
+            counted, share, degrees = (np.repeat(values, n_times) for values in sizes.units())
+            return cls(counted, share, degrees)
         return cls(*PowerSums.of_groups(stop, groups, n_times, weights).units())
 
     @property

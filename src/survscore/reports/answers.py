@@ -348,7 +348,7 @@ class AnswerSection(Section):
             }
         table = as_table(study.comparison.disagreements())
         parts = {metric: one["parts"] for metric, one in answer.items() if one["parts"]}
-        columns = next(iter(parts.values()), {})
+        columns: dict[str, list[Any]] = next(iter(parts.values()), {})
         joined = {name: [value for one in parts.values() for value in one[name]] for name in columns}
         return {
             "score_parts": {"metric": [name for name, one in parts.items() for _ in one["model"]], **joined},

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils.parallel import LONG_VECTOR, each
 from survscore._validation import (
     FewFollowedWarning,
     FewGroupsWarning,
@@ -99,31 +100,38 @@ def calibrated(
     numbers: Table = {name: [] for name in ("model", "horizon", "n", "events", *CALIBRATION_NUMBERS)}
     parts: Table = {name: [] for name in ("model", "horizon", "n", *BRIER_PARTS)}
     missing = "calibration is of one cause at a time" if y.interest == ALL_STATUSES else None
-    for horizon in horizons if missing is None else ():
-        for model, predicted in models.items():
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", InterpolationWarning)  # `at_horizons` warns, and names the model
-                    found = calibration(y, predicted, horizon, weighting=weighting, groups=groups, level=level)
-            except InputError as error:
-                if asked:
-                    raise
-                missing = str(error)  # a horizon that nobody asked for may be out of reach
-                continue
-            if not np.isnan(found.curve.observed).all():
-                for name in ("predicted", "observed", "lower", "upper"):
-                    curves[name] += [plain(value) for value in getattr(found.curve, name).tolist()]
-                curves["model"] += [model] * found.curve.predicted.size
-                curves["horizon"] += [horizon] * found.curve.predicted.size
-            for table in (numbers, parts):
-                table["model"].append(model)
-                table["horizon"].append(horizon)
-                table["n"].append(found.n_counted)
-            numbers["events"].append(found.n_events)
-            for name, value in _calibration_numbers(found).items():
-                numbers[name].append(plain(value))
-            for name in BRIER_PARTS:
-                parts[name].append(plain(getattr(found, name)))
+
+    def judged(pair: tuple[float, str]) -> Calibration | InputError:
+        horizon, model = pair
+        try:
+            return calibration(y, models[model], horizon, weighting=weighting, groups=groups, level=level)
+        except InputError as error:
+            if asked:
+                raise
+            return error  # a horizon that nobody asked for may be out of reach
+
+    pairs = [(horizon, model) for horizon in horizons for model in models] if missing is None else []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InterpolationWarning)  # `at_horizons` warns, and names the model
+        results = each(judged, pairs, threads=len(y) >= LONG_VECTOR)
+    for (horizon, model), found in zip(pairs, results, strict=True):
+        if isinstance(found, InputError):
+            missing = str(found)
+            continue
+        if not np.isnan(found.curve.observed).all():
+            for name in ("predicted", "observed", "lower", "upper"):
+                curves[name] += [plain(value) for value in getattr(found.curve, name).tolist()]
+            curves["model"] += [model] * found.curve.predicted.size
+            curves["horizon"] += [horizon] * found.curve.predicted.size
+        for table in (numbers, parts):
+            table["model"].append(model)
+            table["horizon"].append(horizon)
+            table["n"].append(found.n_counted)
+        numbers["events"].append(found.n_events)
+        for name, value in _calibration_numbers(found).items():
+            numbers[name].append(plain(value))
+        for name in BRIER_PARTS:
+            parts[name].append(plain(getattr(found, name)))
     nothing = not numbers["model"]
     return {
         "missing": missing if nothing else None,

@@ -153,7 +153,7 @@ def _check(outcomes: Outcomes) -> None:
     if outcomes.interest:
         raise InputError(
             "projected scores of one of several causes are not available for data that come in parts: use "
-            "weighting='administrative', or compare, on data that fit in memory"
+            "`weighting` 'administrative', or compare, on data that fit in memory"
         )
 
 
