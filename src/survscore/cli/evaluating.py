@@ -296,7 +296,7 @@ def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
             if target is not None and Path(source).is_dir() and Path(source).resolve() in target.resolve().parents:
                 raise InputError(f"{target}: lies in {source}, which is read; write it elsewhere")
 
-    def write_all(total: State | Gathered, frames: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
+    def write_all(total: Any, frames: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
         with ExitStack() as stack:
             if state_out is not None:
                 stack.enter_context(written_whole(state_out)).write_bytes(total.to_bytes())
