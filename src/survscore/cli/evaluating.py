@@ -154,7 +154,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
         used = list(total.specification.weightings)
         recommended = recommended_weighting(used, n=total.n, n_dropped_out=total.n_dropped_out)
         segmented = result if isinstance(result, SegmentedComparison) else None
-        compared = result if segmented is None else segmented.total
+        compared: Any = result if segmented is None else segmented.total
         means = None if ranged is None else compared.integrated(*ranged, nan="stop")
         findings = Findings(compared, means, ranged or WHOLE)
         segments = None
@@ -296,7 +296,7 @@ def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
             if target is not None and Path(source).is_dir() and Path(source).resolve() in target.resolve().parents:
                 raise InputError(f"{target}: lies in {source}, which is read; write it elsewhere")
 
-    def write_all(total: State | Gathered, frames: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
+    def write_all(total: Any, frames: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
         with ExitStack() as stack:
             if state_out is not None:
                 stack.enter_context(written_whole(state_out)).write_bytes(total.to_bytes())
