@@ -41,6 +41,8 @@ def segments_text(findings: SegmentFindings, view: View, *, weighting: str | Non
 
     By the first metric and one weighting, unless `view` is of all.
     """
+    from survscore.reports.comparing import records
+
     total = findings.segmented.total
     metrics = total.metrics if view.full or view.metrics_asked else total.metrics[:1]
     weightings = total.weightings if view.full or weighting is None else [weighting]
@@ -53,7 +55,7 @@ def segments_text(findings: SegmentFindings, view: View, *, weighting: str | Non
                 whose = f"{printable(model)} to {printable(total.reference)}"
                 lines = [
                     Line(_named(findings, row), (_number(row, "difference", "+"),), _judged(row, total))
-                    for row in _some(part).to_dict("records")
+                    for row in records(_some(part))
                 ]
                 header = (*_header(findings), "difference", "p", "p adjusted", "verdict")
                 sentence = told.pop(0) if told else ""

@@ -197,8 +197,8 @@ def read_outcomes(
         own = numbers(file.path, held, file.column(held))
         with about(file.path, {"weights": held}):
             outcomes = outcomes.weighted(own if kept is None else own[kept], weight_kind)
-    name = None if id is False else columns.optional("id", id)
-    ids = None if name is None else identifiers(file, name)
+    id_column = None if id is False else columns.optional("id", id)
+    ids = None if id_column is None else identifiers(file, id_column)
     if kept is None or kept.all():
         return ObservedFile(file.path, outcomes, ids, labels, by=segments)
     labels = None if labels is None else labels[kept]
