@@ -89,7 +89,9 @@ def _pycox(name: str) -> Callable[[], Any]:
         import pycox.models
 
         model = getattr(pycox.models, name)
-        return ss.adapters.Pycox(model, small_net, times=TIMES, epochs=2, batch_size=64, random_state=0)
+        return ss.adapters.Pycox(
+            model, small_net, times=TIMES, epochs=2, validation_share=0, batch_size=64, random_state=0
+        )
 
     return make
 

@@ -14,7 +14,11 @@ import pytest
 import survscore as ss
 from combinations import nightly_but
 
-pytestmark = [pytest.mark.statistical, pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")]
+pytestmark = [
+    pytest.mark.statistical,
+    pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),
+    pytest.mark.filterwarnings("ignore::survscore.DelayedEntryWarning"),  # by chance, in a few of many data sets
+]
 
 REPLICATES = 1000
 N = 500

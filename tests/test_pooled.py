@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import literal
 import oracle
 import survscore as ss
-from combinations import examples
+from combinations import examples, nightly_but
 from registry import ASKED, CASES, CURVED, FITTED, METRICS, Case, fitted_problem
 from survscore.metrics import NetBenefit, as_metric, metric_label, sides
 
@@ -56,13 +56,15 @@ def test_agrees_with_the_literal_loop(case: Case, metric, data):
         np.testing.assert_allclose(again.scores, got.scores, rtol=1e-11, atol=1e-14)
 
 
-@every_case
-@pytest.mark.parametrize("causes", [False, True])
+#: Of one cause for every second weighting in the quick suite.
+REGRESSED = [(case, bool(q % 2) and case.of_causes) for q, case in enumerate(CASES)]
+EVERY_REGRESSION = [(case, causes) for case in CASES for causes in (False, True) if case.of_causes or not causes]
+
+
+@pytest.mark.parametrize(("case", "causes"), nightly_but(REGRESSED, EVERY_REGRESSION))
 @quiet
 def test_regressions_agree_with_scipy_and_their_errors_with_derivatives(case: Case, causes):
     """Values, standard errors and those of differences: to 1e-8, with ties, drop-outs, caps and training data."""
-    if causes and not case.of_causes:
-        pytest.skip("is of events of one kind")
     defined = 0
     problem = replace(fitted_problem(case.data, 3, causes=causes), times=np.array([30.0]))
     result, models = compared(problem, case, FITTED)

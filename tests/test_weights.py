@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning"),
 ]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-brief = settings(max_examples=15, deadline=None)
+brief = settings(max_examples=6, deadline=None)
 TRAINED = [case for case in CASES if "training" in case.name]
 
 
@@ -121,7 +121,7 @@ def literal_variances(case, problem, metric, models):
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in TRAINED], ids=lambda case: case.name)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_variances_are_those_of_the_jackknife_of_literal_influences(case: Case, data):
     problem = data.draw(weighted_problems(case, min_size=2, max_size=8))
@@ -568,12 +568,15 @@ def test_unequal_weights_are_named():
     ):
         ss.brier_score(problem.y.weighted(weights), problem.curves, weighting="administrative", times=[20, 40])
     with pytest.warns(ss.UnequalWeightsWarning, match=r"\d+ individuals are worth"):
-        ss.compare(problem.y.weighted(weights), models, weighting="administrative", times=[20, 40])
+        compared = ss.compare(problem.y.weighted(weights), models, weighting="administrative", times=[20, 40])
+    assert "; probability weights; " in " ".join(str(compared).split())
+    assert "effective sample size 44 to " in " ".join(str(compared).split())
     many = np.random.default_rng(2).uniform(1, 3, 400)
     with warnings.catch_warnings():
         warnings.simplefilter("error", ss.UnequalWeightsWarning)
         found = ss.brier_score(problem.y.weighted(many), problem.curves, weighting="administrative", times=[20])
     assert "effective n" in str(found)
+    assert "; probability weights; " in " ".join(str(found).split())
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")

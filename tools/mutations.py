@@ -28,6 +28,7 @@ FAILED, NOT_IMPORTED = 1, 2  # exit codes of pytest
 LOOP = "tests/test_common.py::test_agrees_with_the_literal_loop"
 COMMON = "tests/test_common.py"
 JACKKNIFE = "tests/test_inference.py::test_every_standard_error_agrees_with_the_jackknife"
+RANKS = "tests/test_projected.py::test_strata_by_ranks_are_the_literal_ones"
 DERIVATIVE = "tests/test_inference.py::test_standard_errors_are_those_of_the_derivative"
 
 
@@ -45,7 +46,7 @@ FAULTS = [
     # formulas
     Fault("Brier: distance", "metrics/losses.py", "else values - event_free", "else values + event_free", LOOP),
     Fault("Brier: event-free", "metrics/losses.py", "= 1.0 - arrays.as_float64(survival)\n",
-          "= 0.5 - arrays.as_float64(survival)\n", "tests/test_null.py tests/test_projected.py"),
+          "= 0.5 - arrays.as_float64(survival)\n", LOOP),
     Fault("log: status", "metrics/losses.py", "arrays.where(event_free, clipped, 1.0 - clipped)",
           "arrays.where(event_free, 1.0 - clipped, clipped)", LOOP),
     Fault("log: clipping", "metrics/losses.py", ".clip(self.epsilon, 1.0 - self.epsilon)",
@@ -97,14 +98,14 @@ FAULTS = [
     Fault("projected: theta", "weighting/projected.py", "1.0 / arrays.where(event, 1.0, own) ** self.theta",
           "1.0 / arrays.where(event, 1.0, own)", LOOP),
     Fault("projected: too few", "weighting/projected.py", "scored = (followed >= min_followed)",
-          "scored = (followed > min_followed)", "tests/test_projected.py"),
+          "scored = (followed > min_followed)", "tests/test_projected.py::test_no_score_where_few_are_followed"),
     Fault("projected: causes", "weighting/projected.py", "1.0 - share * incidence.later(passed, codes)",
-          "1.0 + share * incidence.later(passed, codes)", "tests/test_cause_scores.py tests/test_common.py"),
+          "1.0 + share * incidence.later(passed, codes)", LOOP),
     Fault("ranks: ties", "weighting/ranks.py", "np.repeat(passed[1:] + passed[:-1], np.diff(edges))",
-          "np.repeat(2 * passed[1:], np.diff(edges))", "tests/test_projected.py"),
+          "np.repeat(2 * passed[1:], np.diff(edges))", RANKS),
     Fault("ranks: equal C*", "weighting/ranks.py",
           "np.where(before[first] < cuts, last, first)",
-          "np.where(before[first] < cuts, first, first)", "tests/test_projected.py"),
+          "np.where(before[first] < cuts, first, first)", RANKS),
     # standard errors, intervals, p-values
     Fault("influence: who exits", "engine/influence.py", "added[some.at] -= X * exits", "added[some.at] += X * exits",
           JACKKNIFE + " tests/test_inference.py"),

@@ -206,6 +206,14 @@ def test_times_of_long_files_are_recognised_or_named(capsys, tmp_path, outcomes)
     assert "time_column is for long files" in refused(capsys, *asked, "--time-column", "weeks", "--columns", "{time}")
 
 
+def test_messages_about_long_files_name_their_column_of_times(tmp_path):
+    path = tmp_path / "net.csv"
+    for rows in ("a,2\na,-1\nb,2\nb,-1", "a,2\nb,-1\nb,2\na,-1"):  # in some order, and in none
+        path.write_text("id,day,survival\n" + "\n".join(f"{row},0.5" for row in rows.splitlines()))
+        with pytest.raises(ss.InputError, match=r"net\.csv: column 'day' must be"):
+            ss.io.read_predictions(path, time_column="day")
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 @pytest.mark.parametrize("never", ["9999-12-31", "2999-01-01"])
 def test_dates_without_end(tmp_path, never, ending):

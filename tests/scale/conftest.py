@@ -1,7 +1,15 @@
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+import survscore as ss
 
 COUNTRIES = ("DE", "FR")
 
@@ -35,3 +43,43 @@ def folder(tmp_path, table):
     (root / "_tmp").mkdir()
     (root / "_tmp" / "part-9.parquet").write_text("half")
     return root
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    """A Spark session with two executors; tests that ask for it are left out where Spark or Java is missing."""
+    pyspark = pytest.importorskip("pyspark", reason="Spark is not installed")
+    if sys.platform == "win32" or (shutil.which("java") is None and "JAVA_HOME" not in os.environ):
+        pytest.skip("Spark needs Java, and on Windows programs of Hadoop that it does not bring")
+    home = tmp_path_factory.mktemp("spark")
+    for entry in Path(
+        pyspark.__file__
+    ).parent.iterdir():  # executors write into the folder of Spark: not the installed one
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    before = dict(os.environ)
+    os.environ.update(SPARK_HOME=str(home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        session = (
+            pyspark.sql.SparkSession.builder.master("local-cluster[2,1,1024]")
+            .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.log.level", "OFF")
+            .config("spark.driver.memory", "1g")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.executorEnv.PYTHONPATH", str(Path(ss.__file__).parents[1]))
+            .getOrCreate()
+        )
+    yield session
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        gateway = session.sparkContext._gateway
+        session.stop()
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(30)
+    pyspark.SparkContext._gateway = pyspark.SparkContext._jvm = None
+    os.environ.clear()
+    os.environ.update(before)

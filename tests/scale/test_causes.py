@@ -134,7 +134,7 @@ def test_patterns_lists_and_predictions_of_one_cause():
 @pytest.mark.parametrize(
     ("change", "more", "message"),
     [
-        ({}, {}, "columns of predictions have causes, 'default' and 'repayment': cause= says which"),
+        ({}, {}, "columns of predictions have causes, 'default' and 'repayment': `cause` says which"),
         ({}, {"cause": "churn", "outcomes": {"causes": CAUSES}}, "cause must be one of 'default' and 'repayment', or"),
         ({}, {"cause": "all"}, r"evaluate has no multi-class form \(cause='all'\): name one cause, or use compare"),
         (

@@ -22,6 +22,7 @@ from combinations import nightly_but
 from commands import run
 from registry import without_predictions
 from scale_case import TIMES, rows, write
+from scale_tables import make
 from survscore.scale import State, evaluate_state
 
 MAIN = """
@@ -395,3 +396,25 @@ def test_progress_tells_files_rows_and_what_is_left(data, monkeypatch):
     assert told[-1][:2] == (6, 6)
     assert told[-1][2].startswith("300 rows, ")
     assert any(what.endswith(" left") for _, _, what in told)
+
+
+def test_without_weighting_the_recommendation_is_printed_and_written(tmp_path, capsys):
+    folder = tmp_path / "rows"
+    case = make(1500)
+    case.write(folder, 3)
+    code, out, _ = run(capsys, "evaluate", folder)
+    assert code == 0
+    assert "projected" in out
+    expected = ss.evaluate(folder).recommendation()
+    assert expected.headline in " ".join(out.split()) or expected.verdicts[0].sentences[0] in " ".join(out.split())
+    code, out, _ = run(capsys, "evaluate", folder, "--json", "-", "--strata", "country")
+    written = json.loads(out)
+    assert code == 0
+    assert [row["verdict"] for row in written["recommendations"]] == ["worse"]
+    assert written["settings"]["weightings"] == ["administrative (drop-out by Kaplan-Meier)", "projected (3 strata)"]
+    rule = '[[check]]\nvalue = "recommendation"\nmodel = "b"\nreference = "a"\nat = 162\nverdict = ["worse"]\n'
+    (tmp_path / "rules.toml").write_text(rule)
+    (tmp_path / "scores.json").write_text(out)
+    code, out, err = run(capsys, "check", tmp_path / "rules.toml", "--results", tmp_path / "scores.json")
+    assert code in (0, 1), err
+    assert "b is significantly worse" in " ".join(out.split()) or "a is significantly better" in " ".join(out.split())

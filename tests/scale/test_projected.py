@@ -99,6 +99,8 @@ def test_a_model_that_encodes_the_end_of_follow_up_is_named():
         ({"weighting": "administrative", "strata": "country"}, "strata is for weighting 'projected'"),
         ({"strata": "planet"}, "there is no column 'planet'"),
         ({"rank_rows": 10}, "rank_rows must be"),
+        ({"outcomes": {"weights": "w"}}, "sample weights and delayed entry are not available"),
+        ({"outcomes": {"entry": "start"}}, "sample weights and delayed entry are not available"),
     ],
 )
 def test_what_is_refused(options, message):

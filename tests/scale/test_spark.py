@@ -5,8 +5,6 @@ import shutil
 import sys
 import threading
 import time
-import warnings
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -36,42 +34,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-
-
-@pytest.fixture(scope="module")
-def session(tmp_path_factory):
-    home = tmp_path_factory.mktemp("spark")
-    for entry in Path(
-        pyspark.__file__
-    ).parent.iterdir():  # executors write into the folder of Spark: not the installed one
-        if entry.name != "work":
-            (home / entry.name).symlink_to(entry)
-    before = dict(os.environ)
-    os.environ.update(SPARK_HOME=str(home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        session = (
-            pyspark.sql.SparkSession.builder.master("local-cluster[2,1,1024]")
-            .config("spark.ui.enabled", "false")
-            .config("spark.ui.showConsoleProgress", "false")
-            .config("spark.log.level", "OFF")
-            .config("spark.driver.memory", "1g")
-            .config("spark.driver.bindAddress", "127.0.0.1")
-            .config("spark.sql.shuffle.partitions", "2")
-            .config("spark.executorEnv.PYTHONPATH", str(Path(ss.__file__).parents[1]))
-            .getOrCreate()
-        )
-    yield session
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        gateway = session.sparkContext._gateway
-        session.stop()
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait(30)
-    pyspark.SparkContext._gateway = pyspark.SparkContext._jvm = None
-    os.environ.clear()
-    os.environ.update(before)
 
 
 @pytest.fixture(scope="module")

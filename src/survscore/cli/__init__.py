@@ -83,7 +83,7 @@ def cli() -> None:
     \b
     To begin with:
       survscore simulate play                              writes files to play with
-      survscore compare play/outcomes.csv play/truth.csv play/leaking.csv -w administrative -w ipcw
+      survscore compare play/outcomes.csv play/truth.csv play/leaking.csv     says which one to use
       survscore report play/outcomes.csv play/truth.csv play/leaking.csv -o report.html
       survscore formats                                    says what your own files must look like
 

@@ -101,18 +101,15 @@ def compared_text(findings: Findings, view: View, *, advice: Sequence[str] = (),
     lead: list[str] = []
     parts, notes = list[Part](), list[str]()
     for metric in metrics:
-        concluded, about, also = _conclusions(findings, metric, view, weighting or compared.weightings[0])
-        lead += [
-            *concluded,
-            *(f"Weightings contradict each other: {one}" for one in sentences["contradictions"][metric]),
-        ]
+        concluded, conditions = _conclusions(findings, metric, view, weighting or compared.weightings[0])
+        lead += concluded
+        lead += [f"Weightings contradict each other: {one}" for one in sentences["contradictions"][metric]]
         lead += sentences["unclear"][metric]
-        notes += also
-        parts += _parts(findings, metric, view, about)
+        notes += conditions
+        parts += _parts(findings, metric, view)
     rest = [metric for metric in compared.metrics if metric not in metrics]
     notes += [_by_another(findings, metrics[0], metric) for metric in rest]
-    test = compared.dropout_test
-    notes += [] if test is None else dropout_sentences(test, compared.level)
+    notes += dropout_sentences(compared.dropout_test, compared.level)
     notes += advice
     if not view.full:
         notes.append("--full shows all times, metrics and weightings; --csv FILE and --json FILE write them.")
@@ -127,17 +124,17 @@ def compared_text(findings: Findings, view: View, *, advice: Sequence[str] = (),
     return f"{text}\n\n{paragraphs(list(dict.fromkeys(notes)))}"
 
 
-def _conclusions(findings: Findings, metric: str, view: View, weighting: str) -> tuple[list[str], str, list[str]]:
-    """Return what to conclude by a metric, by which weighting, and to whom that refers, under which assumption."""
+def _conclusions(findings: Findings, metric: str, view: View, weighting: str) -> tuple[list[str], list[str]]:
+    """Return what to conclude by a metric; and to whom that refers, under which assumption, where that is not in it."""
     concluded = findings.recommendations.get(metric)
     rows = findings.judged[findings.judged["metric"] == metric]
     if concluded is None:
         of_weighting = rows if view.full else rows[rows["weighting"] == weighting]
-        return of_weighting["sentence"].tolist(), weighting, []
+        return of_weighting["sentence"].tolist(), []
     if view.full:
         first, *others = concluded.sentences
-        return [f"Recommendation: {first}", *others], "", []
-    return [f"Recommendation: {concluded.answer(findings.comparison.null)}"], "", concluded.conditions
+        return [f"Recommendation: {first}", *others], []
+    return [f"Recommendation: {concluded.answer(findings.comparison.null)}"], concluded.conditions
 
 
 def _by_another(findings: Findings, first: str, metric: str) -> str:
@@ -159,7 +156,7 @@ def _by_another(findings: Findings, first: str, metric: str) -> str:
     return f"By the {label}, some verdicts differ: {', '.join(differing)}."
 
 
-def _parts(findings: Findings, metric: str, view: View, weighting: str) -> list[Part]:
+def _parts(findings: Findings, metric: str, view: View) -> list[Part]:
     """Return the tables of a metric: one with all weightings, or one for each where everything is to be shown."""
     compared = findings.comparison
     (scored, *_) = [one for one in compared.scored if one.metric == metric]
@@ -211,14 +208,15 @@ def _side_by_side(compared: Comparison, blocks: Sequence[Block], title: str, vie
                 numbers = (_score(row), None if contrast is None else _difference(contrast))
                 lines.append(Line(words, numbers, _judged(contrast, encodes, reference=bool(name))))
                 first = name = ""
-    words = [*([_time_header(view)] if several_times else []), "model", *(["weighting"] if several_weightings else [])]
-    header = (*words, "score", f"difference to {printable(compared.reference, 24)}", "p", "verdict")
+    named = [*([_time_header(view)] if several_times else []), "model", *(["weighting"] if several_weightings else [])]
+    header = (*named, "score", f"difference to {printable(compared.reference, 24)}", "p", "verdict")
     title = title if several_weightings else f"{title}; {next(iter(names))}"
-    return Part.of(title, header, lines, [], "l" * len(words) + "rrrl", len(words) + 1)
+    return Part.of(title, header, lines, [], "l" * len(named) + "rrrl", len(named) + 1)
 
 
 def _whole(findings: Findings, metric: str, weighting: str, blocks: Sequence[Block], title: str, view: View) -> Part:
     """Return the table of one weighting with all columns, and notes on its parts and on drop-outs."""
+    from survscore.reports.comparing import records
     from survscore.reports.verdicts import has_bounds
     from survscore.results.parts import part_notes
 
@@ -243,18 +241,18 @@ def _whole(findings: Findings, metric: str, weighting: str, blocks: Sequence[Blo
             numbers = (_score(row), None if contrast is None else _difference(contrast))
             lines.append(Line(words, numbers, (*rest, *_judged(contrast, encodes, reference=contrast is None))))
             first = ""
-    words = [*([_time_header(view)] if len(blocks) > 1 else []), "model"]
+    named = [*([_time_header(view)] if len(blocks) > 1 else []), "model"]
     beside = [*(["relative"] if relative else []), *(["bounds"] if bounded else []), "p", "verdict"]
-    header = (*words, "score", f"difference to {printable(compared.reference, 24)}", *beside)
+    header = (*named, "score", f"difference to {printable(compared.reference, 24)}", *beside)
     place = compared.usable_place(metric)
     mean = None if findings.means is None else findings.means.over[metric]
     when = f"at {compared.times[place]:g}" if mean is None else MEAN
     notes = part_notes(scored, compared.models, when, np.eye(compared.times.size)[place] if mean is None else mean[0])
     rows = findings.judged[(findings.judged["metric"] == metric) & (findings.judged["weighting"] == weighting)]
-    for row in rows.to_dict("records"):
-        sentence = findings.bounds_sentence(row) if has_bounds(row) else None
-        notes += [f"{printable(row['model'])}: {sentence}"] if sentence else []
-    return Part.of(title, header, lines, notes, "l" * len(words) + "r" * (len(beside) + 1) + "l", len(words) + 1)
+    for judged in records(rows):
+        sentence = findings.bounds_sentence(judged) if has_bounds(judged) else None
+        notes += [f"{printable(judged['model'])}: {sentence}"] if sentence else []
+    return Part.of(title, header, lines, notes, "l" * len(named) + "r" * (len(beside) + 1) + "l", len(named) + 1)
 
 
 def _score(row: Row) -> Number:
@@ -328,10 +326,10 @@ def _of_scores(blocks: Sequence[Block], names: Mapping[str, str], title: str, vi
                 score = Number(row["score"], row["lower"], row["upper"], se=row["se"])
                 lines.append(Line(words, (score,), rest))
                 first = name = ""
-    words = [*([_time_header(view)] if several_times else []), "model", *(["weighting"] if several_weightings else [])]
+    named = [*([_time_header(view)] if several_times else []), "model", *(["weighting"] if several_weightings else [])]
     beside = [*(["bounds"] if bounded else []), *(["observed", "projected"] if split else [])]
     title = title if several_weightings else f"{title}; {next(iter(names))}"
-    return Part.of(title, (*words, "score", *beside), lines, [], "l" * len(words) + "r" * (len(beside) + 1), len(words))
+    return Part.of(title, (*named, "score", *beside), lines, [], "l" * len(named) + "r" * (len(beside) + 1), len(named))
 
 
 def part_cells(row: Row) -> list[str]:

@@ -19,7 +19,7 @@ from survscore.cli.scoring import results_writer
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress
 from survscore.cli.sources import FLAGS, SETTINGS, Source, own_options
 from survscore.metrics import LOSSES
-from survscore.weighting import IPCW, Administrative, Uncensored
+from survscore.weighting import IPCW, Administrative, Projected, Uncensored
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,15 +30,18 @@ if TYPE_CHECKING:
     from survscore.weighting import Weighting
 
 Arguments = dict[str, Any]
-WEIGHTINGS = (Administrative.name, IPCW.name, Uncensored.name)
+WEIGHTINGS = (Administrative.name, Projected.name, IPCW.name, Uncensored.name)
 NUMBERS = re.compile(r"timeout|limit|attempts|size", re.IGNORECASE)  # storage options that are numbers
 # Where results go, what is told elsewhere, and what nobody is to read.
 NOT_TOLD = ("json_path", "csv_path", "parquet_path", "state_out", "storage_option", "names", "metrics", "level", "full")
 
 asked = options.several(
-    choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True, required=True,
-           help="Individuals counted: those with C* >= t; all not censored, by the inverse of how likely that is; all "
-           "individuals. Repeat it for several."),
+    choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True,
+           help="Individuals counted: those with C* >= t; all, with projected statuses; all not censored, by the "
+           "inverse of how likely that is; all individuals. Repeat it for several.",
+           usual="administrative and projected, where C* is known; administrative with --state, --state-out or --add"),
+    option("--strata", metavar="COLUMN", help="With projected, share statuses among individuals of the same label.",
+           usual="strata by ranks of predictions"),
     choice("--dropout", of=options.DROPOUT, usual=options.DROPOUT[0],
            help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),
     option("--population", type=options.Population(),
@@ -118,12 +121,15 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
       survscore evaluate predictions/ -w administrative --state progress/        (interrupt it, and run it again)
       survscore evaluate day-2/ -w administrative --add day-1.state --state-out days.state --json -
     """  # noqa: D301
+    import pandas as pd
+
     from survscore._utils.units import plural_word
     from survscore.cli.answers import View, compared_text
     from survscore.cli.segments import segment_scores_text, segments_text
     from survscore.reports.comparing import WHOLE, Findings
     from survscore.reports.recommendation import recommended_weighting
     from survscore.reports.segments import SegmentFindings
+    from survscore.results.long_tables import ALL
     from survscore.results.segments import SegmentedComparison
     from survscore.scale.evaluating import sums_and_result, warn_about_all
 
@@ -132,7 +138,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     ranged = arguments["time_range"]
     as_they_are = (
         "times", "level", "by", "groups", "reference", "outcomes_from", "cause", "id", "format", "manifest",
-        "skip_bad_files", "checksums", "state",
+        "skip_bad_files", "checksums", "state", "strata",
     )  # fmt: skip
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
         total, result = sums_and_result(
@@ -148,7 +154,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
         used = list(total.specification.weightings)
         recommended = recommended_weighting(used, n=total.n, n_dropped_out=total.n_dropped_out)
         segmented = result if isinstance(result, SegmentedComparison) else None
-        compared = result if segmented is None else segmented.total
+        compared: Any = result if segmented is None else segmented.total
         means = None if ranged is None else compared.integrated(*ranged, nan="stop")
         findings = Findings(compared, means, ranged or WHOLE)
         segments = None
@@ -156,11 +162,15 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
             own = None if ranged is None else segmented.integrated(*ranged, nan="stop")
             segments = SegmentFindings(segmented, own)
     frames = _frames(result, means if segments is None else segments.means)
+    if findings.recommendations:
+        concluded = pd.concat([one.to_frame() for one in findings.recommendations.values()], ignore_index=True)
+        frames["recommendations"] = concluded.assign(**dict.fromkeys(arguments["by"], ALL))
     if write(total, frames, _settings(sources, total, compared, arguments)):
         return
     view = View(arguments["full"], plural_word(unit), arguments["times"] is not None, metrics_asked=True)
     by = compared.weightings[recommended.position]
-    click.echo(compared_text(findings, view, advice=[recommended.sentence] if len(used) > 1 else [], weighting=by))
+    advice = [recommended.sentence] if len(used) > 1 and not findings.recommendations else []
+    click.echo(compared_text(findings, view, advice=advice, weighting=by))
     if segments is not None:
         several = len(compared.models) > 1
         click.echo(
@@ -175,7 +185,7 @@ def _frames(whole: Any, means: Any) -> dict[str, pd.DataFrame]:
     return {name: frame for name, frame in found.items() if frame is not None and len(frame)}
 
 
-def _weightings(arguments: Arguments) -> list[Weighting]:
+def _weightings(arguments: Arguments) -> list[Weighting] | None:
     names, caps = dict.fromkeys(arguments["names"]), list(dict.fromkeys(arguments["caps"])) or [None]
     for name in ("dropout", "population"):
         if arguments[name] is not None and Administrative.name not in names:
@@ -184,14 +194,16 @@ def _weightings(arguments: Arguments) -> list[Weighting]:
         raise InputError(f"--cap is for --weighting {IPCW.name} or {Administrative.name}")
     found: list[Weighting] = []
     for name in names:
-        if name == Uncensored.name:
+        if name == Projected.name:
+            found.append(Projected())
+        elif name == Uncensored.name:
             found.append(Uncensored())
         elif name == IPCW.name:
             found += [IPCW(max_weight=cap) for cap in caps]
         else:
             dropout = arguments["dropout"] or options.DROPOUT[0]
             found += [Administrative(dropout, arguments["population"], cap) for cap in caps]
-    return found
+    return found or None
 
 
 def _form(sources: tuple[str, ...], arguments: Arguments) -> tuple[tuple[str, ...], Form]:
@@ -284,7 +296,7 @@ def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
             if target is not None and Path(source).is_dir() and Path(source).resolve() in target.resolve().parents:
                 raise InputError(f"{target}: lies in {source}, which is read; write it elsewhere")
 
-    def write_all(total: State | Gathered, frames: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
+    def write_all(total: Any, frames: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
         with ExitStack() as stack:
             if state_out is not None:
                 stack.enter_context(written_whole(state_out)).write_bytes(total.to_bytes())

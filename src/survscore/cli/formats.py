@@ -48,6 +48,8 @@ OUTCOMES, one row per individual: times ...
     event_date      when the event happened; empty where it has not
     last_seen       optional: when an individual who dropped out before the cut-off was last seen
 
+    --open-end 9999-12-31 names dates that say that there is no end yet; they count as empty.
+
     A date is its midnight. If events on the day of the cut-off are in the data, the cut-off is the day after.
     --unit M and Y count months and years of the calendar: whole ones, plus the fraction of the one begun.
 
@@ -83,7 +85,8 @@ that of having had the event, as classifiers give it, say --predicts event; if i
     Called "survival", the column is named like its file. "interpolation" says how predictions are read between grid
     points (linear, step or constant-hazard), "extrapolation" what holds after the last one (nan or hold).
 
-... or long, with a row per individual and time (recognised if ids are repeated; --long says so):
+... or long, with a row per individual and time (recognised if ids are repeated, and times are called time, times, t or
+horizon; --long says so, and --time-column day names them):
 
     id,time,survival                     or, instead of survival, a column for each model
     a17,30,0.95
@@ -110,7 +113,7 @@ event of that cause by that time; for each individual and time they sum to at mo
     days, a month a twelfth of it). Without dates, --unit then says what unit the outcomes have.
 
     Of files that differ, each may have its options in brackets: columns, grid, interpolation, extrapolation, monotone,
-    predicts, unit (as --predictions-unit), percent, transposed, long. In shells, quote them:
+    predicts, unit (as --predictions-unit), percent, transposed, long, time-column. In shells, quote them:
 
     survscore compare outcomes.csv 'new=a.csv[columns=month_{time},unit=month,predicts=event]' old=b.csv --unit D
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import click
@@ -95,4 +94,6 @@ def _show_all(ctx: click.Context, parameter: click.Parameter, value: bool) -> No
         ctx.exit()
 
 
-command: Callable[..., Any] = partial(click.command, cls=Command)
+def command(**settings: Any) -> Callable[[Callable[..., Any]], Command]:
+    """Return the decorator that makes a command of a function."""
+    return click.command(cls=Command, **settings)

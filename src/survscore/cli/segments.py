@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import plural
@@ -41,6 +41,8 @@ def segments_text(findings: SegmentFindings, view: View, *, weighting: str | Non
 
     By the first metric and one weighting, unless `view` is of all.
     """
+    from survscore.reports.comparing import records
+
     total = findings.segmented.total
     metrics = total.metrics if view.full or view.metrics_asked else total.metrics[:1]
     weightings = total.weightings if view.full or weighting is None else [weighting]
@@ -53,7 +55,7 @@ def segments_text(findings: SegmentFindings, view: View, *, weighting: str | Non
                 whose = f"{printable(model)} to {printable(total.reference)}"
                 lines = [
                     Line(_named(findings, row), (_number(row, "difference", "+"),), _judged(row, total))
-                    for row in _some(part).to_dict("records")
+                    for row in records(_some(part))
                 ]
                 header = (*_header(findings), "difference", "p", "p adjusted", "verdict")
                 sentence = told.pop(0) if told else ""
@@ -109,7 +111,7 @@ def _number(row: dict[str, Any], name: str, sign: str = "") -> Number:
     return Number(row[name], row["lower"], row["upper"], se=row["se"], reliable=bool(row["reliable"]), sign=sign)
 
 
-def _judged(row: dict[str, Any], total: Comparison) -> tuple[str, ...]:
+def _judged(row: Mapping[Any, Any], total: Comparison) -> tuple[str, ...]:
     return p_text(row["p_value"]), p_text(row["p_adjusted"]), verdict_of(row, total.leak_warnings.keys())
 
 

@@ -96,9 +96,8 @@ class ScoreArrays:
 
     @property
     def title(self) -> str:
-        """What is scored, which values are better, under which weighting, and with which sample weights."""
-        kind = self.settings.get("sample_weights")
-        return f"{self.label} ({self.direction} is better); {self.weighting}{f'; {kind} weights' if kind else ''}"
+        """What is scored, which values are better, and under which weighting."""
+        return f"{self.label} ({self.direction} is better); {self.weighting}"
 
 
 class Evaluation(Plan):

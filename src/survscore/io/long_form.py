@@ -140,8 +140,8 @@ def _by_time(who: Codes, when: NDArray[np.float64], names: pa.Array | None) -> L
 def _in_any_order(
     file: TableFile, who: Codes, when: NDArray[np.float64], names: pa.Array | None, timed: str
 ) -> LongForm:
-    timed = arrow().array(when + 0.0).dictionary_encode()  # no minus zero
-    given = np.asarray(timed.dictionary.to_numpy())
+    encoded = arrow().array(when + 0.0).dictionary_encode()  # no minus zero
+    given = np.asarray(encoded.dictionary.to_numpy())
     columns = np.argsort(given)
     with about(file.path):
         times = as_times(given[columns], f"column {timed!r}")
@@ -149,7 +149,7 @@ def _in_any_order(
     people, cells = _ranked(who)
     cells *= times.size
     for rows in _blocks(who.size):
-        cells[rows] += column[np.asarray(timed.indices[rows.start : rows.stop].to_numpy())]
+        cells[rows] += column[np.asarray(encoded.indices[rows.start : rows.stop].to_numpy())]
     ids = _named(people, names)
     _check_cells(file, ids, times, cells)
     return LongForm(ids, times, np.arange(times.size), cells=cells)

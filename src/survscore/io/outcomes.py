@@ -189,15 +189,16 @@ def read_outcomes(
             read = _end_dates(columns, writing, start, end, status)
         if entry_date is not None:
             entered = columns.named("entry_date", entry_date)
-            read = replace(read, entry_date=writing.dates(file, entered), names={**read.names, "entry_date": entered})
+            names = {**read.names, "entry_date": entered}
+            read = replace(read, entry_date=writing.dates(file, entered), names=names)
         outcomes, kept = _from_dates(file, read, as_unit("unit", unit or "D"), late_starts)
     if weights is not None:
         held = columns.named("weights", weights)
         own = numbers(file.path, held, file.column(held))
         with about(file.path, {"weights": held}):
             outcomes = outcomes.weighted(own if kept is None else own[kept], weight_kind)
-    name = None if id is False else columns.optional("id", id)
-    ids = None if name is None else identifiers(file, name)
+    id_column = None if id is False else columns.optional("id", id)
+    ids = None if id_column is None else identifiers(file, id_column)
     if kept is None or kept.all():
         return ObservedFile(file.path, outcomes, ids, labels, by=segments)
     labels = None if labels is None else labels[kept]

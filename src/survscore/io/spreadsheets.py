@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from survscore._validation import without_controls
 
@@ -30,7 +30,7 @@ def as_text(text: str) -> str:
     return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
 
 
-def quoting(table: pd.DataFrame) -> int:
+def quoting(table: pd.DataFrame) -> Literal[0, 2]:
     r"""Return how the cells of a CSV file are quoted: all text, if some holds a carriage return.
 
     Python's writer leaves that as it is; a spreadsheet begins a new row there, whose first cell may be a formula.

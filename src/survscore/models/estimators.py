@@ -39,8 +39,8 @@ _PARAMETERS = """
         ===============  ===================  ===================
 
     times : array_like, optional
-        The grid itself, in place of `n_times` and `spacing`. It must end within the follow-up, or after it by a quarter
-        of its last interval at most.
+        The grid itself, in place of `n_times` and `spacing`. It must end within the follow-up, or after it by half of
+        its last interval at most.
     spacing : {"equidistant", "quantiles"}
         Of the grid: at equal distances, or at equal steps of the Kaplan-Meier curve.
     keep : {"known", "administrative"}, optional

@@ -21,7 +21,7 @@ KEEPS = ("known", "administrative")
 #: Whether each individual had the event, or the number of its cause, 0 without event.
 Status = NDArray[np.bool_] | NDArray[np.int8]
 #: How much of the last interval may lie after the follow-up, or where fewer than so many are followed.
-MOST_CUT = 0.25
+MOST_CUT = 0.5
 FEWEST_FOLLOWED = 20
 
 
@@ -75,7 +75,7 @@ def time_grid(
 def learnt_grid(
     grid: NDArray[np.float64], followed: NDArray[np.float64], *, administrative: bool
 ) -> NDArray[np.float64]:
-    """Return the grid as labels are made on it: its last time is cut, by a quarter of its interval at most.
+    """Return the grid as labels are made on it: its last time is cut, by half of its interval at most.
 
     Only those who are followed to the end of an interval can be seen to survive it. The last of them ends where hardly
     anybody is followed, and one individual would decide about its hazard. With `administrative` labels, which are the

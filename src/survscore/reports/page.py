@@ -287,7 +287,7 @@ class _Part:
         short = dict(zip(summary.get("weightings", []), summary.get("short_weightings", []), strict=True))
         return Markup(self.environment.get_template(template).render(
             summary=summary, p=self.prefix, null_model=summary["null_model"], in_unit=f" {unit}" if unit else "",
-            time_unit=f" ({unit})" if unit else "", segments=summary.get("segments"), backtest=summary.get("backtest"),
+            segments=summary.get("segments"), backtest=summary.get("backtest"),
             tables=self.tables, panels=self.panels, displays=self.displays, short=short, common=self.common,
         ))  # fmt: skip
 

@@ -49,6 +49,7 @@ def caption(
     """Return what holds for all tables of a result; without level, there are no intervals."""
     lost = f", {n_dropped_out} dropped out" if n_dropped_out else ""
     clock = f"; {settings['clock']}" if "clock" in settings else ""
+    clock += f"; {settings['sample_weights']} weights" if "sample_weights" in settings else ""
     known = "" if level is None else f"; {100 * level:g} % intervals"
     return f"{plural(n, 'individual')}{lost}{clock}{reference}{known}"
 
@@ -143,6 +144,10 @@ def _notes(
     """Return what there is to say about one weighting: times without score, the parts of projected scores."""
     missing = compared.times.size - int((~np.isnan(scored.scores).all(axis=0)).sum())
     notes = [f"{scored.weighting}: {note}" for note in no_score_at(missing, scored.undefined)]
+    if scored.support.weighted and missing < compared.times.size:
+        effective = scored.support.n_effective
+        low, high = (f"{number:,.0f}" for number in (np.nanmin(effective), np.nanmax(effective)))
+        notes.append(f"{scored.weighting}: effective sample size {low if low == high else f'{low} to {high}'}")
     for when, _, place in blocks:
         weights = over[scored.metric][0] if over else np.eye(scored.scores.shape[1])[place]
         notes += part_notes(scored, compared.models, when, weights)

@@ -340,7 +340,7 @@ def _weightings(given: Mapping[str, Any], schema: Any, columns: OutcomeColumns |
         if one_pass and any(one == Projected.name or isinstance(one, Projected) for one in several):
             raise InputError(
                 "projected scores take several passes over all rows, so there are no sums of them to keep or to add: "
-                "name weighting='administrative' for these"
+                "name `weighting` 'administrative' for these"
             )
         return asked
     if not observed.dated and observed.censoring_time not in schema.names:
@@ -423,6 +423,12 @@ def _check_unit(form: Form | None, outcomes: Any) -> None:
 def _columns(outcomes: Any) -> OutcomeColumns | None:
     if outcomes is None or isinstance(outcomes, OutcomeColumns):
         return outcomes
+    for name in ("weights", "weight_kind", "entry", "entry_date"):
+        if name in dict(outcomes):
+            raise InputError(
+                f"outcomes has {name!r}: sample weights and delayed entry are not available for data that come in "
+                "parts; use compare, on data that fit in memory"
+            )
     try:
         return OutcomeColumns(**dict(outcomes))
     except TypeError as error:

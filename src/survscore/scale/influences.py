@@ -87,7 +87,7 @@ class FirstPass:
         """How much memory it takes."""
         several = [known for of_level in self.known for of_weighting in of_level for known in of_weighting]
         size = sum(values.nbytes for known in several if known is not None for values in vars(known).values())
-        return size + (0 if self.projected is None else self.projected.n_bytes)
+        return int(size) + (0 if self.projected is None else self.projected.n_bytes)
 
 
 @dataclass(eq=False)

@@ -69,7 +69,7 @@ def joined(
     if predictions.frame is not None:
         raise InputError(
             f"outcomes_from is for rows that are read here, but {predictions.name} is a frame on a cluster: join it "
-            "there first, such as by merge (Dask) or join (Spark), and leave outcomes_from out"
+            "there first, such as by merge (Dask) or join (Spark), and leave `outcomes_from` out"
         )
     outcomes = open_source(outcomes, storage_options=storage_options, name="outcomes")
     there = outcomes.schema()

@@ -153,7 +153,7 @@ def _check(outcomes: Outcomes) -> None:
     if outcomes.interest:
         raise InputError(
             "projected scores of one of several causes are not available for data that come in parts: use "
-            "weighting='administrative', or compare, on data that fit in memory"
+            "`weighting` 'administrative', or compare, on data that fit in memory"
         )
 
 
@@ -335,15 +335,15 @@ class Strata:
         for units in levels:
             if self.labels:
                 encoded = batch.labels(self.specification.strata or "")
-                names, codes = np.unique(encoded.astype(str), return_inverse=True)
-                of_column = _places_of(names.tolist(), self.labels, "stratum")[codes]
+                names, place = np.unique(encoded.astype(str), return_inverse=True)
+                of_column = _places_of(names.tolist(), self.labels, "stratum")[place]
                 own = [of_column] * k
             else:
                 own = [np.zeros(n, dtype=np.intp) for _ in range(k)]
                 for unit in np.unique(units).tolist():
                     rows = np.flatnonzero(units == unit)
-                    for a, codes in enumerate(self.units[unit].codes(end, columns, rows)):
-                        own[a][rows] = codes
+                    for a, of_model in enumerate(self.units[unit].codes(end, columns, rows)):
+                        own[a][rows] = of_model
             found.append((units, [units * self.most + codes for codes in own]))
         return found
 
@@ -427,8 +427,8 @@ class ProjectedSums:
             flat = (units * np.int64(n_bins) + bins) * (slot + 1) + slots
             _add(self.values["slots"], flat)
             _add(self.values["late"], flat[event])
-            for a, of_model in enumerate(rows):
-                flat = of_model * np.int64(n_bins) + bins
+            for a, row in enumerate(rows):
+                flat = row * np.int64(n_bins) + bins
                 _add(self.values["counts"][a], flat)
                 _add(self.values["events"][a], flat[event])
         for j in range(len(what.times)):
@@ -555,8 +555,8 @@ def _unit_scores(sums: ProjectedSums, unit: int) -> UnitScores:
     at_risk = np.cumsum(counts[..., ::-1], axis=-1)[..., ::-1]
     factor = np.divide(at_risk - events, at_risk, out=np.ones_like(at_risk), where=events > 0)
     curve = np.concatenate((np.ones((k, strata.most, 1)), np.cumprod(factor, axis=-1)), axis=-1)
-    later = curve[..., passed]
-    share = np.divide(1.0, curve[..., 1:], out=np.zeros_like(factor), where=curve[..., 1:] > 0)
+    later: Values = np.asarray(curve[..., passed], dtype=np.float64)
+    share: Values = np.divide(1.0, curve[..., 1:], out=np.zeros_like(factor), where=curve[..., 1:] > 0)
     steps = np.divide(
         events, at_risk * (at_risk - events), out=np.zeros_like(factor), where=(events > 0) & (factor > 0)
     )

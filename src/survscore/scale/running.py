@@ -176,11 +176,12 @@ class Run:
             if frame is None:
                 return self._streamed(work)
         total, n_files, done = work.nothing(), len(self.source.parts or ()), 0
+        several: Any
         with ExitStack() as stack:
-            if self.source.parts is None:
+            if frame is not None:
                 meter, several = Meter(0, kind), (frame if self.engine is None else frame.on(self.engine)).run(work)
             else:
-                meter = Meter(sum(part.size for part in self.source.parts), kind)
+                meter = Meter(sum(part.size for part in self.source.parts or ()), kind)
                 several = self._of_files(work, budget, meter)
             stack.callback(several.close)  # an interrupt gives up what has not begun
             for count, found in several:
