@@ -428,6 +428,16 @@ def test_the_administrative_table_says_for_whom_a_leaking_model_is_better():
     assert IN_TABLE in table.to_text(200)
 
 
+def test_the_report_marks_administrative_verdicts_on_leaking_models():
+    from survscore.reports import summarise
+
+    y, models = leaking_study()
+    table = summarise(y, models, reference="coarse", times=churn_study.MONTHS)["verdicts"]
+    marks = dict(zip(zip(table["weighting"], table["model"], strict=True), table["mark"], strict=True))
+    assert {key for key, mark in marks.items() if mark} == {("administrative", "leaking")}
+    assert set(marks.values()) == {"", " (1)"}
+
+
 def test_a_score_table_names_leaking_models():
     y, models = leaking_study()
     table = ss.score_table(y, models, horizons=[12.0], metric=["brier", "auc"])

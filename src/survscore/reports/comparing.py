@@ -18,7 +18,7 @@ from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.metrics import Direction, metric_label
 from survscore.reports import verdicts
 from survscore.results.comparison import Comparison, IntegratedComparison
-from survscore.results.printing import undefined_times
+from survscore.results.printing import undefined_times, verdict_of
 from survscore.results.recommendation import Recommendation, is_administrative
 
 if TYPE_CHECKING:
@@ -131,12 +131,13 @@ class Findings:
         return verdicts.bounds_sentence(row, compared.n_dropped_out or 0, compared.n, compared.level)
 
     def frames(self) -> dict[str, pd.DataFrame]:
-        """Return scores and contrasts by time, means with skill, and verdicts."""
+        """Return scores and contrasts by time, means with skill, and verdicts, with their marks."""
+        marks = [verdict_of(row, self.comparison.encodes).removeprefix(row["verdict"]) for row in records(self.judged)]
         return {
             "scores": self.comparison.scores,
             "contrasts": self.comparison.contrasts,
             "means": self.mean_scores,
-            "verdicts": self.judged,
+            "verdicts": self.judged.assign(mark=marks),
         }
 
     def disagreements(self) -> dict[str, dict[str, Any]]:
