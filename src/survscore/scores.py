@@ -15,7 +15,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
 from survscore.engine.blocks import GivenPredictions
 from survscore.engine.evaluation import Evaluation
-from survscore.engine.inputs import of_cause
+from survscore.engine.inputs import of_cause, one_or_more, reads_whole_curves
 from survscore.engine.prepared import model_weights
 from survscore.engine.sums import loss_cells
 from survscore.incidence import IncidenceCurves
@@ -304,7 +304,9 @@ def _scored(
     y: Outcomes, models: Mapping[str, GivenPredictions], *, times: Any, cause: Any = None, **settings: Any
 ) -> list[ScoreCurve]:
     """Score the first of some models."""
-    y, models = of_cause(y, models, cause, times=times, multiclass=True, weights=True)
+    metrics = [as_metric(given) for given in one_or_more(settings["metric"], Metric, "metric")]
+    whole = times is None or reads_whole_curves(metrics)
+    y, models = of_cause(y, models, cause, times=times, whole=whole, multiclass=True, weights=True)
     evaluation = Evaluation.of(y, models, times=times, **settings)
     results = evaluation.run()
     warn_about(results)

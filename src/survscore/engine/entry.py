@@ -53,7 +53,7 @@ def from_entry(
         asked = as_times(times)
     made = {}
     for name, curves in models.items():
-        grid = asked[asked <= reach[name]]
+        grid = np.unique(np.minimum(asked, reach[name]))  # up to where predictions end, if that is before some time
         if whole or not grid.size:
             grid = np.union1d(kept[name], grid)
         _warn_if_coarse(name, curves, entry, grid)
