@@ -68,7 +68,7 @@ def predicted(entered):
 # the second model does here, whatever ``entry_col`` says.
 
 models = {"from entry on": predicted(entry), "from the start": predicted(np.zeros(len(y)))}
-figure, axes = plt.subplots()
+figure, axes = plt.subplots(layout="constrained")
 for name, curves in models.items():
     axes.plot(ages, curves.probabilities.mean(axis=0), label=f"at risk {name}")
 axes.set(xlabel="age", ylabel="mean predicted survival", xlim=(50, 105))

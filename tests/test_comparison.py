@@ -329,5 +329,5 @@ def test_both_populations_are_compared_by_default_where_the_censoring_time_is_kn
     assert ss.compare(y, models, metric=["brier", "concordance"]).weightings == ["administrative"]
     everybody = ss.Outcomes(y.time, [True] * len(y))
     assert ss.compare(everybody, models).weightings == ["uncensored"]
-    with pytest.raises(ss.InputError, match=r"weighting must be given.*Without censoring_time the choice is IPCW"):
+    with pytest.raises(ss.InputError, match=r"weighting must be given.*Without censoring_time the choice is `IPCW"):
         ss.compare(ss.Outcomes(y.time, y.event), models)

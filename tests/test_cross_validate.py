@@ -104,7 +104,7 @@ def test_administrative_and_projected_are_the_default():
     pd.testing.assert_frame_equal(found.comparison.scores, there.scores)
     assert found.settings["weightings"] == ["administrative", "projected (own ranks)"]
     assert set(found.folds["weighting"]) == set(found.settings["weightings"])
-    sentence = " ".join(there.recommendation().sentences[0].split())
+    sentence = there.recommendation().headline
     assert sentence in " ".join(str(found).split())
 
 
