@@ -395,8 +395,6 @@ def test_what_has_no_form_for_weights_says_so():
         ),
         "metric 'concordance'": lambda: ss.score_all(y, curves, metric="concordance", weighting="ipcw", times=times),
         "metric 'crps'": lambda: ss.score_all(y, curves, metric="crps", weighting="ipcw", times=times),
-        "score_terms": lambda: ss.score_terms(y, curves, weighting="ipcw", times=times),
-        "diagnose": lambda: ss.diagnose(y, models),
         "backtest": lambda: ss.backtest(y, models, as_of="2020-01-01", horizons=[2]),
         "landmark_table": lambda: ss.landmark_table(y, models, landmarks=[1], horizons=[2]),
         "report": lambda: ss.report(y, models),
@@ -405,6 +403,113 @@ def test_what_has_no_form_for_weights_says_so():
     for name, call in calls.items():
         with pytest.raises(ss.UnfitError, match=f"{name} has no form for sample weights"):
             call()
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.by_n], ids=lambda case: case.name)
+def test_the_weighted_mean_of_the_terms_is_the_score(case: Case):
+    problem = sized_problem(case)
+    asked = {"weighting": case.weighting(problem), "times": problem.times}
+    for weights in (problem.y.weights, np.full(len(problem.y), 3.0)):  # equal ones are in the terms, too
+        y = problem.y.weighted(weights)
+        terms, found = ss.score_terms(y, problem.curves, **asked), ss.brier_score(y, problem.curves, **asked)
+        means = (terms.losses * terms.weights).sum(axis=0) / terms.weights.sum(axis=0)
+        defined = ~np.isnan(found.scores)
+        assert defined.any()
+        np.testing.assert_allclose(means[defined], found.scores[defined], rtol=1e-10)
+        own = ss.score_terms(y.weighted(None), problem.curves, **asked).weights if weights[0] == 3 else None
+        if own is not None:
+            np.testing.assert_allclose(terms.weights, 3 * own, rtol=1e-12)
+
+
+def test_terms_are_of_those_with_weight():
+    problem = sized_problem(CASES[1])
+    with pytest.raises(ss.InputError, match="weights must be above zero for score_terms"):
+        ss.score_terms(
+            problem.y.weighted(np.arange(len(problem.y))), problem.curves, weighting="projected", times=problem.times
+        )
+
+
+def lost_problem(n=500, kind="probability"):
+    """Return outcomes with drop-outs and weights, some of them zero, and two models."""
+    problem = random_problem(n, 40, 2, lost=True)
+    rng = np.random.default_rng(4)
+    often = rng.integers(0, 4, n) if kind == "frequency" else rng.gamma(2, 1.7, n) * (rng.random(n) > 0.1)
+    models = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.4, problem.curves.times)}
+    return problem.y.weighted(often, kind), models
+
+
+def repeated_rows(y, models):
+    """Return the same with each row as often as its frequency weight says."""
+    rows = np.repeat(np.arange(len(y)), y.weights.astype(int))
+    return y.weighted(None)[rows], {name: curves[rows] for name, curves in models.items()}, rows
+
+
+def test_horizons_and_populations_of_repeated_rows():
+    y, models = lost_problem(kind="frequency")
+    several, curves, rows = repeated_rows(y, models)
+    one, all_rows = ss.at_horizon(y, 30.0), ss.at_horizon(several, 30.0)
+    assert not np.intersect1d(one.rows, np.flatnonzero(y.weights == 0)).size
+    of_row = np.bincount(rows[all_rows.rows], all_rows.weight, len(y))
+    np.testing.assert_allclose(one.weight, of_row[one.rows], rtol=1e-10)
+    assert of_row.sum() == pytest.approx(one.weight.sum())
+    found = np.average(np.square(one.event - 1 + models["a"].at([30.0])[one.rows, 0]), weights=one.weight)
+    asked = {"weighting": ss.Administrative(dropout_strata=None), "times": [30.0]}
+    assert found == pytest.approx(ss.brier_score(y, models["a"], **asked).scores[0], rel=1e-10)
+    X = {"age": np.arange(len(y)) % 50.0, "sex": np.where(np.arange(len(y)) % 3, "m", "f")}
+    populations = (
+        ss.counted_population(y, models, X=X, times=[10, 30, 45]),
+        ss.counted_population(several, curves, X={name: v[rows] for name, v in X.items()}, times=[10, 30, 45]),
+    )
+    pd.testing.assert_frame_equal(*populations, rtol=1e-12)
+
+
+def test_populations_do_not_depend_on_the_scale_of_weights():
+    y, models = lost_problem()
+    scaled = y.weighted(7 * y.weights)
+    pd.testing.assert_frame_equal(
+        *(ss.counted_population(one, models, times=[10, 30]) for one in (y, scaled)), rtol=1e-12
+    )
+    found = ss.counted_population(y, times=[30])
+    inside = y.censoring_time >= 30
+    assert found["n_counted"][0] == (inside & (y.weights > 0)).sum()
+    assert found["share"][0] == pytest.approx(y.weights[inside].sum() / y.weights.sum())
+
+
+@pytest.mark.filterwarnings("ignore::survscore.DelayedEntryWarning")
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+def test_diagnoses_of_repeated_rows(grouped):
+    y, models = lost_problem(kind="frequency")
+    several, curves, rows = repeated_rows(y, models)
+    labels = np.arange(len(y)) // 4
+    asked = {"times": np.arange(5.0, 50.0, 5.0), "width": 4.0}
+    found = ss.diagnose(y, models, groups=labels if grouped else None, **asked)
+    expected = ss.diagnose(several, curves, groups=labels[rows] if grouped else None, **asked)
+    pd.testing.assert_frame_equal(found.pairs, expected.pairs, rtol=1e-7)
+    pd.testing.assert_frame_equal(found.weights, expected.weights, rtol=1e-9)
+    pd.testing.assert_frame_equal(found.caps, expected.caps, rtol=1e-9)
+    # falls are those of the individuals as they are
+    plain = ss.diagnose(y.weighted(None), models, **asked)
+    assert found.n == plain.n
+    for name in ("fall_after", "fall_elsewhere"):
+        np.testing.assert_array_equal(found.models[name], plain.models[name])
+
+
+@pytest.mark.filterwarnings("ignore::survscore.DelayedEntryWarning")
+def test_diagnoses_with_unequal_weights():
+    y, models = lost_problem()
+    asked = {"times": np.arange(5.0, 50.0, 5.0), "width": 4.0}
+    found, scaled = (ss.diagnose(one, models, **asked) for one in (y, y.weighted(7 * y.weights)))
+    for name in ("pairs", "weights", "caps", "models"):
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(scaled, name), rtol=1e-7)
+    compared = ss.compare(y, models, weighting="ipcw", times=asked["times"], null=False, reference="a")
+    one = compared.integrated(*found.time_range).contrasts.iloc[0]
+    pair = found.pairs.iloc[-1]
+    assert (pair["model"], pair["reference"]) == ("a", "b")
+    assert -pair["ipcw"] == pytest.approx(one["difference"], rel=1e-9)
+    width = (one["upper"] - one["lower"], pair["ipcw_upper"] - pair["ipcw_lower"])
+    assert width[1] == pytest.approx(width[0], rel=0.01)
+    score = ss.brier_score(y, models["a"], weighting="ipcw", times=found.weights["time"])
+    np.testing.assert_allclose(found.weights["n_effective"], score.n_effective)
 
 
 POOLED = {name: ASKED.get(name, name) for name in METRICS if name not in LOSSES}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from survscore.engine.inputs import of_cause, one_or_more, reads_whole_curves
 from survscore.engine.prepared import model_weights
 from survscore.engine.sums import loss_cells
 from survscore.incidence import IncidenceCurves
+from survscore.inference.units import SampleWeights
 from survscore.metrics import AUC, DEFAULT_EPSILON, Brier, Log, Loss, Metric, as_metric
 from survscore.metrics.discrimination import Controls
 from survscore.outcomes import Outcomes
@@ -325,6 +327,8 @@ def score_terms(
 ) -> ScoreTerms:
     """Return each individual's loss and weight at each time, before they are summed.
 
+    The weight is that of the weighting, times the individual's sample weight where outcomes have these.
+
     Parameters
     ----------
     y, curves, weighting, times, cause
@@ -349,7 +353,11 @@ def score_terms(
     loss = as_metric(metric)
     if not isinstance(loss, Loss):
         raise InputError(f"metric must be a loss, which is known for each individual, not {loss.name!r}")
-    y, models = of_cause(y, {"curves": curves}, cause, times=times, whole=times is None, caller="score_terms")
+    y, models = of_cause(
+        y, {"curves": curves}, cause, times=times, whole=times is None, weights=True, caller="score_terms"
+    )
+    if y.weights is not None and not bool((y.weights > 0).all()):
+        raise InputError("weights must be above zero for score_terms: leave out the others, who have no part in scores")
     evaluation = Evaluation.of(
         y, models, metric=loss, weighting=weighting, times=times, errors=False, needs_numpy="score_terms"
     )
@@ -360,7 +368,8 @@ def score_terms(
         )
     weights, m = model_weights(evaluation, evaluation.weightings[0])[0], index.times.size
     event_free = np.arange(m) < weights.event_from(index.before_time, m)[:, None]
-    early, late = weights.cells(index.times)
+    # the own weights also where they are all equal, which scores leave out
+    early, late = replace(weights, sample=SampleWeights.of(y)).cells(index.times)
     return ScoreTerms(
         times=index.times,
         losses=loss_cells(

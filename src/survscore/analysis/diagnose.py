@@ -179,6 +179,8 @@ def diagnose(
     ----------
     y, models, times, groups
         As for `compare`, with censoring times; some may have dropped out. Kaplan-Meier stands beside the models.
+        Sample weights are in the scores and in the weights of IPCW; falls at :math:`C^*`, mean predictions around it,
+        and how well covariates predict it are of the individuals as they are.
     X : array or data frame of shape (n, p), optional
         Covariates: how well gradient boosting predicts :math:`C^*` from them, for individuals it has not learnt from.
         Numbers, categories, text and dates, also missing (needs scikit-learn).
@@ -251,7 +253,7 @@ def diagnose(
     import pandas as pd
 
     entry = getattr(y, "entry", None)
-    y, named = of_cause(y, models, cause, times=times, caller="diagnose")
+    y, named = of_cause(y, models, cause, times=times, weights=True, caller="diagnose")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
         if not isinstance(curves, SurvivalCurves):
@@ -270,7 +272,7 @@ def diagnose(
     width = _default_width(y.censoring_time, last) if width is None else width
     rule = f"positive, and less than half of {last:g}, the time that all predictions reach"
     check_number("width", width, rule, lambda value: 0 < value < last / 2)
-    offsets, survival, n = _around(y, named, float(width), last)
+    offsets, survival, n = _around(y.weighted(None), named, float(width), last)
     r2 = None if X is None else explained_variance(X, y.censoring_time, grouping, level, seed)
     weights = weights_over_time(y, questioned, scored_at)
     caps = scores_by_cap(y, named, questioned, scored_at)

@@ -21,7 +21,7 @@ from survscore.engine.evaluation import Evaluation
 from survscore.engine.inputs import NULL_MODELS, null_name
 from survscore.engine.second_moments import MeanInfluences
 from survscore.inference.estimate import Estimate
-from survscore.inference.units import Groups
+from survscore.inference.units import Groups, SampleWeights
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import stacked
 from survscore.weighting import IPCW, Administrative, Projected, Weighting
@@ -84,8 +84,13 @@ def contrasts_of(
 ) -> tuple[list[PairContrast], tuple[float, float]]:
     """Return every model against the null model, then all other pairs, and the range of time.
 
-    Projected contrasts, if asked for, are over as much of that range as there are projected scores.
+    Projected contrasts, if asked for, are over as much of that range as there are projected scores. Scores have the
+    sample weights of the outcomes; who has weight zero has no part.
     """
+    if y.weights is not None and not (y.weights > 0).all():
+        rows = np.flatnonzero(y.weights)
+        y, models, weighting = y[rows], {name: curves[rows] for name, curves in models.items()}, weighting.of_rows(rows)
+        groups = None if groups is None else Groups.of(groups.codes[rows], rows.size)
     scored, names, time_range = _mean_influences(y, models, [weighting, Administrative()], times, level)
     projected: list[MeanInfluences] = []
     if with_projected:
@@ -98,7 +103,7 @@ def contrasts_of(
         (ipcw, *_), (administrative, *_) = parts = [_part(influences, a, b) for influences in scored]
         both = (ipcw - administrative, parts[0][1] - parts[1][1], parts[0][2] + parts[1][2])
         estimates = [
-            Estimate.of(value, own, groups, level, added_variance=more)
+            Estimate.of(value, own, groups, level, added_variance=more, sample=SampleWeights.of(y))
             for value, own, more in (*parts, both, *(_part(influences, a, b) for influences in projected))
         ]
         return PairContrast(names[a], names[b], *estimates)
@@ -138,23 +143,34 @@ MOST_TIMES = 21
 
 
 def weights_over_time(y: Outcomes, weighting: IPCW, times: NDArray[np.float64]) -> pd.DataFrame:
-    """Return how many have a weight at each time, Kish's effective number, and the largest weight with its share."""
+    """Return how many have a weight at each time, Kish's effective number, and the largest weight with its share.
+
+    With sample weights, the number and the share are of both weights together, and the largest is that of IPCW alone.
+    """
+    if y.weights is not None and not (y.weights > 0).all():
+        rows = np.flatnonzero(y.weights)
+        y, weighting = y[rows], weighting.of_rows(rows)
     chosen = times[np.unique(np.linspace(0, times.size - 1, min(times.size, MOST_TIMES)).round().astype(np.intp))]
     index = TimeIndex(y, chosen)
     weights = weighting.prepare(index)
-    count, total, squares, largest = np.zeros((4, chosen.size))
+    count, total, squares, largest, largest_mass = np.zeros((5, chosen.size))
+    ones = np.ones(len(y))
+    sample = SampleWeights.of(y) or SampleWeights(ones, frequency=True)
+    each = ones if sample.counts is None else sample.counts  # how many individuals a row stands for
     for rows in row_blocks(len(y), chosen.size):
         with np.errstate(invalid="ignore", over="ignore"):
             cells = sum(weights.rows(rows).cells(chosen), np.zeros(()))
-            count += (cells > 0).sum(axis=0)
-            total += cells.sum(axis=0)
-            squares += np.square(cells).sum(axis=0)
+            count += each[rows] @ (cells > 0)
+            total += sample.values[rows] @ cells
+            squares += sample.squares[rows] @ np.square(cells)
+            of_one = cells * (sample.values / each)[rows, None]
         largest = np.maximum(largest, cells.max(axis=0))
+        largest_mass = np.maximum(largest_mass, of_one.max(axis=0))
     undefined = ~np.isfinite(total) | (total == 0)
     if weights.support_end is not None:
         undefined[weights.support_end :] = True
     with np.errstate(invalid="ignore", divide="ignore"):
-        columns = {"n_effective": total**2 / squares, "largest_weight": largest, "largest_share": largest / total}
+        columns = {"n_effective": total**2 / squares, "largest_weight": largest, "largest_share": largest_mass / total}
     table = {name: np.where(undefined, np.nan, values) for name, values in columns.items()}
     return stacked([{"time": chosen, "n_weighted": count.astype(np.int64), **table}])
 

@@ -46,7 +46,8 @@ def counted_population(
     An administrative score at t refers to these, the early starters. Where their covariates, or the risks that models
     predict for them at one and the same horizon, change with t, scores at different times are about different people,
     and their mean over time mixes them: ``Administrative(population="fixed")`` keeps to one population, and curves of
-    :math:`P(C^*_i \ge t \mid X_i)` make scores refer to all.
+    :math:`P(C^*_i \ge t \mid X_i)` make scores refer to all. With sample weights :math:`a_i` the share is
+    :math:`\sum_i a_i 1\{C^*_i \ge t\} / \sum_i a_i`, and means are weighted.
 
     Parameters
     ----------
@@ -80,18 +81,20 @@ def counted_population(
     """
     read_at = [moment for given in (times, horizon) if given is not None for moment in np.atleast_1d(given)]
     if models is None:
-        y, named = without_models(y, "counted_population"), dict[str, Any]()
+        y, named = without_models(y), dict[str, Any]()
     else:
         read_times = np.unique(read_at) if read_at else None
-        y, named = of_cause(y, models, times=read_times, caller="counted_population")
+        y, named = of_cause(y, models, times=read_times, weights=True, caller="counted_population")
     end = check_censoring_time(y, "counted_population", "without it each individual is counted")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
     check_on_processor("counted_population", y, named)
     wanted = default_times(y, named) if times is None else as_times(times)
-    counted = end[:, None] >= wanted
-    number = np.count_nonzero(counted, axis=0)
-    table: dict[str, NDArray[Any]] = {"time": wanted, "n_counted": number, "share": number / len(y)}
+    own = np.ones(len(y)) if y.weights is None else y.weights
+    each = own if y.weight_kind == "frequency" else (own > 0) * 1.0  # how many individuals a row stands for
+    eligible = end[:, None] >= wanted
+    number, counted = (each @ eligible).astype(np.int64), eligible * own[:, None]
+    table: dict[str, NDArray[Any]] = {"time": wanted, "n_counted": number, "share": own @ eligible / own.sum()}
     if named:
         reach = min(float(curves.times[-1]) for curves in named.values())
         by = min(reach, float(wanted[-1])) if horizon is None else float(horizon)
@@ -107,12 +110,12 @@ def counted_population(
     return stacked([table])
 
 
-def _mean(values: NDArray[Any], counted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Return the mean among those counted, at each time; NaN where there are none."""
+def _mean(values: NDArray[Any], counted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the mean with the weights of those counted, (individuals, times); NaN at times when there are none."""
     known = np.isfinite(values)
-    number = np.count_nonzero(counted & known[:, None], axis=0)
+    mass = known.astype(np.float64) @ counted
     total = np.where(known, values, 0.0) @ counted
-    return np.asarray(np.divide(total, number, out=np.full(number.size, np.nan), where=number > 0))
+    return np.asarray(np.divide(total, mass, out=np.full(mass.size, np.nan), where=mass > 0))
 
 
 def _columns(X: Any, n: int) -> dict[str, NDArray[np.float64]]:
@@ -203,7 +206,8 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     Returns
     -------
     rows, event, weight : ndarray
-        Positions of these individuals; whether :math:`T^*_i \le t`; and their weights, one without drop-outs.
+        Positions of these individuals; whether :math:`T^*_i \le t`; and their weights, one without drop-outs, times
+        their sample weights.
 
     Examples
     --------
@@ -212,12 +216,16 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     >>> ss.at_horizon(y, 3)
     Horizon(rows=array([0, 1, 2]), event=array([ True, False, False]), weight=array([1., 1., 1.]))
     """
-    y = without_models(y, "at_horizon").numpy()
+    y = without_models(y).numpy()
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
     times = as_times([time], "time")
-    weights = as_weighting(Administrative() if weighting is None else weighting, y).prepare(TimeIndex(y, times))
-    weight = sum(weights.cells(times), np.zeros(()))[:, 0]
+    chosen, kept = as_weighting(Administrative() if weighting is None else weighting, y), np.arange(len(y))
+    if y.weights is not None and not (y.weights > 0).all():  # who has no weight has no part
+        kept = np.flatnonzero(y.weights)
+        y, chosen = y[kept], chosen.of_rows(kept)
+    index = TimeIndex(y, times)
+    weight = sum(replace(chosen.prepare(index), sample=index.sample).cells(times), np.zeros(()))[:, 0]
     rows = np.flatnonzero(weight)
     if rows.size == 0 or not np.isfinite(weight).all():
         raise InputError(f"no individual's status is known at {time:g}: the largest censoring time is {end.max():g}")
-    return Horizon(rows, np.asarray(y.event_of_interest[rows] & (y.time[rows] <= times[0])), weight[rows])
+    return Horizon(kept[rows], np.asarray(y.event_of_interest[rows] & (y.time[rows] <= times[0])), weight[rows])

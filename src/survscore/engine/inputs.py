@@ -55,9 +55,9 @@ def without_equal_weights(y: Outcomes) -> Outcomes:
     return y.weighted(None) if alone and first > 0 and bool((y.weights == first).all()) else y
 
 
-def without_models(y: Any, caller: str) -> Outcomes:
+def without_models(y: Any) -> Outcomes:
     """Return outcomes that are looked at alone, with time counted from delayed entry."""
-    check_outcomes(y, entry=True, weights_of=caller)
+    check_outcomes(y, entry=True, weights_of="")
     return y if y.entry is None else from_entry(y, {}, None, whole=False, caller="")[0]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from survscore.inference.intervals import student_quantile
-from survscore.inference.units import Groups, PowerSums, Vector
+from survscore.inference.units import Groups, PowerSums, SampleWeights, Units, Vector
 
 
 @dataclass(frozen=True)
@@ -22,13 +22,33 @@ class Estimate:
 
     @classmethod
     def of(
-        cls, value: float, influence: Vector, groups: Groups | None, level: float, *, added_variance: float = 0.0
+        cls,
+        value: float,
+        influence: Vector,
+        groups: Groups | None,
+        level: float,
+        *,
+        added_variance: float = 0.0,
+        sample: SampleWeights | None = None,
     ) -> Estimate:
-        """Take each individual's influence; those of a group are added up. Student's t, since groups may be few."""
-        n, degrees = influence.size, influence.size - 1.0
+        """Take each individual's influence; those of a group are added up. Student's t, since groups may be few.
+
+        `sample` are the sample weights that the influences contain; see `InfluenceFactors`.
+        """
+        n, degrees = float(influence.size), influence.size - 1.0
         if groups is not None:
+            own = None if sample is None else sample.values
             influence = np.bincount(groups.codes, influence, groups.n_groups).astype(np.float64)
-            n, degrees = groups.n_groups, float(PowerSums.of(np.bincount(groups.codes)[:, None]).units()[2][0])
+            sizes = np.bincount(groups.codes, own, groups.n_groups)
+            n, degrees = float(np.count_nonzero(sizes)), float(PowerSums.of(sizes[:, None]).units()[2][0])
+        elif sample is not None:
+            stop = np.ones(influence.size, dtype=np.int32)  # shares are those of all individuals
+            units = Units.of(stop, None, 1, sample=sample)
+            n = float(units.counted[0])
+            effective = float(sample.values.sum() ** 2 / sample.squares.sum())
+            degrees = min(n, effective) - 1.0
+            if units.factors is not None:
+                influence = influence * units.factors.of_rows(slice(None), slice(0, 1))[:, 0]
         if n < 2 or not math.isfinite(value):
             return Estimate(value)
         se = math.sqrt(float(influence @ influence) * n / (n - 1) + added_variance)
