@@ -93,7 +93,7 @@ def counted_population(
     own = np.ones(len(y)) if y.weights is None else y.weights
     each = own if y.weight_kind == "frequency" else (own > 0) * 1.0  # how many individuals a row stands for
     eligible = end[:, None] >= wanted
-    number, counted = (each @ eligible).astype(np.int64), eligible * own[:, None]
+    number, counted = (each @ eligible).astype(np.int64), eligible if y.weights is None else eligible * own[:, None]
     table: dict[str, NDArray[Any]] = {"time": wanted, "n_counted": number, "share": own @ eligible / own.sum()}
     if named:
         reach = min(float(curves.times[-1]) for curves in named.values())
@@ -110,7 +110,7 @@ def counted_population(
     return stacked([table])
 
 
-def _mean(values: NDArray[Any], counted: NDArray[np.float64]) -> NDArray[np.float64]:
+def _mean(values: NDArray[Any], counted: NDArray[Any]) -> NDArray[np.float64]:
     """Return the mean with the weights of those counted, (individuals, times); NaN at times when there are none."""
     known = np.isfinite(values)
     mass = known.astype(np.float64) @ counted
