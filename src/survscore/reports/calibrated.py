@@ -19,6 +19,7 @@ from survscore._validation import (
     InputError,
     InterpolationWarning,
     UndefinedScoreWarning,
+    UnequalWeightsWarning,
     as_times,
 )
 from survscore.analysis.calibration import Calibration, calibration
@@ -100,6 +101,8 @@ def calibrated(
     numbers: Table = {name: [] for name in ("model", "horizon", "n", "events", *CALIBRATION_NUMBERS)}
     parts: Table = {name: [] for name in ("model", "horizon", "n", *BRIER_PARTS)}
     missing = "calibration is of one cause at a time" if y.interest == ALL_STATUSES else None
+    if y.weight_kind == "frequency":
+        missing = "calibration has no form for frequency weights, whose groups are of rows: repeat the rows"
 
     def judged(pair: tuple[float, str]) -> Calibration | InputError:
         horizon, model = pair
@@ -174,7 +177,7 @@ def at_horizons(
     if not horizons:
         return {}
     with warnings.catch_warnings():
-        for told_by_a_note in (UndefinedScoreWarning, FewFollowedWarning, FewGroupsWarning):
+        for told_by_a_note in (UndefinedScoreWarning, FewFollowedWarning, FewGroupsWarning, UnequalWeightsWarning):
             warnings.simplefilter("ignore", told_by_a_note)
         try:
             found = score_table(

@@ -180,7 +180,7 @@ class Findings:
         cautions = dict.fromkeys(
             caution
             for one in self.comparison.scored
-            for caution in [*one.support.cautions(), *one.support.few_followed()]
+            for caution in [*one.support.cautions(), *one.support.few_followed(), *one.support.unequal_weights()]
         )
         read = [sentence for one in self.comparison.scored for sentence in about_interpolation(one.settings["curves"])]
         return notes + [_about([], told) for told in dict.fromkeys([*read, *cautions])] + self._few()

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore.analysis.populations import counted_population
 from survscore.curves import SurvivalCurves
+from survscore.inference.units import SampleWeights
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.cells import Column, numbers
@@ -24,7 +25,15 @@ QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 def follow_up(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None) -> dict[str, Any]:
-    """Describe follow-up: whom there is, how long, and how many are left at each time."""
+    """Describe follow-up: whom there is, how long, and how many are left at each time.
+
+    Sample weights are named, and have no part in that, but that rows with frequency weights are so many individuals.
+    """
+    sample = sample_weights(y)
+    if y.weights is not None:
+        times_each = y.weights if y.weight_kind == "frequency" else y.weights > 0
+        rows = np.repeat(np.arange(len(y)), np.asarray(times_each, dtype=np.int64))
+        y, groups = y.weighted(None)[rows], None if groups is None else np.asarray(groups)[rows]
     end = y.censoring_time
     columns = {"time": y.time, **({} if end is None else {"censoring_time": end})}
     quantiles: Table = {"quantile": list(QUANTILES)}
@@ -39,6 +48,7 @@ def follow_up(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None)
     return {
         "n": len(y),
         **({"clock": y.clock} if y.clock else {}),
+        "sample_weights": sample,
         "events": int(y.event.sum()),
         "causes": {"cause": list(y.n_by_cause), "events": list(y.n_by_cause.values())},
         "censoring_times_known": end is not None,
@@ -47,6 +57,16 @@ def follow_up(y: Outcomes, times: NDArray[np.float64], groups: ArrayLike | None)
         "quantiles": quantiles,
         "remaining": remaining,
     }
+
+
+def sample_weights(y: Outcomes) -> dict[str, Any] | None:
+    """Return of which kind sample weights are, and how many individuals of equal weight they are worth."""
+    sample = SampleWeights.of(y)
+    if sample is None:
+        return None
+    n_effective = float(sample.values.sum() ** 2 / sample.squares.sum())
+    rows = int(np.count_nonzero(sample.values))
+    return {"kind": y.weight_kind, "n_effective": n_effective, "rows": rows}
 
 
 def _by(values: NDArray[np.float64], times: NDArray[np.float64]) -> list[int]:

@@ -163,6 +163,14 @@ def _data(summary: dict[str, Any]) -> str:
             "Individuals came under observation after the start of the clock (delayed entry). Time is counted from "
             "entry, and predictions are those for individuals who are event-free then."
         )
+    sample = data["sample_weights"]
+    if sample is not None and sample["kind"] == "frequency":
+        told.append(f"They were {sample['rows']:,} rows with frequency weights.")
+    elif sample is not None:
+        told.append(
+            f"Individuals had {sample['kind']} weights, with an effective sample size of {sample['n_effective']:,.0f}; "
+            "scores and everything estimated for them are weighted."
+        )
     if summary["cause"] is not None:
         told.append(
             f"Scores are of {summary['cause']}, with the other events as competing risks: these do not censor, since "

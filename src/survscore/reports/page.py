@@ -121,7 +121,8 @@ def report(
     Parameters
     ----------
     y : Outcomes
-        What was observed.
+        What was observed. Sample weights are in everything but the checks of predictions around :math:`C^*`; with
+        frequency weights there is no calibration.
     models : SurvivalCurves, mapping of str to SurvivalCurves, or pairs
         What each model predicted, for the same individuals in the same order.
     metric : {"brier", "log", "auc"} or Metric, or several

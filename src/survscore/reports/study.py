@@ -17,6 +17,7 @@ from survscore._validation import (
     FewGroupsWarning,
     InputError,
     UndefinedScoreWarning,
+    UnequalWeightsWarning,
     check_length,
     check_whole,
 )
@@ -43,7 +44,7 @@ from survscore.results.comparison import Comparison
 from survscore.weighting import IPCW, Weighting, as_weighting, default_weightings, weightings_that_fit
 
 TITLE = "How good are the predictions?"
-TOLD_BY_NOTES = (UndefinedScoreWarning, FewFollowedWarning, FewGroupsWarning)
+TOLD_BY_NOTES = (UndefinedScoreWarning, FewFollowedWarning, FewGroupsWarning, UnequalWeightsWarning)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -136,7 +137,7 @@ class Study:
     @classmethod
     def of(cls, y: Outcomes, given: Mapping[str, Any], options: ReportOptions) -> Study:
         """Check what is given, and compare the models."""
-        y, named = of_cause(y, given, options.cause, multiclass=True, caller="report")
+        y, named = of_cause(y, given, options.cause, multiclass=True, weights=True, caller="report")
         # of all causes together, what is no multi-class score is of events of any cause
         of_any_kind, of_any_event = any_event(y, named)
         for name, curves in of_any_event.items():
