@@ -192,6 +192,95 @@ def test_the_summary_is_that_of_the_formula(weights):
         assert (rows["n_groups"] == n).all()
 
 
+# Sample weights
+
+
+def weights_for(y, kind, seed=6):
+    rng = np.random.default_rng(seed)
+    return (
+        rng.integers(0, 4, len(y)) if kind == "frequency" else rng.gamma(2.0, 1.7, len(y)) * (rng.random(len(y)) > 0.1)
+    )
+
+
+def table_of(y, models, rows=slice(None), **settings):
+    some = {name: curves[rows] for name, curves in models.items()}
+    settings = {"weighting": ["administrative", "projected", "ipcw"], **settings}
+    return ss.landmark_table(y[rows], some, landmarks=LANDMARKS[:2], horizons=HORIZONS, **settings)
+
+
+@pytest.mark.parametrize("summary", ["counted", "equal"])
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+def test_frequency_weights_are_repeated_rows(summary, grouped):
+    y, models = study(300, seed=4, lost=0.3)
+    often, labels = weights_for(y, "frequency"), np.arange(300) // 3
+    rows = np.repeat(np.arange(300), often)
+    found = table_of(y.weighted(often, "frequency"), models, summary=summary, groups=labels if grouped else None)
+    expected = table_of(y, models, rows, summary=summary, groups=labels[rows] if grouped else None)
+    assert (found.n, found.n_dropped_out) == (expected.n, expected.n_dropped_out)
+    assert found.landmarks == expected.landmarks
+    one, other = found.to_frame(), expected.to_frame()
+    assert one["summary"].any()
+    pd.testing.assert_frame_equal(one, other, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+def test_the_scale_of_weights_changes_nothing_and_who_has_none_no_part(grouped):
+    y, models = study(300, seed=4, lost=0.3)
+    weights, labels = weights_for(y, "probability"), np.arange(300) // 3
+
+    def table(weights, rows):
+        return table_of(y.weighted(weights), models, rows, groups=labels[rows] if grouped else None).to_frame()
+
+    found = table(weights, np.arange(300))
+    pd.testing.assert_frame_equal(found, table(7 * weights, np.arange(300)), rtol=1e-7, atol=1e-12)
+    pd.testing.assert_frame_equal(found, table(weights, np.flatnonzero(weights)), rtol=1e-9, atol=1e-12)
+
+
+def test_equal_weights_are_none():
+    y, models = study(200, seed=4, lost=0.3)
+    found, expected = (table_of(one, models).to_frame() for one in (y.weighted(np.full(200, 3.0)), y))
+    pd.testing.assert_frame_equal(found, expected, rtol=1e-7, atol=1e-12)
+    metrics = {"metric": ["brier", "skill", "oe"]}  # that of AUC without weights has a correction by status
+    nearly = table_of(y.weighted(3 + 1e-9 * np.arange(200)), models, **metrics).to_frame()
+    pd.testing.assert_frame_equal(nearly, table_of(y, models, **metrics).to_frame(), rtol=1e-5, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
+@pytest.mark.parametrize("summary", ["counted", "equal"])
+def test_means_with_weights_are_those_of_the_jackknife(summary):
+    y, models = study(60, seed=3)
+    y = y.weighted(weights_for(y, "probability") + 0.2)
+    settings = {"weighting": "administrative", "metric": "brier", "null": False, "summary": summary}
+
+    def means(rows):
+        table = table_of(y, models, rows, **settings).to_frame()
+        return table[table["summary"]]
+
+    everybody = np.arange(60)
+    found = means(everybody)
+    assert len(found) == 4
+    left = np.array([means(np.delete(everybody, i))[["estimate", "difference"]].to_numpy() for i in everybody])
+    spread = np.sqrt(59 / 60 * np.sum(np.square(left - left.mean(axis=0)), axis=0))
+    np.testing.assert_allclose(found["se"], spread[:, 0], rtol=0.05)
+    differs = found["difference_se"].notna()
+    np.testing.assert_allclose(found["difference_se"][differs], spread[differs.to_numpy(), 1], rtol=0.05)
+
+
+def test_rows_of_an_individual_have_one_weight():
+    y = ss.Outcomes([4.0, 3.0, 2.0, 1.0], [1, 0, 1, 0], [6, 6, 4, 4], weights=[1, 2, 1, 3])
+    curves = {"a": ss.SurvivalCurves([[0.9, 0.8]] * 4, [1, 2])}
+    with pytest.raises(ss.InputError, match=r"the same in all rows of an individual: .* position 3 .3, and 2 before"):
+        ss.landmark_table(y, curves, landmarks=[0, 0, 2, 2], id=[1, 2, 1, 2], horizons=[1], metric="brier")
+
+
+def test_unequal_weights_are_named_with_their_landmark():
+    y, models = study(300, seed=4)
+    with pytest.warns(ss.UnequalWeightsWarning, match="at landmark 2, with their weights"):
+        found = table_of(y.weighted(weights_for(y, "probability") ** 3), models, weighting="administrative")
+    assert "probability weights" in repr(found)
+
+
 def summary_of(y, models, weighting, metric, rows=slice(None)):
     some = {name: curves[rows] for name, curves in models.items()}
     table = ss.landmark_table(

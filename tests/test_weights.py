@@ -396,7 +396,6 @@ def test_what_has_no_form_for_weights_says_so():
         "metric 'concordance'": lambda: ss.score_all(y, curves, metric="concordance", weighting="ipcw", times=times),
         "metric 'crps'": lambda: ss.score_all(y, curves, metric="crps", weighting="ipcw", times=times),
         "backtest": lambda: ss.backtest(y, models, as_of="2020-01-01", horizons=[2]),
-        "landmark_table": lambda: ss.landmark_table(y, models, landmarks=[1], horizons=[2]),
         "distribution_calibration": lambda: ss.distribution_calibration(y, curves),
     }
     for name, call in calls.items():

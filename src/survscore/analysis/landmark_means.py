@@ -20,7 +20,7 @@ from survscore.engine.inputs import of_cause
 from survscore.engine.moments import Moments, contrast, pairs
 from survscore.inference.intervals import difference_interval, ratio_interval, student_quantile, verdicts
 from survscore.inference.support import Support
-from survscore.inference.units import Groups, PowerSums, Units, small_sample
+from survscore.inference.units import Groups, PowerSums, SampleWeights, Units, small_sample
 from survscore.metrics import Brier, Metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
@@ -58,7 +58,7 @@ class LandmarkScores:
         cls, part: LandmarkPart, metrics: list[str | Metric], request: Request, groups: Groups | None, given: Outcomes
     ) -> LandmarkScores:
         """Score the models on those at risk; `given` are the outcomes whose rows weightings hold something for."""
-        y, models = of_cause(part.y, part.models)
+        y, models = of_cause(part.y, part.models, weights=True)
         codes = None if groups is None else groups.codes[part.rows]
         request = replace(replace(request, metric=Brier()).of_rows(given, part.rows), groups=codes)
         if not all(curves.reaches(np.asarray(request.times)[:1])[0] for curves in models.values()):
@@ -76,6 +76,16 @@ class LandmarkScores:
             variances="times",
         )
         return cls(part, y, models, rows, scored, individual_influences(evaluation))
+
+    @property
+    def weights(self) -> Values:
+        """The sample weight of each individual, 1 where there are none."""
+        return np.ones(len(self.y)) if self.y.weights is None else np.asarray(arrays.to_host(self.y.weights))
+
+    @property
+    def repeats(self) -> Values:
+        """How many individuals each row stands for."""
+        return self.weights if self.y.weight_kind == "frequency" else np.ones(len(self.y))
 
     def counted(self, k: int, n_times: int) -> Where:
         """Return to whom the k-th score refers, (individuals, times)."""
@@ -117,6 +127,8 @@ class Landmarks:
     each: list[LandmarkScores]
     #: The independent units at each landmark: whose influences are added up.
     units: list[NDArray[np.int32]]
+    #: The sample weight of each unit, where units are individuals and these have weights.
+    sample: SampleWeights | None
     metrics: list[str | Metric]
     request: Request
     #: "counted", or "equal".
@@ -183,14 +195,19 @@ class Landmarks:
 
 @dataclass(frozen=True, eq=False)
 class _Counts:
-    """Who is counted at each landmark, by horizon; all of shape (landmarks, times) but the last two."""
+    """Who is counted at each landmark, by horizon; of shape (landmarks, times) where nothing else is said."""
 
     n: Values
     n_events: Values
     n_lost: Values
-    #: By landmark, (individuals, times).
-    who: list[Where]
+    #: The sums of the sample weights of those counted: their number, without weights.
+    mass: Values
+    #: By landmark, the sample weights of those counted, 0 of the others: (individuals, times).
+    weights: list[Values]
     units: Units
+    #: What the influences of units are multiplied by before they are squared; see `InfluenceFactors`. Shape (units,
+    #: times), or 1 where units count alike.
+    factors: Values | float
     #: How many different units had the event, and were seen without it. Shape (times,).
     with_event: Values
     without: Values
@@ -200,18 +217,40 @@ class _Counts:
         """Count them; where a score is not defined, none."""
         m, rows = landmarks.times.size, []
         sizes, had_event, was_free = (np.zeros((landmarks.n_units, m)) for _ in range(3))
-        who: list[Where] = []
+        of_each: list[Values] = []
         for place, (one, codes) in enumerate(zip(landmarks.each, landmarks.units, strict=True)):
             here = one.counted(k, m) & defined[place]
             event, free = (known & here for known in one.statuses(landmarks.times))
-            for table, flags in ((sizes, here), (had_event, event), (was_free, free)):
-                arrays.add_rows(table, codes, flags.astype(np.float64))
-            n_events, n_known = event.sum(axis=0), (event | free).sum(axis=0)
-            rows.append((here.sum(axis=0), n_events, here.sum(axis=0) - n_known))
-            who.append(here)
-        n, n_events, n_lost = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
-        units = Units(*PowerSums.of(sizes).units())
-        return cls(n, n_events, n_lost, who, units, (had_event > 0).sum(axis=0), (was_free > 0).sum(axis=0))
+            weights = here * one.weights[:, None]
+            for table, values in ((sizes, weights), (had_event, event), (was_free, free)):
+                arrays.add_rows(table, codes, values.astype(np.float64))
+            n, n_events, n_known = (one.repeats @ flags for flags in (here, event, event | free))
+            rows.append((n, n_events, n - n_known, weights.sum(axis=0)))
+            of_each.append(weights)
+        n, n_events, n_lost, mass = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+        sample = landmarks.sample
+        repeats = np.ones(len(sizes)) if sample is None or sample.counts is None else sample.counts
+        if sample is not None and sample.frequency:  # f individuals, each with its own number of landmarks
+            units = Units(*PowerSums.of(sizes / np.where(repeats > 0, repeats, 1.0)[:, None], repeats).units())
+        else:
+            units = Units(*PowerSums.of(sizes).units())
+        factors = 1.0 if sample is None else _factors(sample, sizes > 0, units.counted)
+        status = (repeats @ (table > 0) for table in (had_event, was_free))
+        return cls(n, n_events, n_lost, mass, of_each, units, factors, *status)
+
+
+def _factors(sample: SampleWeights, counted: Where, n_units: Values) -> Values:
+    r"""Return what influences of individuals are multiplied by before they are squared, (units, times).
+
+    That of frequency weights is :math:`f^{-1/2}`, that of others :math:`(1 - 1/n) / (1 - h_i)`, the jackknife's, with
+    the share :math:`h_i` in the weights of all who are counted at any landmark; see `InfluenceFactors`.
+    """
+    own = sample.values[:, None]
+    if sample.frequency:
+        return np.broadcast_to(np.where(own > 0, own, 1.0) ** -0.5, counted.shape)
+    mass, several = np.sum(own * counted, axis=0), n_units > 1
+    shares = np.where(counted & several, own / np.where(mass > 0, mass, 1.0), 0.0)
+    return np.where(counted & several, (1.0 - 1.0 / np.maximum(n_units, 1.0)) / (1.0 - shares), 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,7 +269,7 @@ class _Mean:
         any_counted = np.array([one.counted(k, scores.shape[2]).any(axis=0) for one in landmarks.each])
         defined = np.isfinite(scores[:, has_any]).all(axis=1) & any_counted
         counts = _Counts.of(landmarks, k, defined)
-        weight = counts.n if landmarks.weights == "counted" else defined * 1.0
+        weight = counts.mass if landmarks.weights == "counted" else defined * 1.0
         total = np.where(weight.sum(axis=0) > 0, weight.sum(axis=0), np.nan)
         omega = weight / total
         means = np.einsum("lt,lmt->mt", omega, np.where(defined[:, None], scores, 0.0))
@@ -242,10 +281,10 @@ class _Mean:
             of_models = _padded(influences(one), means.shape[1], fill=0.0) * omega[place]
             if landmarks.weights == "counted":  # these weights are estimated
                 excess = np.where(defined[place], scores[place] - means, 0.0) / total
-                of_models = of_models + counts.who[place] * excess[:, None]
+                of_models = of_models + counts.weights[place] * excess[:, None]
             for a, of_model in enumerate(np.nan_to_num(of_models)):
                 arrays.add_rows(phi[a], codes, of_model)
-        variance = np.array([np.sum(contrast(phi, a, b) ** 2, axis=0) for a, b in pairs(len(phi))])
+        variance = np.array([np.sum((counts.factors * contrast(phi, a, b)) ** 2, axis=0) for a, b in pairs(len(phi))])
         variance *= small_sample(counts.units.counted)
         reference = next(one for one in landmarks.each if one.scored).scored[k]
         n_units = counts.units.counted

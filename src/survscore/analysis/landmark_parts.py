@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from survscore.analysis.landmark_curves import (
     landmark_label,
 )
 from survscore.curves import SurvivalCurves
-from survscore.inference.units import coded
+from survscore.inference.units import SampleWeights, coded
 from survscore.outcomes import Outcomes
 from survscore.weighting import Administrative, Weighting
 
@@ -49,6 +49,18 @@ class LandmarkPart:
     def label(self) -> str:
         """What it is called in tables."""
         return landmark_label(self.landmark)
+
+    def with_weight(self) -> LandmarkPart:
+        """Return those whose sample weight is not zero."""
+        weights = self.y.weights
+        if weights is None or bool((weights > 0).all()):
+            return self
+        kept = np.flatnonzero(arrays.to_host(weights))
+        if not kept.size:
+            raise InputError(f"landmark {self.label}: weights of all individuals at risk are zero")
+        models = {name: curves[kept] for name, curves in self.models.items()}
+        rows, individuals = self.rows[kept], self.individuals[kept]
+        return replace(self, rows=rows, individuals=individuals, y=self.y[kept], models=models)
 
 
 def parts_of(
@@ -224,6 +236,40 @@ def check_weighting(weighting: Weighting) -> None:
         raise InputError(f"weighting {weighting}: {outside} can't be given for landmarks: {ANEW}")
 
 
+def individual_weights(parts: Sequence[LandmarkPart]) -> SampleWeights | None:
+    """Return the sample weight of each individual, by its number; 0 of numbers that no one has. None without."""
+    kind = parts[0].y.weight_kind
+    if kind is None:
+        return None
+    values = np.zeros(1 + max(int(part.individuals.max()) for part in parts))
+    for part in parts:
+        own = arrays.to_host(part.y.weights)
+        known = values[part.individuals]
+        differs = np.flatnonzero((known > 0) & (known != own))
+        if differs.size:
+            first = differs[0]
+            raise InputError(
+                f"weights must be the same in all rows of an individual: at landmark {part.label}, those of "
+                f"{differs.size} are not, the first at position {part.rows[first]} ({own[first]:g}, and "
+                f"{known[first]:g} before)"
+            )
+        values[part.individuals] = own
+    return SampleWeights(values, kind == "frequency")
+
+
 def individuals_of(parts: Sequence[LandmarkPart]) -> int:
     """Return how many different individuals there are."""
-    return int(np.unique(np.concatenate([part.individuals for part in parts])).size)
+    return _how_many(np.concatenate([part.individuals for part in parts]), parts)
+
+
+def n_dropped_out_of(parts: Sequence[LandmarkPart]) -> int | None:
+    """Return how many individuals dropped out."""
+    if parts[0].y.censoring_time is None:
+        return None
+    return _how_many(np.concatenate([part.individuals[part.y.dropped_out] for part in parts]), parts)
+
+
+def _how_many(individuals: NDArray[np.int32], parts: Sequence[LandmarkPart]) -> int:
+    """Return how many different individuals these are, with frequency weights the sum of these."""
+    different, sample = np.unique(individuals), individual_weights(parts)
+    return int(different.size if sample is None or sample.counts is None else sample.counts[different].sum())

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.units import Unit, plural_word
-from survscore._validation import InputError, UnfitError, as_times, check_choice, check_level
+from survscore._validation import (
+    InputError,
+    UnequalWeightsWarning,
+    UnfitError,
+    as_times,
+    check_choice,
+    check_level,
+    warn,
+)
 from survscore._version import __version__
 from survscore.analysis.compare import Request
 from survscore.analysis.diagnose import leak_warnings
@@ -20,7 +28,9 @@ from survscore.analysis.landmark_parts import (
     LandmarkPart,
     Missing,
     check_weighting,
+    individual_weights,
     individuals_of,
+    n_dropped_out_of,
     parts_of,
     refuse_stacked,
     stacked_parts,
@@ -113,6 +123,9 @@ def landmark_table(
     variance is :math:`\frac{n}{n - 1} \sum_i \phi_i^2`. Weights by numbers counted, :math:`\omega_s = N_s / N`, are
     estimated, which adds :math:`\sum_s 1\{i \text{ counted at } s\} (\theta_s - \theta) / N` to :math:`\phi_i`.
 
+    With sample weights, those of an individual are the same at all landmarks, and stand in for its one in these sums:
+    :math:`N_s` are sums of weights. The variance has the corrections of :doc:`/weights`.
+
     Examples
     --------
     >>> import numpy as np
@@ -146,7 +159,7 @@ def landmark_table(
       truth      0.1971 (0.1857, 0.2092)
       biased     0.2062 (0.1954, 0.2175) +0.0091 ( 0.0030, 0.0151) 0.003 worse
     """
-    check_outcomes(y, entry=True, weights_of="landmark_table")  # at a landmark those are at risk who had entered
+    check_outcomes(y, entry=True, weights_of="")  # at a landmark those are at risk who had entered
     check_level(level)
     check_choice("summary", summary, SUMMARIES)
     if not isinstance(null, bool):
@@ -170,14 +183,25 @@ def landmark_table(
         parts = parts_of(y, named, landmarks, times, missing)
     else:
         parts = stacked_parts(y, named, landmarks, id)
+    parts = [part.with_weight() for part in parts]
+    own = individual_weights(parts)
     names = [*named, *([null_name(True, y)] if null else [])]
     compared_with = names[0] if reference is None else str(reference)
     check_choice("reference", compared_with, tuple(names))
     grouping = None if groups is None else Groups.of(groups, len(y))
     request = Request(None, weightings, times, compared_with, null, None, level, variances="times")
     each = [LandmarkScores.of(part, metrics, request, grouping, y) for part in parts]
+    unequal = [
+        f"at landmark {one.part.label}, {caution}"
+        for one in each
+        for scored in one.scored
+        for caution in scored.support.unequal_weights()
+    ]
+    if unequal:
+        warn(unequal[-1], UnequalWeightsWarning)  # of the last landmark, with the fewest individuals
     null_model = null_name(True, y) if null else None
-    every = Landmarks(each, _units(parts, grouping), metrics, request, summary, tuple(names), null_model)
+    of_units = own if grouping is None else None
+    every = Landmarks(each, _units(parts, grouping), of_units, metrics, request, summary, tuple(names), null_model)
     labels = [chosen.label(y) for chosen in weightings]
     rows = [row for one in each for row in one.rows] + every.means()
     counts = tuple(LandmarkCounts.of(part.landmark, part.label, part.y, part.n_left_out) for part in parts)
@@ -193,6 +217,7 @@ def landmark_table(
         "survscore": __version__,
         **({} if unit is None else {"unit": plural_word(unit)}),
         **({"cause": y.causes[y.interest - 1]} if y.interest else {}),
+        **({"sample_weights": y.weight_kind} if y.weights is not None else {}),
     }
     leaking = leak_warnings(each[0].y, each[0].models, weightings, level=level)
     return LandmarkTable(
@@ -200,7 +225,7 @@ def landmark_table(
         ("landmark",),
         level,
         individuals_of(parts),
-        _n_dropped_out(parts),
+        n_dropped_out_of(parts),
         settings,
         leaking,
         landmarks=counts,
@@ -234,13 +259,6 @@ def _units(parts: Sequence[LandmarkPart], groups: Groups | None) -> list[NDArray
     if np.unique(both[0]).size < both.shape[1]:
         raise InputError("groups must hold all rows of an individual: one is in several groups")
     return several
-
-
-def _n_dropped_out(parts: Sequence[LandmarkPart]) -> int | None:
-    """Return how many individuals dropped out."""
-    if parts[0].y.censoring_time is None:
-        return None
-    return int(np.unique(np.concatenate([part.individuals[part.y.dropped_out] for part in parts])).size)
 
 
 def _relabelled(rows: Sequence[TableRow], weightings: Sequence[Weighting], labels: Sequence[str]) -> list[TableRow]:

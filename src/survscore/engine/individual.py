@@ -79,7 +79,7 @@ def _of_samples(
     for j in np.flatnonzero(~undefined).tolist():
         for a, of_model in enumerate(curves):
             estimation = estimations[a if len(estimations) > 1 else 0]
-            counted = CountedStatuses.of(*estimation.statuses(j))
+            counted = CountedStatuses.of(*estimation.statuses(j), counts=index.counts)
             survival = np.broadcast_to(arrays.to_host(of_model.at(index.times[j : j + 1])[:, 0]), len(index.outcomes))
             value = metric.evaluate(counted.with_predictions(survival))
             if value.squared is not None:

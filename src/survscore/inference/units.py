@@ -202,9 +202,12 @@ class PowerSums:
     largest: Vector
 
     @classmethod
-    def of(cls, sizes: NDArray[Any]) -> PowerSums:
-        """Take the sizes of groups, (groups, times)."""
+    def of(cls, sizes: NDArray[Any], counts: Vector | None = None) -> PowerSums:
+        """Take the sizes of groups, (groups, times); with `counts`, each stands for so many of that size."""
         size = np.asarray(sizes, dtype=np.float64)
+        if counts is not None:
+            powers = [counts @ (size > 0), *(counts @ size**k for k in range(1, 6))]
+            return cls(np.array(powers), size.max(axis=0, initial=0.0))
         powers = [np.count_nonzero(size, axis=0).astype(np.float64), *(np.sum(size**k, axis=0) for k in range(1, 6))]
         return cls(np.array(powers), size.max(axis=0, initial=0.0))
 

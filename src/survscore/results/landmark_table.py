@@ -40,8 +40,12 @@ class LandmarkCounts:
     @classmethod
     def of(cls, landmark: Any, label: str, y: Outcomes, n_left_out: int) -> LandmarkCounts:
         """Count."""
-        events = arrays.count_true(y.event_of_interest)
-        return cls(landmark if isinstance(landmark, float) else label, label, len(y), events, n_left_out)
+        given = landmark if isinstance(landmark, float) else label
+        if y.weight_kind == "frequency":  # each row is so many individuals
+            weights = arrays.to_host(y.weights)
+            events = int(weights[arrays.to_host(y.event_of_interest)].sum())
+            return cls(given, label, int(weights.sum()), events, n_left_out)
+        return cls(given, label, len(y), arrays.count_true(y.event_of_interest), n_left_out)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
