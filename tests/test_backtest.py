@@ -317,6 +317,66 @@ class ByRisk(BaseEstimator):
         return ss.SurvivalCurves(np.exp(-self.rate_ * risk[:, None] * HORIZONS), HORIZONS)
 
 
+def test_scores_and_truth_have_the_sample_weights():
+    y, models = study(1, leak=True, lost=True)
+    y = y.weighted(np.random.default_rng(1).gamma(4, 1, len(y)))
+    found = run(y, models, n_draws=3, n_splits=2, horizons=HORIZONS)
+    (day,), there = found.days, y.dates.start <= THEN
+    some = {name: curves[there] for name, curves in models.items()}
+    for q, weighting in enumerate(("administrative", "projected", "ipcw")):
+        then = ss.compare(y[there].as_of(THEN), some, weighting=weighting, times=HORIZONS, null=False)
+        np.testing.assert_allclose(day.scores[q], then.scored[0].scores, rtol=1e-12)
+    now = ss.compare(y[there], some, weighting="administrative", times=HORIZONS, null=False)
+    np.testing.assert_allclose(day.truth, now.scored[0].scores, rtol=1e-12)
+    np.testing.assert_allclose(day.truth_se.ravel(), now.scores["se"], rtol=1e-12)
+    assert day.n == there.sum()
+    unweighted = run(y.weighted(None), models, n_draws=3, n_splits=2)
+    assert not np.allclose(day.truth, unweighted.days[0].truth, rtol=1e-4)
+    # rows are drawn with their weights
+    rows = np.random.default_rng([1, 0]).integers(0, len(y), len(y))
+    rows = rows[there[rows]]
+    of_draw = {name: curves[rows] for name, curves in models.items()}
+    drawn = ss.compare(y[rows], of_draw, weighting="administrative", times=HORIZONS, null=False)
+    np.testing.assert_allclose(day.drawn_truth[0], drawn.scored[0].scores, rtol=1e-10)
+
+
+def test_equal_and_scaled_weights_change_no_backtest():
+    y, models = study(1, lost=True)
+    settings = {"n_draws": 2, "n_splits": 1}
+    weights = np.random.default_rng(1).gamma(4, 1, len(y))
+    for one, other in (
+        (y.weighted(np.full(len(y), 3.0)), y), (y.weighted(weights), y.weighted(7 * weights, "importance"))
+    ):  # fmt: skip
+        (found,), (expected,) = (run(outcomes, models, **settings).days for outcomes in (one, other))
+        for name in ("scores", "truth", "truth_se", "drawn_scores", "drawn_truth", "half_scores", "half_truth"):
+            np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-8, err_msg=name)
+        np.testing.assert_array_equal(found.recommended, expected.recommended)
+
+
+def test_judged_is_a_share_of_the_weights():
+    y, models = study(1)
+    y, late = y.as_of(BASE + np.timedelta64(2400, "D")), [300.0, 700.0]  # by which late starters are not known
+    weights = np.random.default_rng(1).gamma(4, 1, len(y))
+    long = {name: ss.SurvivalCurves(curves.probabilities, late) for name, curves in models.items()}
+    (day,) = run(y.weighted(weights), long, horizons=late).days
+    known = y.censoring_time[:, None] >= late
+    assert 0 < known[:, 1].mean() < 1
+    np.testing.assert_allclose(day.judged, weights @ known / weights.sum())
+
+
+@pytest.mark.parametrize(
+    ("weights", "kind", "message"),
+    [
+        (np.ones(600), "frequency", "no form for frequency weights, since it resamples rows: repeat the rows"),
+        (np.arange(600), "probability", "weights must be above zero for backtest"),
+    ],
+)
+def test_weights_that_backtests_do_not_take(weights, kind, message):
+    y, models = study(1)
+    with pytest.raises(ss.InputError, match=message):
+        run(y.weighted(weights, kind), models)
+
+
 def test_estimators_are_fitted_to_what_was_known():
     y, _ = study(6)
     X = np.random.default_rng(6).normal(size=(600, 1))

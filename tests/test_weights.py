@@ -388,14 +388,12 @@ def test_bad_weights_are_refused(weights):
 def test_what_has_no_form_for_weights_says_so():
     problem = sized_problem(CASES[1], 40)
     y, curves, times = problem.y, problem.curves, problem.times
-    models = {"a": curves}
     calls = {
         "variance='martingale'": lambda: ss.brier_score(
             y, curves, weighting=ss.IPCW(variance="martingale"), times=times
         ),
         "metric 'concordance'": lambda: ss.score_all(y, curves, metric="concordance", weighting="ipcw", times=times),
         "metric 'crps'": lambda: ss.score_all(y, curves, metric="crps", weighting="ipcw", times=times),
-        "backtest": lambda: ss.backtest(y, models, as_of="2020-01-01", horizons=[2]),
         "distribution_calibration": lambda: ss.distribution_calibration(y, curves),
     }
     for name, call in calls.items():

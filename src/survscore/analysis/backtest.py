@@ -88,7 +88,8 @@ def backtest(
     Parameters
     ----------
     y : Outcomes
-        As they are known now, made by `Outcomes.from_dates`.
+        As they are known now, made by `Outcomes.from_dates`. Sample weights are in all scores and in the truth; rows
+        are resampled with their weights, which must be above zero, and not frequencies.
     models : mapping of str to SurvivalCurves or estimators, or pairs
         Each model's predictions for all individuals, as known at the start. Or estimators, which are fitted on
         folds to what was known on each earlier day, so that predictions are by a fit that has not seen the individual.
@@ -176,7 +177,7 @@ def backtest(
     times = as_times(horizons, "horizons")
     tried = weightings_tried(chosen) if weighting is None else one_or_more(weighting, Weighting, "weighting")
     request = Request(chosen, tried, times, groups=codes, level=level)
-    y, named = of_cause(y, models, cause, caller="backtest")
+    y, named = of_cause(y, models, cause, weights=True, caller="backtest")
     if len(named) < 2:
         raise InputError(f"models must be at least two, to choose among, not {len(named)}")
     X = _covariates(named, X)
@@ -245,7 +246,11 @@ def _check_dated(y: Any) -> None:
             "backtest does not allow for delayed entry: on an earlier day, others would have been under observation. "
             "Compare models with compare or score_table"
         )
-    check_outcomes(y, weights_of="backtest")
+    check_outcomes(y, weights_of="")
+    if y.weight_kind == "frequency":
+        raise UnfitError("backtest has no form for frequency weights, since it resamples rows: repeat the rows")
+    if y.weights is not None and not bool((y.weights > 0).all()):
+        raise InputError("weights must be above zero for backtest: leave out the others, who have no part in scores")
     if y.dates is None:
         raise InputError("y must know its dates: make it by Outcomes.from_dates")
 
@@ -292,8 +297,9 @@ class _Cohort:
 
     @property
     def judged(self) -> Values:
-        """The share of them whose status at each horizon is known from the later data."""
-        return np.asarray(np.mean(np.asarray(self.now.censoring_time)[:, None] >= self.horizons, axis=0))
+        """The share of them whose status at each horizon is known from the later data, by their sample weights."""
+        known = np.asarray(self.now.censoring_time)[:, None] >= self.horizons
+        return np.asarray(np.average(known, axis=0, weights=self.now.weights))
 
     @property
     def groups(self) -> NDArray[Any] | None:

@@ -142,14 +142,14 @@ CAPS = (1.0, 2.0, 5.0, 10.0, None)
 MOST_TIMES = 21
 
 
-def weights_over_time(y: Outcomes, weighting: IPCW, times: NDArray[np.float64]) -> pd.DataFrame:
+def weights_over_time(y: Outcomes, weighting: Weighting, times: NDArray[np.float64]) -> pd.DataFrame:
     """Return how many have a weight at each time, Kish's effective number, and the largest weight with its share.
 
     With sample weights, the number and the share are of both weights together, and the largest is that of IPCW alone.
     """
     if y.weights is not None and not (y.weights > 0).all():
-        rows = np.flatnonzero(y.weights)
-        y, weighting = y[rows], weighting.of_rows(rows)
+        kept = np.flatnonzero(y.weights)
+        y, weighting = y[kept], weighting.of_rows(kept)
     chosen = times[np.unique(np.linspace(0, times.size - 1, min(times.size, MOST_TIMES)).round().astype(np.intp))]
     index = TimeIndex(y, chosen)
     weights = weighting.prepare(index)
