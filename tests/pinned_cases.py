@@ -107,10 +107,12 @@ def named_scores(y, predicted, weighting, times, epsilon):
 
 
 def mean_score(score, lower=None, upper=None):
-    """Return a mean over time; None where the first time has no score."""
+    """Return a mean over time; None where the first time has no score, by one of the metrics."""
     try:
-        return score.integrated(lower, upper, nan="stop")
-    except ss.InputError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ss.UndefinedScoreWarning)
+            return score.integrated(lower, upper, nan="stop")
+    except (ss.InputError, ss.UndefinedScoreWarning):
         return None
 
 
