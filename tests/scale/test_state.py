@@ -50,6 +50,7 @@ def test_several_metrics_and_weightings_in_one_pass():
     assert result.n_dropped_out == case.y.n_dropped_out > 0
 
 
+@pytest.mark.filterwarnings("ignore::survscore.DelayedEntryWarning")  # predictions are of data with follow-up
 def test_uncensored():
     case = make(drop_outs=False)
     y = ss.Outcomes(np.maximum(case.y.time, 1), np.ones(len(case.y), dtype=bool))
