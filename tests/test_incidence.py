@@ -200,7 +200,7 @@ def changed(row, cause, column, value):
         (F * 100, r"between 0 and 1: .* are these percentages"),
         (
             changed(0, 0, 1, 0.05),
-            r"'relapse' must not decrease with time: 1 value does, .* time 2 \(0.05 after 0.1\); monotone='keep'",
+            r"'relapse' must not decrease with time: 1 value does, .* time 2 \(0.05 after 0.1\); `monotone='keep'",
         ),
         (1 - F, r"cause 'relapse' must not decrease .*; they fall on average, as survival does"),
         (F[0], r"probabilities must have shape \(individuals, causes, times\), not \(2, 3\)"),
@@ -488,7 +488,7 @@ def test_curves_that_do_not_fit_the_outcomes_are_named(y, curves):
     misspelt = IncidenceCurves(values, TIMES, causes=["relapse", "Death"])
     more = IncidenceCurves(np.concatenate([values, values[:, :1] / 9], axis=1) * 0.9, TIMES)
     for outcomes, given_curves, cause, message in [
-        (y, curves, None, r"y has competing causes \('relapse', 'death'\): say which one scores are of \(cause="),
+        (y, curves, None, r"y has competing causes \('relapse', 'death'\): say which one scores are of \(`cause="),
         (y, curves.event_free(), None, r"y has competing causes \('relapse', 'death'\): say which one"),
         (y, curves, "cure", "cause must be the name of a cause, or its number from 1 on, not 'cure'; the causes are"),
         (y, misspelt, "relapse", "must be of the causes of y, 'relapse' and 'death', not of 'relapse' and 'Death'"),
