@@ -32,7 +32,7 @@ Differences of F are those of :math:`U(t) = F_k(\infty) - F_k(t)`, which keeps i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -122,57 +122,76 @@ class Incidence:
         return arrays.ratio(self.theta * self.events, self._scaled)
 
     @cached_property
-    def _log(self) -> Array:
-        """The logarithm of the proportion that stays; 0 where none does."""
-        share = self.curve.exits / arrays.as_float64(self.curve.at_risk)
-        return arrays.namespace(share).log1p(-arrays.where(share < 1, share, 0.0))
+    def _log_f(self) -> Array:
+        """The logarithm of f; 0 where that is 0."""
+        return self._w * self.curve.log_factors
+
+    @cached_property
+    def _none_stays(self) -> Array:
+        return (self.curve.exits >= self.curve.at_risk) & (self._w != 0)
 
     @cached_property
     def _f(self) -> Array:
-        stays = arrays.namespace(self._log).exp(self._w * self._log)
-        return arrays.where((self.curve.exits < self.curve.at_risk) | (self._w == 0), stays, 0.0)
+        return arrays.where(self._none_stays, 0.0, arrays.namespace(self._log_f).exp(self._log_f))
 
     @cached_property
     def _gone(self) -> Array:
         """One minus f, without loss of digits."""
-        gone = -arrays.namespace(self._log).expm1(self._w * self._log)
-        return arrays.where((self.curve.exits < self.curve.at_risk) | (self._w == 0), gone, 1.0)
+        return arrays.where(self._none_stays, 1.0, -arrays.namespace(self._log_f).expm1(self._log_f))
+
+    # By position: before the first jump and from each jump on, stratum by stratum
+
+    def position(self, jumps: Array, codes: Array | None = None) -> Array:
+        """Return where those who have passed so many jumps, as in `ProductLimit.jumps_before`, stand by position."""
+        return jumps if codes is None or self.curve.n_strata == 1 else jumps + codes
+
+    def _strata(self) -> Iterator[tuple[slice, slice, slice]]:
+        """Yield, of each stratum, the jumps, and the positions before each of them and from each of them on."""
+        for k, part in enumerate(self.curve.strata()):
+            yield part, slice(part.start + k, part.stop + k), slice(part.start + k + 1, part.stop + k + 1)
 
     @cached_property
-    def _event_free(self) -> Array:
-        """The probability of being event-free from each jump on."""
-        found = arrays.zeros((len(self.events),), self.events)
-        for part in self.curve.strata():
-            own = self._f[part]
-            arrays.running_products(own.__getitem__, found[part])
+    def event_free_by_position(self) -> Array:
+        """The probability of being event-free."""
+        found = arrays.zeros((len(self.events) + self.curve.n_strata,), self.events) + 1.0
+        for part, _, after in self._strata():
+            arrays.running_products(self._f[part].__getitem__, found[after])
+        return found
+
+    @cached_property
+    def later_by_position(self) -> Array:
+        """U in the same way; 0 in a stratum without jumps."""
+        steps, xp = self._gone * self._q, arrays.namespace(self.events)
+        found = arrays.zeros((len(steps) + self.curve.n_strata,), steps)
+        for part, before, _ in self._strata():
+            own = self.event_free_by_position[before] * steps[part]
+            found[before] = xp.flip(xp.cumsum(xp.flip(own, (0,)), 0), (0,))
         return found
 
     @cached_property
     def _event_free_before(self) -> Array:
-        parts = []
-        for part in self.curve.strata():
-            own = self._event_free[part]
-            parts.append(arrays.concatenate([own[:1] * 0.0 + 1.0, own[:-1]]) if len(own) else own)
-        return arrays.concatenate(parts)
+        """The probability of being event-free just before each jump."""
+        return arrays.concatenate([self.event_free_by_position[before] for _, before, _ in self._strata()])
 
     @cached_property
-    def _from_start(self) -> Array:
-        """U before each jump, and behind those of all strata a zero."""
-        steps, parts = self._event_free_before * self._gone * self._q, []
-        for part in self.curve.strata():
-            own = steps[part]
-            xp = arrays.namespace(own)
-            parts.append(xp.flip(xp.cumsum(xp.flip(own, (0,)), 0), (0,)))
-        return arrays.concatenate([*parts, arrays.zeros((1,), steps)])
+    def _event_free(self) -> Array:
+        """That from each jump on."""
+        return arrays.concatenate([self.event_free_by_position[after] for _, _, after in self._strata()])
 
     @cached_property
     def _later(self) -> Array:
         """U from each jump on."""
-        parts = []
-        for part in self.curve.strata():
-            own = self._from_start[part]
-            parts.append(arrays.concatenate([own[1:], own[:1] * 0.0]))
-        return arrays.concatenate(parts)
+        return arrays.concatenate([self.later_by_position[after] for _, _, after in self._strata()])
+
+    @cached_property
+    def share_by_position(self) -> Array:
+        """One over the probability of being event-free; 0 where that is 0."""
+        return arrays.ratio(self.event_free_by_position * 0.0 + 1.0, self.event_free_by_position)
+
+    @cached_property
+    def base_by_position(self) -> Array:
+        """What makes base + share x U the probability of having no event of the cause, of one last seen there."""
+        return 1.0 - self.share_by_position * self.later_by_position
 
     # Influences
 
@@ -196,7 +215,7 @@ class Incidence:
             * arrays.where(of_interest, self._others[jump], -self.events[jump])
             / d**2
         )
-        return self._w[jump] - derivative * self._log[jump] * self.curve.at_risk[jump]
+        return self._w[jump] - derivative * self.curve.log_factors[jump] * self.curve.at_risk[jump]
 
     def own(self, jump: Array, of_interest: Array) -> Array:
         """Of those who exit at some jumps, r times the part of the influence that does not depend on t."""
@@ -210,47 +229,27 @@ class Incidence:
 
     # At some times
 
-    def position(self, jumps: Array, codes: Array | None = None) -> Array:
-        """Return where those who have passed so many jumps, as in `ProductLimit.jumps_before`, stand by position."""
-        return jumps if codes is None or self.curve.n_strata == 1 else jumps + codes
-
-    @cached_property
-    def event_free_by_position(self) -> Array:
-        """The probability of being event-free before the first jump and from each jump on, stratum by stratum."""
-        first = arrays.zeros((1,), self.events) + 1.0
-        return arrays.concatenate([some for part in self.curve.strata() for some in (first, self._event_free[part])])
-
-    @cached_property
-    def later_by_position(self) -> Array:
-        """U in the same way; 0 in a stratum without jumps."""
-        none, parts = arrays.zeros((1,), self.events), []
-        for part in self.curve.strata():
-            parts += [self._from_start[part][:1] if part.stop > part.start else none, self._later[part]]
-        return arrays.concatenate(parts)
-
-    def event_free(self, jumps: Array, codes: Array | None = None) -> Array:
-        """Return the probability of being event-free after so many jumps."""
-        return arrays.take(self.event_free_by_position, self.position(jumps, codes))
-
     def later(self, jumps: Array, codes: Array | None = None) -> Array:
         """Return U after so many jumps."""
         return arrays.take(self.later_by_position, self.position(jumps, codes))
 
-    def later_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return U at a few times, (strata, times), in the processor's memory."""
-        return self._at_times(self.later, times)
-
-    def _at_times(self, after: Callable[..., Array], times: NDArray[np.float64]) -> NDArray[np.float64]:
+    def positions_at(self, times: NDArray[np.float64]) -> Array:
+        """Return the positions at a few times, (strata, times)."""
         curve = self.curve
         wanted = arrays.beside(times, curve.times)
-        passed = [part.start + arrays.count_below(curve.times[part], wanted, inclusive=True) for part in curve.strata()]
-        codes = arrays.beside(np.repeat(np.arange(curve.n_strata), times.size), passed[0])
-        found = arrays.to_host(after(arrays.concatenate(passed), codes))
-        return np.asarray(found.reshape(curve.n_strata, times.size))
+        passed = [
+            part.start + k + arrays.count_below(curve.times[part], wanted, inclusive=True)
+            for k, part in enumerate(curve.strata())
+        ]
+        return arrays.namespace(passed[0]).stack(passed)
+
+    def later_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return U at a few times, (strata, times), in the processor's memory."""
+        return arrays.to_host(self.later_by_position[self.positions_at(times)])
 
     def event_free_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of being event-free at a few times, (strata, times), as `later_table`."""
-        return self._at_times(self.event_free, times)
+        return arrays.to_host(self.event_free_by_position[self.positions_at(times)])
 
     def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curves at a few times, (strata, times), in the processor's memory."""

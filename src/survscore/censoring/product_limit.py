@@ -202,6 +202,15 @@ class ProductLimit:
         return curve
 
     @cached_property
+    def log_factors(self) -> NDArray[np.float64]:
+        """The logarithm of each jump's factor; 0 where none stays."""
+        proportion = self.exits / arrays.as_float64(self.at_risk)
+        logs: NDArray[np.float64] = arrays.namespace(proportion).log1p(
+            -arrays.where(proportion < 1, proportion, 0.0)
+        )
+        return logs
+
+    @cached_property
     def greenwood(self) -> NDArray[np.float64]:
         r"""What each jump adds to the variance of the curve's logarithm: :math:`q_s / (r_s (r_s - q_s))`.
 

@@ -128,12 +128,14 @@ def _sums(
         weights, survival = weights_of[a], arrays.as_float64(values)
         if a >= len(read):  # the same for all
             survival = arrays.zeros((len(before_time), times.size), before_time) + survival
-        _, slope = both_losses(loss, survival)
-        hidden = arrays.where(weights.hidden(columns), slope, 0.0)
-        if weights.sample is not None:
-            own = weights.sample.values[:, None]
-            hidden, survival = hidden * own, survival * own
-        losses.append(statuses[weightings.place(a)].sums(weights, block.rows, times, hidden))
+        # of the others, most individuals, no status is projected at any of the times
+        rows = arrays.positions(weights.follow_up_index < times.size)
+        some = weights.rows(rows)
+        _, slope = both_losses(loss, arrays.pick_rows(survival, rows))
+        slope = arrays.where(some.hidden(columns), slope, 0.0)
+        if weights.sample is not None and some.sample is not None:
+            slope, survival = slope * some.sample.values[:, None], survival * weights.sample.values[:, None]
+        losses.append(statuses[weightings.place(a)].sums(some, block.rows, rows, times, slope))
         means.append(_early_and_late(weights, survival, column))
     return _HiddenSums(np.array(losses), np.array(means))
 
@@ -144,9 +146,9 @@ class _Statuses:
 
     #: The powers of what the weighting projects by.
     powers: Values
-    #: Under competing risks, which of the rows of `base` and `share` is each individual's: with U of its stratum at the
-    #: evaluation times, it has no event of the cause by then with probability base + share x U. Shape (n,), (positions,
-    #: thetas) and (thetas, strata, times).
+    #: Under competing risks, which of the columns of `base` and `share` is each individual's: with U of its stratum at
+    #: the evaluation times, it has no event of the cause by then with probability base + share x U. Shape (n,), (thetas,
+    #: positions) and (thetas, strata, times).
     position: Array = None
     base: Array = None
     share: Array = None
@@ -158,21 +160,27 @@ class _Statuses:
         thetas, model = np.append(THETAS, theta), weights.censoring_model
         if weights.hidden_base is None or not isinstance(model, FittedOnSample) or model.incidence is None:
             return cls(thetas / theta)
-        own, base, share, later = model.incidence, [], [], []
-        for one in thetas.tolist():  # estimates at one theta after the other, of which little is kept
-            at_theta = replace(own, theta=one, theta_of_others=one if every_cause else own.theta_of_others)
-            free = at_theta.event_free_by_position
-            share.append(arrays.where(free > 0, 1.0 / arrays.where(free > 0, free, 1.0), 0.0))
-            base.append(1.0 - share[-1] * at_theta.later_by_position)
-            later.append(at_theta.later_table(index.times))
-        xp = arrays.namespace(share[0])
-        position = own.position(arrays.put(model.passed, index.order), weights.codes)
-        return cls(thetas, position, xp.stack(base, 1), xp.stack(share, 1), np.array(later))
+        own = model.incidence
+        columns, shape = own.positions_at(index.times), (thetas.size, len(own.later_by_position))
+        base, share = (arrays.zeros(shape, own.later_by_position) for _ in range(2))
 
-    def sums(self, weights: IntervalWeights, rows: Any, times: Values, slope: Array) -> Values:
-        """Return sums of status times (l1 - l0) over a block, (times, thetas); `slope` is 0 where none is hidden."""
+        def at_theta(place: int) -> Values:
+            one = float(thetas[place])
+            estimate = replace(own, theta=one, theta_of_others=one if every_cause else own.theta_of_others)
+            base[place], share[place] = estimate.base_by_position, estimate.share_by_position
+            return np.asarray(arrays.to_host(estimate.later_by_position[columns]))
+
+        later = np.array(each(at_theta, range(thetas.size), threads=index.outcomes.device is None))
+        position = own.position(arrays.put(model.passed, index.order), weights.codes)
+        return cls(thetas, position, base, share, later)
+
+    def sums(self, weights: IntervalWeights, block: Any, rows: Any, times: Values, slope: Array) -> Values:
+        """Return sums of status times (l1 - l0) over some rows of a block, (times, thetas).
+
+        `slope` is 0 where none is hidden.
+        """
         if self.later is not None:
-            return self._by_incidence(self.later, weights, rows, slope)
+            return self._by_incidence(self.later, weights, self.position[block][rows], slope)
         if isinstance(weights.reference, ReferenceCurves) or weights.hidden_base is not None:
             status = weights.event_free(arrays.zeros(slope.shape, slope) + 1.0, times, slice(0, times.size))
             return np.stack(
@@ -187,10 +195,10 @@ class _Statuses:
             total += _products(slope[inside], own) * curve[:, None] ** self.powers
         return total
 
-    def _by_incidence(self, later: Values, weights: IntervalWeights, rows: Any, slope: Array) -> Values:
+    def _by_incidence(self, later: Values, weights: IntervalWeights, position: Array, slope: Array) -> Values:
         """Return the sums where statuses are those of a cause."""
-        position = self.position[rows]
-        total, share = _products(slope, self.base[position]), self.share[position]
+        base, share = self.base[:, position].T, self.share[:, position].T
+        total = _products(slope, base)
         for k, (inside, _) in enumerate(_strata(weights)):
             total += _products(slope[inside], share[inside]) * later[:, k].T
         return total
