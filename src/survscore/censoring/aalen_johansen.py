@@ -40,11 +40,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.parallel import cached_property
+from survscore._utils.parallel import cached_property, row_blocks
 from survscore.censoring.product_limit import ProductLimit
 from survscore.outcomes import Outcomes
 
 Array = Any  # a NumPy array, or a torch tensor
+
+LOG_OF_NONE = -1e300  # as the logarithm of 0: its multiples are finite, so that the power to 0 is 1, and others are 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +59,9 @@ class Incidence:
         That of events of any cause.
     events : ndarray of shape (d,)
         How many events of the cause there are at each of its jumps; with sample weights, sums of these.
-    theta, theta_of_others : float
-        By what the hazards of the cause, and of other causes, are multiplied.
+    theta, theta_of_others : float or ndarray of shape (thetas,)
+        By what the hazards of the cause, and of other causes, are multiplied. Of several, what is known by position has
+        a column for each; influences are of one.
 
     Examples
     --------
@@ -72,8 +75,8 @@ class Incidence:
 
     curve: ProductLimit
     events: Array
-    theta: float = 1.0
-    theta_of_others: float = 1.0
+    theta: Any = 1.0
+    theta_of_others: Any = 1.0
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> Self:
@@ -108,36 +111,38 @@ class Incidence:
     def _others(self) -> Array:
         return arrays.as_float64(self.curve.exits) - self.events
 
-    @cached_property
-    def _scaled(self) -> Array:
-        """The events, times what their hazards are multiplied by."""
-        return self.theta * self.events + self.theta_of_others * self._others
+    def _multiplied(self, own: Array, others: Array) -> Array:
+        """Return sums of what belongs to the cause and to others, multiplied as their hazards are."""
+        if np.ndim(self.theta):
+            own, others = own[:, None], others[:, None]
+        return own * self.theta + others * self.theta_of_others
+
+    def _scaled(self, jump: Any) -> Array:
+        """The events at some jumps, times what their hazards are multiplied by."""
+        return self._multiplied(self.events[jump], self._others[jump])
 
     @cached_property
     def _w(self) -> Array:
-        return self._scaled / self.curve.exits
+        return self._scaled(slice(None)) / self.curve.exits
+
+    def _q(self, jump: Any) -> Array:
+        events = self.events[jump]
+        return arrays.ratio(self._multiplied(events, events * 0.0), self._scaled(jump))
 
     @cached_property
-    def _q(self) -> Array:
-        return arrays.ratio(self.theta * self.events, self._scaled)
+    def _logs(self) -> tuple[Array, Array]:
+        """The parts of the logarithm of the proportion that stays that belong to the cause, and to others."""
+        log = arrays.where(self.curve.exits < self.curve.at_risk, self.curve.log_factors, LOG_OF_NONE)
+        return log * (self.events / self.curve.exits), log * (self._others / self.curve.exits)
 
-    @cached_property
-    def _log_f(self) -> Array:
-        """The logarithm of f; 0 where that is 0."""
-        return self._w * self.curve.log_factors
+    def _log_f(self, jump: Any) -> Array:
+        own, others = self._logs
+        return self._multiplied(own[jump], others[jump])
 
-    @cached_property
-    def _none_stays(self) -> Array:
-        return (self.curve.exits >= self.curve.at_risk) & (self._w != 0)
-
-    @cached_property
-    def _f(self) -> Array:
-        return arrays.where(self._none_stays, 0.0, arrays.namespace(self._log_f).exp(self._log_f))
-
-    @cached_property
-    def _gone(self) -> Array:
+    def _gone(self, jump: Any) -> Array:
         """One minus f, without loss of digits."""
-        return arrays.where(self._none_stays, 1.0, -arrays.namespace(self._log_f).expm1(self._log_f))
+        log_f = self._log_f(jump)
+        return -arrays.namespace(log_f).expm1(log_f)
 
     # By position: before the first jump and from each jump on, stratum by stratum
 
@@ -150,22 +155,35 @@ class Incidence:
         for k, part in enumerate(self.curve.strata()):
             yield part, slice(part.start + k, part.stop + k), slice(part.start + k + 1, part.stop + k + 1)
 
+    def _blocks(self, size: int) -> list[slice]:
+        """Return slices of jumps or positions: temporary arrays with a column for each theta stay in the cache."""
+        return [slice(0, size)] if arrays.is_tensor(self.events) else row_blocks(size, np.size(self.theta))
+
     @cached_property
     def event_free_by_position(self) -> Array:
         """The probability of being event-free."""
-        found = arrays.zeros((len(self.events) + self.curve.n_strata,), self.events) + 1.0
-        for part, _, after in self._strata():
-            arrays.running_products(self._f[part].__getitem__, found[after])
+        sums, n = [], len(self.events) + self.curve.n_strata
+        for logs in self._logs:
+            of_logs = arrays.zeros((n,), logs)
+            for part, _, after in self._strata():
+                of_logs[after] = logs[part].cumsum(0)
+            sums.append(of_logs)
+        found = arrays.zeros((n, *np.shape(self.theta)), self.events)
+        for rows in self._blocks(n):
+            total = self._multiplied(*(of_logs[rows] for of_logs in sums))
+            found[rows] = arrays.namespace(total).exp(total)
         return found
 
     @cached_property
     def later_by_position(self) -> Array:
         """U in the same way; 0 in a stratum without jumps."""
-        steps, xp = self._gone * self._q, arrays.namespace(self.events)
-        found = arrays.zeros((len(steps) + self.curve.n_strata,), steps)
+        event_free, xp = self.event_free_by_position, arrays.namespace(self.events)
+        found = arrays.zeros(tuple(event_free.shape), event_free)
         for part, before, _ in self._strata():
-            own = self.event_free_by_position[before] * steps[part]
-            found[before] = xp.flip(xp.cumsum(xp.flip(own, (0,)), 0), (0,))
+            for rows in reversed(self._blocks(part.stop - part.start)):
+                jumps, places = (slice(some.start + rows.start, some.start + rows.stop) for some in (part, before))
+                steps = event_free[places] * (self._gone(jumps) * self._q(jumps))
+                found[places] = xp.flip(xp.cumsum(xp.flip(steps, (0,)), 0), (0,)) + found[places.stop]
         return found
 
     @cached_property
@@ -183,15 +201,14 @@ class Incidence:
         """U from each jump on."""
         return arrays.concatenate([self.later_by_position[after] for _, _, after in self._strata()])
 
-    @cached_property
-    def share_by_position(self) -> Array:
-        """One over the probability of being event-free; 0 where that is 0."""
-        return arrays.ratio(self.event_free_by_position * 0.0 + 1.0, self.event_free_by_position)
+    def statuses(self, position: Array) -> tuple[Array, Array]:
+        """Return what makes base + share x U the probability of having no event of the cause, of those last seen there.
 
-    @cached_property
-    def base_by_position(self) -> Array:
-        """What makes base + share x U the probability of having no event of the cause, of one last seen there."""
-        return 1.0 - self.share_by_position * self.later_by_position
+        Where the event-free curve is 0, `share` is 0, too.
+        """
+        event_free = arrays.pick_rows(self.event_free_by_position, position)
+        share = arrays.ratio(event_free * 0.0 + 1.0, event_free)
+        return 1.0 - share * arrays.pick_rows(self.later_by_position, position), share
 
     # Influences
 
@@ -203,7 +220,7 @@ class Incidence:
     @cached_property
     def steps(self) -> Array:
         """Of one who stays through a jump, minus the part of the influence that does not depend on t, with -U as F."""
-        return self.slopes * (self._event_free * self._q - self._later)
+        return self.slopes * (self._event_free * self._q(slice(None)) - self._later)
 
     def own_slope(self, jump: Array, of_interest: Array) -> Array:
         """Of those who exit at some jumps, minus r times by how much the influence moves with F(t)."""
@@ -222,9 +239,10 @@ class Incidence:
         slope = self.own_slope(jump, of_interest)
         other = arrays.where(of_interest, self._others[jump], -self.events[jump])
         moved = arrays.ratio(
-            self.theta * self.theta_of_others * other * self.curve.at_risk[jump], self._scaled[jump] ** 2
+            self.theta * self.theta_of_others * other * self.curve.at_risk[jump], self._scaled(jump) ** 2
         )
-        at_jump = self._f[jump] * self._q[jump] * slope + self._gone[jump] * moved
+        gone = self._gone(jump)
+        at_jump = (1.0 - gone) * self._q(jump) * slope + gone * moved
         return self._event_free_before[jump] * at_jump - slope * self._later[jump]
 
     # At some times

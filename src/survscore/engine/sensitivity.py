@@ -19,6 +19,7 @@ import numpy as np
 from survscore._utils import arrays
 from survscore._utils.parallel import each
 from survscore._utils.products import cross_products
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import FittedOnSample
 from survscore.engine.blocks import Block
 from survscore.engine.plan import Plan, Values
@@ -87,13 +88,15 @@ def theta_scores(
         return None
     m, n = index.times.size, float(models.n if own is None else own.sum())
     null = [constant.at(index.times) for constant in scored.constants]
-    statuses = [_Statuses.of(one, index, theta, every_cause) for one in weights.each]
+    # made on all cores, and not with the first block of each
+    in_threads = index.outcomes.device is None
+    statuses = each(lambda one: _Statuses.of(one, index, theta, every_cause), weights.each, threads=in_threads)
 
     def of_block(block: Block) -> _HiddenSums:
         return _sums(block, index, scored.loss, weights, null, statuses)
 
     if models.in_memory is not None:  # products of small matrices, which release the lock
-        parts = each(of_block, list(models.blocks(m)), threads=index.outcomes.device is None)
+        parts = each(of_block, list(models.blocks(m)), threads=in_threads)
     else:
         parts = [of_block(block) for block in models.blocks(m)]
     total = reduce(_HiddenSums.__add__, parts)
@@ -146,12 +149,10 @@ class _Statuses:
 
     #: The powers of what the weighting projects by.
     powers: Values
-    #: Under competing risks, which of the columns of `base` and `share` is each individual's: with U of its stratum at
-    #: the evaluation times, it has no event of the cause by then with probability base + share x U. Shape (n,), (thetas,
-    #: positions) and (thetas, strata, times).
+    #: Under competing risks, the estimates at these, and where each individual stands by position; and U at the
+    #: evaluation times. Shape (n,), and (strata, times, thetas).
+    incidence: Incidence | None = None
     position: Array = None
-    base: Array = None
-    share: Array = None
     later: Values | None = None
 
     @classmethod
@@ -161,26 +162,22 @@ class _Statuses:
         if weights.hidden_base is None or not isinstance(model, FittedOnSample) or model.incidence is None:
             return cls(thetas / theta)
         own = model.incidence
-        columns, shape = own.positions_at(index.times), (thetas.size, len(own.later_by_position))
-        base, share = (arrays.zeros(shape, own.later_by_position) for _ in range(2))
-
-        def at_theta(place: int) -> Values:
-            one = float(thetas[place])
-            estimate = replace(own, theta=one, theta_of_others=one if every_cause else own.theta_of_others)
-            base[place], share[place] = estimate.base_by_position, estimate.share_by_position
-            return np.asarray(arrays.to_host(estimate.later_by_position[columns]))
-
-        later = np.array(each(at_theta, range(thetas.size), threads=index.outcomes.device is None))
+        several = arrays.beside(thetas, own.events)
+        incidence = replace(own, theta=several, theta_of_others=several if every_cause else own.theta_of_others)
         position = own.position(arrays.put(model.passed, index.order), weights.codes)
-        return cls(thetas, position, base, share, later)
+        return cls(thetas, incidence, position, incidence.later_table(index.times))
 
     def sums(self, weights: IntervalWeights, block: Any, rows: Any, times: Values, slope: Array) -> Values:
         """Return sums of status times (l1 - l0) over some rows of a block, (times, thetas).
 
         `slope` is 0 where none is hidden.
         """
-        if self.later is not None:
-            return self._by_incidence(self.later, weights, self.position[block][rows], slope)
+        if self.incidence is not None and self.later is not None:
+            base, share = self.incidence.statuses(self.position[block][rows])
+            total = _products(slope, base)
+            for k, (inside, _) in enumerate(_strata(weights)):
+                total += _products(slope[inside], share[inside]) * self.later[k]
+            return total
         if isinstance(weights.reference, ReferenceCurves) or weights.hidden_base is not None:
             status = weights.event_free(arrays.zeros(slope.shape, slope) + 1.0, times, slice(0, times.size))
             return np.stack(
@@ -193,14 +190,6 @@ class _Statuses:
         for inside, curve in _strata(weights):
             own = namespace.exp((namespace.log(share[inside])[:, None] * exponents).clip(max=LARGEST_LOG))
             total += _products(slope[inside], own) * curve[:, None] ** self.powers
-        return total
-
-    def _by_incidence(self, later: Values, weights: IntervalWeights, position: Array, slope: Array) -> Values:
-        """Return the sums where statuses are those of a cause."""
-        base, share = self.base[:, position].T, self.share[:, position].T
-        total = _products(slope, base)
-        for k, (inside, _) in enumerate(_strata(weights)):
-            total += _products(slope[inside], share[inside]) * later[:, k].T
         return total
 
 

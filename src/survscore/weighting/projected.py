@@ -332,8 +332,7 @@ def hidden_statuses(incidence: Incidence, passed: Any, codes: Any, hidden: Any) 
 
     See `IntervalWeights.event_free`; 0 for those who are not `hidden`.
     """
-    position = incidence.position(passed, codes)
-    share, base = (arrays.take(each, position) for each in (incidence.share_by_position, incidence.base_by_position))
+    base, share = incidence.statuses(incidence.position(passed, codes))
     return {"hidden_share": arrays.where(hidden, share, 0.0), "hidden_base": arrays.where(hidden, base, 1.0)}
 
 
