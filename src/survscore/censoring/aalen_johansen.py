@@ -111,11 +111,14 @@ class Incidence:
     def _others(self) -> Array:
         return arrays.as_float64(self.curve.exits) - self.events
 
+    def _column(self, values: Array) -> Array:
+        return values[:, None] if np.ndim(self.theta) else values
+
     def _multiplied(self, own: Array, others: Array) -> Array:
         """Return sums of what belongs to the cause and to others, multiplied as their hazards are."""
-        if np.ndim(self.theta):
-            own, others = own[:, None], others[:, None]
-        return own * self.theta + others * self.theta_of_others
+        found = self._column(own) * self.theta
+        found += self._column(others) * self.theta_of_others
+        return found
 
     def _scaled(self, jump: Any) -> Array:
         """The events at some jumps, times what their hazards are multiplied by."""
@@ -126,8 +129,7 @@ class Incidence:
         return self._scaled(slice(None)) / self.curve.exits
 
     def _q(self, jump: Any) -> Array:
-        events = self.events[jump]
-        return arrays.ratio(self._multiplied(events, events * 0.0), self._scaled(jump))
+        return arrays.ratio(self._column(self.events[jump]) * self.theta, self._scaled(jump))
 
     @cached_property
     def _logs(self) -> tuple[Array, Array]:
@@ -160,41 +162,44 @@ class Incidence:
         return [slice(0, size)] if arrays.is_tensor(self.events) else row_blocks(size, np.size(self.theta))
 
     @cached_property
-    def event_free_by_position(self) -> Array:
-        """The probability of being event-free."""
-        sums, n = [], len(self.events) + self.curve.n_strata
+    def _log_event_free(self) -> tuple[Array, Array]:
+        """The parts of the logarithm of the probability of being event-free, as those of `_logs`."""
+        sums = []
         for logs in self._logs:
-            of_logs = arrays.zeros((n,), logs)
+            of_logs = arrays.zeros((len(logs) + self.curve.n_strata,), logs)
             for part, _, after in self._strata():
                 of_logs[after] = logs[part].cumsum(0)
             sums.append(of_logs)
-        found = arrays.zeros((n, *np.shape(self.theta)), self.events)
-        for rows in self._blocks(n):
-            total = self._multiplied(*(of_logs[rows] for of_logs in sums))
-            found[rows] = arrays.namespace(total).exp(total)
-        return found
+        own, others = sums
+        return own, others
+
+    def event_free(self, position: Any) -> Array:
+        """Return the probability of being event-free at some positions."""
+        own, others = self._log_event_free
+        total = self._multiplied(own[position], others[position])
+        return arrays.namespace(total).exp(total)
 
     @cached_property
     def later_by_position(self) -> Array:
         """U in the same way; 0 in a stratum without jumps."""
-        event_free, xp = self.event_free_by_position, arrays.namespace(self.events)
-        found = arrays.zeros(tuple(event_free.shape), event_free)
+        xp, n = arrays.namespace(self.events), len(self.events) + self.curve.n_strata
+        found = arrays.zeros((n, *np.shape(self.theta)), self.events)
         for part, before, _ in self._strata():
             for rows in reversed(self._blocks(part.stop - part.start)):
                 jumps, places = (slice(some.start + rows.start, some.start + rows.stop) for some in (part, before))
-                steps = event_free[places] * (self._gone(jumps) * self._q(jumps))
+                steps = self.event_free(places) * (self._gone(jumps) * self._q(jumps))
                 found[places] = xp.flip(xp.cumsum(xp.flip(steps, (0,)), 0), (0,)) + found[places.stop]
         return found
 
     @cached_property
     def _event_free_before(self) -> Array:
         """The probability of being event-free just before each jump."""
-        return arrays.concatenate([self.event_free_by_position[before] for _, before, _ in self._strata()])
+        return arrays.concatenate([self.event_free(before) for _, before, _ in self._strata()])
 
     @cached_property
     def _event_free(self) -> Array:
         """That from each jump on."""
-        return arrays.concatenate([self.event_free_by_position[after] for _, _, after in self._strata()])
+        return arrays.concatenate([self.event_free(after) for _, _, after in self._strata()])
 
     @cached_property
     def _later(self) -> Array:
@@ -206,7 +211,7 @@ class Incidence:
 
         Where the event-free curve is 0, `share` is 0, too.
         """
-        event_free = arrays.pick_rows(self.event_free_by_position, position)
+        event_free = self.event_free(position)
         share = arrays.ratio(event_free * 0.0 + 1.0, event_free)
         return 1.0 - share * arrays.pick_rows(self.later_by_position, position), share
 
@@ -267,7 +272,7 @@ class Incidence:
 
     def event_free_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of being event-free at a few times, (strata, times), as `later_table`."""
-        return arrays.to_host(self.event_free_by_position[self.positions_at(times)])
+        return arrays.to_host(self.event_free(self.positions_at(times)))
 
     def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curves at a few times, (strata, times), in the processor's memory."""
