@@ -32,8 +32,8 @@ Differences of F are those of :math:`U(t) = F_k(\infty) - F_k(t)`, which keeps i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -152,25 +152,19 @@ class Incidence:
         """Return where those who have passed so many jumps, as in `ProductLimit.jumps_before`, stand by position."""
         return jumps if codes is None or self.curve.n_strata == 1 else jumps + codes
 
-    def _strata(self) -> Iterator[tuple[slice, slice, slice]]:
-        """Yield, of each stratum, the jumps, and the positions before each of them and from each of them on."""
-        for k, part in enumerate(self.curve.strata()):
-            yield part, slice(part.start + k, part.stop + k), slice(part.start + k + 1, part.stop + k + 1)
-
-    def _blocks(self, size: int) -> list[slice]:
-        """Return slices of jumps or positions: temporary arrays with a column for each theta stay in the cache."""
-        return [slice(0, size)] if arrays.is_tensor(self.events) else row_blocks(size, np.size(self.theta))
+    @cached_property
+    def _before(self) -> Array:
+        """The position before each jump; the next one is that from it on."""
+        strata = np.repeat(np.arange(self.curve.n_strata), np.diff(self.curve.starts))
+        return arrays.beside(np.arange(len(strata)) + strata, self.events)
 
     @cached_property
     def _log_event_free(self) -> tuple[Array, Array]:
         """The parts of the logarithm of the probability of being event-free, as those of `_logs`."""
-        sums = []
-        for logs in self._logs:
-            of_logs = arrays.zeros((len(logs) + self.curve.n_strata,), logs)
-            for part, _, after in self._strata():
-                of_logs[after] = logs[part].cumsum(0)
-            sums.append(of_logs)
-        own, others = sums
+        own, others = (arrays.zeros((len(logs) + self.curve.n_strata,), logs) for logs in self._logs)
+        for sums, logs in zip((own, others), self._logs, strict=True):
+            for k, part in enumerate(self.curve.strata()):
+                sums[part.start + k + 1 : part.stop + k + 1] = logs[part].cumsum(0)
         return own, others
 
     def event_free(self, position: Any) -> Array:
@@ -180,31 +174,29 @@ class Incidence:
         return arrays.namespace(total).exp(total)
 
     @cached_property
-    def later_by_position(self) -> Array:
-        """U in the same way; 0 in a stratum without jumps."""
-        xp, n = arrays.namespace(self.events), len(self.events) + self.curve.n_strata
-        found = arrays.zeros((n, *np.shape(self.theta)), self.events)
-        for part, before, _ in self._strata():
-            for rows in reversed(self._blocks(part.stop - part.start)):
-                jumps, places = (slice(some.start + rows.start, some.start + rows.stop) for some in (part, before))
-                steps = self.event_free(places) * (self._gone(jumps) * self._q(jumps))
-                found[places] = xp.flip(xp.cumsum(xp.flip(steps, (0,)), 0), (0,)) + found[places.stop]
-        return found
+    def _later(self) -> tuple[Array, Array]:
+        """U before each jump of the cause, with a 0 behind those of each stratum, and which of these a position has."""
+        jumps, xp = arrays.positions(self.events > 0), arrays.namespace(self.events)
+        edges = arrays.count_below(jumps, arrays.beside(np.array(self.curve.starts), jumps), inclusive=False)
+        found = arrays.zeros((len(jumps) + self.curve.n_strata, *np.shape(self.theta)), self.events)
+        for k, (start, stop) in enumerate(pairwise(arrays.to_host(edges).tolist())):
+            # with a column for each theta, temporary arrays of all jumps would not fit in the processor's cache
+            size = stop - start
+            blocks = [slice(0, size)] if arrays.is_tensor(found) else row_blocks(size, np.size(self.theta))
+            for rows in reversed(blocks):
+                some, place = jumps[start:stop][rows], start + k + rows.start
+                steps = self.event_free(self._before[some]) * (self._gone(some) * self._q(some))
+                end = place + len(steps)
+                found[place:end] = xp.flip(xp.cumsum(xp.flip(steps, (0,)), 0), (0,)) + found[end]
+        row = arrays.columns(len(self.events) + self.curve.n_strata, jumps) * 0
+        row[self._before[jumps] + 1] = 1
+        row[[start + k for k, start in enumerate(self.curve.starts[1:-1], 1)]] = 1
+        return found, row.cumsum(0)
 
-    @cached_property
-    def _event_free_before(self) -> Array:
-        """The probability of being event-free just before each jump."""
-        return arrays.concatenate([self.event_free(before) for _, before, _ in self._strata()])
-
-    @cached_property
-    def _event_free(self) -> Array:
-        """That from each jump on."""
-        return arrays.concatenate([self.event_free(after) for _, _, after in self._strata()])
-
-    @cached_property
-    def _later(self) -> Array:
-        """U from each jump on."""
-        return arrays.concatenate([self.later_by_position[after] for _, _, after in self._strata()])
+    def later(self, position: Any) -> Array:
+        """Return U at some positions; 0 in a stratum without jumps."""
+        found, row = self._later
+        return arrays.pick_rows(found, row[position])
 
     def statuses(self, position: Array) -> tuple[Array, Array]:
         """Return what makes base + share x U the probability of having no event of the cause, of those last seen there.
@@ -213,7 +205,7 @@ class Incidence:
         """
         event_free = self.event_free(position)
         share = arrays.ratio(event_free * 0.0 + 1.0, event_free)
-        return 1.0 - share * arrays.pick_rows(self.later_by_position, position), share
+        return 1.0 - share * self.later(position), share
 
     # Influences
 
@@ -225,7 +217,8 @@ class Incidence:
     @cached_property
     def steps(self) -> Array:
         """Of one who stays through a jump, minus the part of the influence that does not depend on t, with -U as F."""
-        return self.slopes * (self._event_free * self._q(slice(None)) - self._later)
+        after = self._before + 1
+        return self.slopes * (self.event_free(after) * self._q(slice(None)) - self.later(after))
 
     def own_slope(self, jump: Array, of_interest: Array) -> Array:
         """Of those who exit at some jumps, minus r times by how much the influence moves with F(t)."""
@@ -246,15 +239,11 @@ class Incidence:
         moved = arrays.ratio(
             self.theta * self.theta_of_others * other * self.curve.at_risk[jump], self._scaled(jump) ** 2
         )
-        gone = self._gone(jump)
+        gone, before = self._gone(jump), self._before[jump]
         at_jump = (1.0 - gone) * self._q(jump) * slope + gone * moved
-        return self._event_free_before[jump] * at_jump - slope * self._later[jump]
+        return self.event_free(before) * at_jump - slope * self.later(before + 1)
 
     # At some times
-
-    def later(self, jumps: Array, codes: Array | None = None) -> Array:
-        """Return U after so many jumps."""
-        return arrays.take(self.later_by_position, self.position(jumps, codes))
 
     def positions_at(self, times: NDArray[np.float64]) -> Array:
         """Return the positions at a few times, (strata, times)."""
@@ -268,7 +257,7 @@ class Incidence:
 
     def later_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return U at a few times, (strata, times), in the processor's memory."""
-        return arrays.to_host(self.later_by_position[self.positions_at(times)])
+        return arrays.to_host(self.later(self.positions_at(times)))
 
     def event_free_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of being event-free at a few times, (strata, times), as `later_table`."""
