@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property, row_blocks
-from survscore.censoring.product_limit import ProductLimit
+from survscore.censoring.product_limit import ProductLimit, order_of
 from survscore.outcomes import Outcomes
 
 Array = Any  # a NumPy array, or a torch tensor
@@ -82,7 +82,7 @@ class Incidence:
     def of(cls, outcomes: Outcomes) -> Self:
         """Fit it to outcomes, one of whose causes is of interest."""
         # ties: events come first, those of all causes together
-        order = arrays.in_order(outcomes.time, ~outcomes.event)
+        order = order_of(outcomes.time, ~outcomes.event)
         time, event = outcomes.time[order], outcomes.event[order]
         weights = None if outcomes.weights is None else outcomes.weights[order]
         curve, passed = ProductLimit.in_order(time, event, weights=weights)
