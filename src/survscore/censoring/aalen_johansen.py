@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property, row_blocks
-from survscore.censoring.product_limit import ProductLimit, order_of
+from survscore.censoring.product_limit import ProductLimit
 from survscore.outcomes import Outcomes
 
 Array = Any  # a NumPy array, or a torch tensor
@@ -81,14 +81,13 @@ class Incidence:
     @classmethod
     def of(cls, outcomes: Outcomes) -> Self:
         """Fit it to outcomes, one of whose causes is of interest."""
-        # ties: events come first, those of all causes together
-        order = order_of(outcomes.time, ~outcomes.event)
-        time, event = outcomes.time[order], outcomes.event[order]
-        weights = None if outcomes.weights is None else outcomes.weights[order]
-        curve, passed = ProductLimit.in_order(time, event, weights=weights)
-        if outcomes.entry is not None:
-            curve = curve.entered(outcomes.entry[order], weights)
-        return cls.in_order(curve, passed, outcomes.event_of_interest[order], weights=weights)
+        return cls.of_curve(outcomes, *ProductLimit.of_events_in_order(outcomes))
+
+    @classmethod
+    def of_curve(cls, outcomes: Outcomes, curve: ProductLimit, order: Array, passed: Array) -> Self:
+        """Count their events of interest at each jump of their curve; see `ProductLimit.of_events_in_order`."""
+        weights = None if outcomes.weights is None else arrays.take(outcomes.weights, order)
+        return cls.in_order(curve, passed, arrays.take(outcomes.event_of_interest, order), weights=weights)
 
     @classmethod
     def in_order(
@@ -121,7 +120,7 @@ class Incidence:
         return found
 
     def _scaled(self, jump: Any) -> Array:
-        """The events at some jumps, times what their hazards are multiplied by."""
+        """Return the events at some jumps, times what their hazards are multiplied by."""
         return self._multiplied(self.events[jump], self._others[jump])
 
     @cached_property
@@ -160,7 +159,7 @@ class Incidence:
 
     @cached_property
     def _log_event_free(self) -> tuple[Array, Array]:
-        """The parts of the logarithm of the probability of being event-free, as those of `_logs`."""
+        """The sums of `_logs` up to each position: the same parts of the logarithm of being event-free."""
         own, others = (arrays.zeros((len(logs) + self.curve.n_strata,), logs) for logs in self._logs)
         for sums, logs in zip((own, others), self._logs, strict=True):
             for k, part in enumerate(self.curve.strata()):
@@ -190,7 +189,8 @@ class Incidence:
                 found[place:end] = xp.flip(xp.cumsum(xp.flip(steps, (0,)), 0), (0,)) + found[end]
         row = arrays.columns(len(self.events) + self.curve.n_strata, jumps) * 0
         row[self._before[jumps] + 1] = 1
-        row[[start + k for k, start in enumerate(self.curve.starts[1:-1], 1)]] = 1
+        for k, start in enumerate(self.curve.starts[1:-1], 1):
+            row[start + k] = 1
         return found, row.cumsum(0)
 
     def later(self, position: Any) -> Array:

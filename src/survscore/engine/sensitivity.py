@@ -88,7 +88,6 @@ def theta_scores(
         return None
     m, n = index.times.size, float(models.n if own is None else own.sum())
     null = [constant.at(index.times) for constant in scored.constants]
-    # made on all cores, and not with the first block of each
     in_threads = index.outcomes.device is None
     statuses = each(lambda one: _Statuses.of(one, index, theta, every_cause), weights.each, threads=in_threads)
 
@@ -131,7 +130,7 @@ def _sums(
         weights, survival = weights_of[a], arrays.as_float64(values)
         if a >= len(read):  # the same for all
             survival = arrays.zeros((len(before_time), times.size), before_time) + survival
-        # of the others, most individuals, no status is projected at any of the times
+        # individuals whose status is known at all times add nothing: for them, neither losses nor powers are computed
         rows = arrays.positions(weights.follow_up_index < times.size)
         some = weights.rows(rows)
         _, slope = both_losses(loss, arrays.pick_rows(survival, rows))
