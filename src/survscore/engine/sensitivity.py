@@ -172,11 +172,11 @@ class _Statuses:
         `slope` is 0 where none is hidden.
         """
         if self.incidence is not None and self.later is not None:
-            base, share = self.incidence.statuses(self.position[block][rows])
-            total = _products(slope, base)
+            base, factor = self.incidence.statuses(self.position[block][rows])
+            found = _products(slope, base)
             for k, (inside, _) in enumerate(_strata(weights)):
-                total += _products(slope[inside], share[inside]) * self.later[k]
-            return total
+                found += _products(slope[inside], factor[inside]) * self.later[k]
+            return found
         if isinstance(weights.reference, ReferenceCurves) or weights.hidden_base is not None:
             status = weights.event_free(arrays.zeros(slope.shape, slope) + 1.0, times, slice(0, times.size))
             return np.stack(
