@@ -32,19 +32,21 @@ Differences of F are those of :math:`U(t) = F_k(\infty) - F_k(t)`, which keeps i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.parallel import cached_property
+from survscore._utils.parallel import cached_property, row_blocks
 from survscore.censoring.product_limit import ProductLimit
 from survscore.outcomes import Outcomes
 
 Array = Any  # a NumPy array, or a torch tensor
+
+LOG_OF_NONE = -1e300  # as the logarithm of 0: its multiples are finite, so that the power to 0 is 1, and others are 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +59,9 @@ class Incidence:
         That of events of any cause.
     events : ndarray of shape (d,)
         How many events of the cause there are at each of its jumps; with sample weights, sums of these.
-    theta, theta_of_others : float
-        By what the hazards of the cause, and of other causes, are multiplied.
+    theta, theta_of_others : float or ndarray of shape (thetas,)
+        By what the hazards of the cause, and of other causes, are multiplied. Of several, what is known by position has
+        a column for each; influences are of one.
 
     Examples
     --------
@@ -72,20 +75,19 @@ class Incidence:
 
     curve: ProductLimit
     events: Array
-    theta: float = 1.0
-    theta_of_others: float = 1.0
+    theta: Any = 1.0
+    theta_of_others: Any = 1.0
 
     @classmethod
     def of(cls, outcomes: Outcomes) -> Self:
         """Fit it to outcomes, one of whose causes is of interest."""
-        # ties: events come first, those of all causes together
-        order = arrays.in_order(outcomes.time, ~outcomes.event)
-        time, event = outcomes.time[order], outcomes.event[order]
-        weights = None if outcomes.weights is None else outcomes.weights[order]
-        curve, passed = ProductLimit.in_order(time, event, weights=weights)
-        if outcomes.entry is not None:
-            curve = curve.entered(outcomes.entry[order], weights)
-        return cls.in_order(curve, passed, outcomes.event_of_interest[order], weights=weights)
+        return cls.of_curve(outcomes, *ProductLimit.of_events_in_order(outcomes))
+
+    @classmethod
+    def of_curve(cls, outcomes: Outcomes, curve: ProductLimit, order: Array, passed: Array) -> Self:
+        """Count their events of interest at each jump of their curve; see `ProductLimit.of_events_in_order`."""
+        weights = None if outcomes.weights is None else arrays.take(outcomes.weights, order)
+        return cls.in_order(curve, passed, arrays.take(outcomes.event_of_interest, order), weights=weights)
 
     @classmethod
     def in_order(
@@ -108,71 +110,102 @@ class Incidence:
     def _others(self) -> Array:
         return arrays.as_float64(self.curve.exits) - self.events
 
-    @cached_property
-    def _scaled(self) -> Array:
-        """The events, times what their hazards are multiplied by."""
-        return self.theta * self.events + self.theta_of_others * self._others
+    def _column(self, values: Array) -> Array:
+        return values[:, None] if np.ndim(self.theta) else values
+
+    def _multiplied(self, own: Array, others: Array) -> Array:
+        """Return sums of what belongs to the cause and to others, multiplied as their hazards are."""
+        found = self._column(own) * self.theta
+        found += self._column(others) * self.theta_of_others
+        return found
+
+    def _scaled(self, jump: Any) -> Array:
+        """Return the events at some jumps, times what their hazards are multiplied by."""
+        return self._multiplied(self.events[jump], self._others[jump])
 
     @cached_property
     def _w(self) -> Array:
-        return self._scaled / self.curve.exits
+        return self._scaled(slice(None)) / self.curve.exits
+
+    def _q(self, jump: Any) -> Array:
+        return arrays.ratio(self._column(self.events[jump]) * self.theta, self._scaled(jump))
 
     @cached_property
-    def _q(self) -> Array:
-        return arrays.ratio(self.theta * self.events, self._scaled)
+    def _logs(self) -> tuple[Array, Array]:
+        """The parts of the logarithm of the proportion that stays that belong to the cause, and to others."""
+        log = arrays.where(self.curve.exits < self.curve.at_risk, self.curve.log_factors, LOG_OF_NONE)
+        return log * (self.events / self.curve.exits), log * (self._others / self.curve.exits)
 
-    @cached_property
-    def _log(self) -> Array:
-        """The logarithm of the proportion that stays; 0 where none does."""
-        share = self.curve.exits / arrays.as_float64(self.curve.at_risk)
-        return arrays.namespace(share).log1p(-arrays.where(share < 1, share, 0.0))
+    def _log_f(self, jump: Any) -> Array:
+        own, others = self._logs
+        return self._multiplied(own[jump], others[jump])
 
-    @cached_property
-    def _f(self) -> Array:
-        stays = arrays.namespace(self._log).exp(self._w * self._log)
-        return arrays.where((self.curve.exits < self.curve.at_risk) | (self._w == 0), stays, 0.0)
-
-    @cached_property
-    def _gone(self) -> Array:
+    def _gone(self, jump: Any) -> Array:
         """One minus f, without loss of digits."""
-        gone = -arrays.namespace(self._log).expm1(self._w * self._log)
-        return arrays.where((self.curve.exits < self.curve.at_risk) | (self._w == 0), gone, 1.0)
+        log_f = self._log_f(jump)
+        return -arrays.namespace(log_f).expm1(log_f)
+
+    # By position: before the first jump and from each jump on, stratum by stratum
+
+    def position(self, jumps: Array, codes: Array | None = None) -> Array:
+        """Return where those who have passed so many jumps, as in `ProductLimit.jumps_before`, stand by position."""
+        return jumps if codes is None or self.curve.n_strata == 1 else jumps + codes
 
     @cached_property
-    def _event_free(self) -> Array:
-        """The probability of being event-free from each jump on."""
-        found = arrays.zeros((len(self.events),), self.events)
-        for part in self.curve.strata():
-            own = self._f[part]
-            arrays.running_products(own.__getitem__, found[part])
-        return found
+    def _before(self) -> Array:
+        """The position before each jump; the next one is that from it on."""
+        strata = np.repeat(np.arange(self.curve.n_strata), np.diff(self.curve.starts))
+        return arrays.beside(np.arange(len(strata)) + strata, self.events)
 
     @cached_property
-    def _event_free_before(self) -> Array:
-        parts = []
-        for part in self.curve.strata():
-            own = self._event_free[part]
-            parts.append(arrays.concatenate([own[:1] * 0.0 + 1.0, own[:-1]]) if len(own) else own)
-        return arrays.concatenate(parts)
+    def _log_event_free(self) -> tuple[Array, Array]:
+        """The sums of `_logs` up to each position: the same parts of the logarithm of being event-free."""
+        own, others = (arrays.zeros((len(logs) + self.curve.n_strata,), logs) for logs in self._logs)
+        for sums, logs in zip((own, others), self._logs, strict=True):
+            for k, part in enumerate(self.curve.strata()):
+                sums[part.start + k + 1 : part.stop + k + 1] = logs[part].cumsum(0)
+        return own, others
+
+    def event_free(self, position: Any) -> Array:
+        """Return the probability of being event-free at some positions."""
+        own, others = self._log_event_free
+        total = self._multiplied(own[position], others[position])
+        return arrays.namespace(total).exp(total)
 
     @cached_property
-    def _from_start(self) -> Array:
-        """U before each jump, and behind those of all strata a zero."""
-        steps, parts = self._event_free_before * self._gone * self._q, []
-        for part in self.curve.strata():
-            own = steps[part]
-            xp = arrays.namespace(own)
-            parts.append(xp.flip(xp.cumsum(xp.flip(own, (0,)), 0), (0,)))
-        return arrays.concatenate([*parts, arrays.zeros((1,), steps)])
+    def _later(self) -> tuple[Array, Array]:
+        """U before each jump of the cause, with a 0 behind those of each stratum, and which of these a position has."""
+        jumps, xp = arrays.positions(self.events > 0), arrays.namespace(self.events)
+        edges = arrays.count_below(jumps, arrays.beside(np.array(self.curve.starts), jumps), inclusive=False)
+        found = arrays.zeros((len(jumps) + self.curve.n_strata, *np.shape(self.theta)), self.events)
+        for k, (start, stop) in enumerate(pairwise(arrays.to_host(edges).tolist())):
+            # with a column for each theta, temporary arrays of all jumps would not fit in the processor's cache
+            size = stop - start
+            blocks = [slice(0, size)] if arrays.is_tensor(found) else row_blocks(size, np.size(self.theta))
+            for rows in reversed(blocks):
+                some, place = jumps[start:stop][rows], start + k + rows.start
+                steps = self.event_free(self._before[some]) * (self._gone(some) * self._q(some))
+                end = place + len(steps)
+                found[place:end] = xp.flip(xp.cumsum(xp.flip(steps, (0,)), 0), (0,)) + found[end]
+        row = arrays.columns(len(self.events) + self.curve.n_strata, jumps) * 0
+        row[self._before[jumps] + 1] = 1
+        for k, start in enumerate(self.curve.starts[1:-1], 1):
+            row[start + k] = 1
+        return found, row.cumsum(0)
 
-    @cached_property
-    def _later(self) -> Array:
-        """U from each jump on."""
-        parts = []
-        for part in self.curve.strata():
-            own = self._from_start[part]
-            parts.append(arrays.concatenate([own[1:], own[:1] * 0.0]))
-        return arrays.concatenate(parts)
+    def later(self, position: Any) -> Array:
+        """Return U at some positions; 0 in a stratum without jumps."""
+        found, row = self._later
+        return arrays.pick_rows(found, row[position])
+
+    def statuses(self, position: Array) -> tuple[Array, Array]:
+        """Return what makes base + share x U the probability of having no event of the cause, of those last seen there.
+
+        Where the event-free curve is 0, `share` is 0, too.
+        """
+        event_free = self.event_free(position)
+        share = arrays.ratio(event_free * 0.0 + 1.0, event_free)
+        return 1.0 - share * self.later(position), share
 
     # Influences
 
@@ -184,7 +217,8 @@ class Incidence:
     @cached_property
     def steps(self) -> Array:
         """Of one who stays through a jump, minus the part of the influence that does not depend on t, with -U as F."""
-        return self.slopes * (self._event_free * self._q - self._later)
+        after = self._before + 1
+        return self.slopes * (self.event_free(after) * self._q(slice(None)) - self.later(after))
 
     def own_slope(self, jump: Array, of_interest: Array) -> Array:
         """Of those who exit at some jumps, minus r times by how much the influence moves with F(t)."""
@@ -196,61 +230,38 @@ class Incidence:
             * arrays.where(of_interest, self._others[jump], -self.events[jump])
             / d**2
         )
-        return self._w[jump] - derivative * self._log[jump] * self.curve.at_risk[jump]
+        return self._w[jump] - derivative * self.curve.log_factors[jump] * self.curve.at_risk[jump]
 
     def own(self, jump: Array, of_interest: Array) -> Array:
         """Of those who exit at some jumps, r times the part of the influence that does not depend on t."""
         slope = self.own_slope(jump, of_interest)
         other = arrays.where(of_interest, self._others[jump], -self.events[jump])
         moved = arrays.ratio(
-            self.theta * self.theta_of_others * other * self.curve.at_risk[jump], self._scaled[jump] ** 2
+            self.theta * self.theta_of_others * other * self.curve.at_risk[jump], self._scaled(jump) ** 2
         )
-        at_jump = self._f[jump] * self._q[jump] * slope + self._gone[jump] * moved
-        return self._event_free_before[jump] * at_jump - slope * self._later[jump]
+        gone, before = self._gone(jump), self._before[jump]
+        at_jump = (1.0 - gone) * self._q(jump) * slope + gone * moved
+        return self.event_free(before) * at_jump - slope * self.later(before + 1)
 
     # At some times
 
-    def position(self, jumps: Array, codes: Array | None = None) -> Array:
-        """Return where those who have passed so many jumps, as in `ProductLimit.jumps_before`, stand by position."""
-        return jumps if codes is None or self.curve.n_strata == 1 else jumps + codes
-
-    @cached_property
-    def event_free_by_position(self) -> Array:
-        """The probability of being event-free before the first jump and from each jump on, stratum by stratum."""
-        first = arrays.zeros((1,), self.events) + 1.0
-        return arrays.concatenate([some for part in self.curve.strata() for some in (first, self._event_free[part])])
-
-    @cached_property
-    def later_by_position(self) -> Array:
-        """U in the same way; 0 in a stratum without jumps."""
-        none, parts = arrays.zeros((1,), self.events), []
-        for part in self.curve.strata():
-            parts += [self._from_start[part][:1] if part.stop > part.start else none, self._later[part]]
-        return arrays.concatenate(parts)
-
-    def event_free(self, jumps: Array, codes: Array | None = None) -> Array:
-        """Return the probability of being event-free after so many jumps."""
-        return arrays.take(self.event_free_by_position, self.position(jumps, codes))
-
-    def later(self, jumps: Array, codes: Array | None = None) -> Array:
-        """Return U after so many jumps."""
-        return arrays.take(self.later_by_position, self.position(jumps, codes))
+    def positions_at(self, times: NDArray[np.float64]) -> Array:
+        """Return the positions at a few times, (strata, times)."""
+        curve = self.curve
+        wanted = arrays.beside(times, curve.times)
+        passed = [
+            part.start + k + arrays.count_below(curve.times[part], wanted, inclusive=True)
+            for k, part in enumerate(curve.strata())
+        ]
+        return arrays.namespace(passed[0]).stack(passed)
 
     def later_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return U at a few times, (strata, times), in the processor's memory."""
-        return self._at_times(self.later, times)
-
-    def _at_times(self, after: Callable[..., Array], times: NDArray[np.float64]) -> NDArray[np.float64]:
-        curve = self.curve
-        wanted = arrays.beside(times, curve.times)
-        passed = [part.start + arrays.count_below(curve.times[part], wanted, inclusive=True) for part in curve.strata()]
-        codes = arrays.beside(np.repeat(np.arange(curve.n_strata), times.size), passed[0])
-        found = arrays.to_host(after(arrays.concatenate(passed), codes))
-        return np.asarray(found.reshape(curve.n_strata, times.size))
+        return arrays.to_host(self.later(self.positions_at(times)))
 
     def event_free_table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of being event-free at a few times, (strata, times), as `later_table`."""
-        return self._at_times(self.event_free, times)
+        return arrays.to_host(self.event_free(self.positions_at(times)))
 
     def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the curves at a few times, (strata, times), in the processor's memory."""

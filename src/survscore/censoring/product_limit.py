@@ -138,7 +138,18 @@ class ProductLimit:
     @classmethod
     def of_events(cls, outcomes: Outcomes) -> Self:
         """Fit the Kaplan-Meier curve of survival: events first, where someone is censored at the same time."""
-        return cls.of(outcomes.time, outcomes.event, others_first=False, weights=outcomes.weights, entry=outcomes.entry)
+        return cls.of_events_in_order(outcomes)[0]
+
+    @classmethod
+    def of_events_in_order(cls, outcomes: Outcomes) -> tuple[Self, Array, Array]:
+        """Fit the same; also return the order of time, and how many jumps each has passed in it, as `in_order` does."""
+        order = order_of(outcomes.time, ~outcomes.event)
+        time, event = arrays.take(outcomes.time, order), arrays.take(outcomes.event, order)
+        weights = None if outcomes.weights is None else arrays.take(outcomes.weights, order)
+        curve, passed = cls.in_order(time, event, weights=weights)
+        if outcomes.entry is not None:
+            curve = curve.entered(arrays.take(outcomes.entry, order), weights)
+        return curve, order, passed
 
     @classmethod
     def of_others(cls, outcomes: Outcomes) -> Self:
@@ -200,6 +211,13 @@ class ProductLimit:
 
             arrays.running_products(factors, curve[1 + part.start : 1 + part.stop])
         return curve
+
+    @cached_property
+    def log_factors(self) -> NDArray[np.float64]:
+        """The logarithm of each jump's factor; 0 where none stays."""
+        proportion = self.exits / arrays.as_float64(self.at_risk)
+        logs: NDArray[np.float64] = arrays.namespace(proportion).log1p(-arrays.where(proportion < 1, proportion, 0.0))
+        return logs
 
     @cached_property
     def greenwood(self) -> NDArray[np.float64]:

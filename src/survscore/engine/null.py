@@ -51,20 +51,23 @@ class KaplanMeierNull:
     outcomes: Outcomes | None
     #: That of the cause of interest, under competing risks.
     incidence: Incidence | None = None
+    #: How many jumps each individual has stayed through, which is also the own jump of those with event; None of
+    #: others' curve. Shape (n,).
+    passed: Any = None
 
     @classmethod
     def of(cls, outcomes: Outcomes, *, scored: bool) -> KaplanMeierNull:
         """Take outcomes, of the individuals that are scored or of others."""
-        if not outcomes.competing:
-            curve = ProductLimit.of_events(outcomes) if scored else ProductLimit.of_others(outcomes)
-            return cls(curve, outcomes if scored else None)
         if not scored:
-            raise UnfitError(
-                "null: the Aalen-Johansen estimate of other outcomes has no standard errors yet; say null=True for "
-                "that of the scored outcomes, or null='counted'"
-            )
-        incidence = Incidence.of(outcomes)
-        return cls(incidence.curve, outcomes, incidence)
+            if outcomes.competing:
+                raise UnfitError(
+                    "null: the Aalen-Johansen estimate of other outcomes has no standard errors yet; say null=True for "
+                    "that of the scored outcomes, or null='counted'"
+                )
+            return cls(ProductLimit.of_others(outcomes), None)
+        curve, order, passed = ProductLimit.of_events_in_order(outcomes)
+        incidence = Incidence.of_curve(outcomes, curve, order, passed) if outcomes.competing else None
+        return cls(curve, outcomes, incidence, arrays.put(passed, order))
 
     def table(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probability of being without the event of interest at some times, (1, times)."""
@@ -101,20 +104,10 @@ class KaplanMeierNull:
         """Each individual's influence on the curve's logarithm from T on."""
         if self.outcomes is None:
             raise TypeError("others' curve does not move with those who are scored")
-        values: NDArray[np.float64] = self._sums[self._passed]
+        values: NDArray[np.float64] = self._sums[self.passed]
         event = self.outcomes.event
-        values[event] -= 1.0 / arrays.as_float64(self.curve.at_risk[self._passed[event]])
+        values[event] -= 1.0 / arrays.as_float64(self.curve.at_risk[self.passed[event]])
         return values
-
-    @cached_property
-    def _passed(self) -> NDArray[np.int32]:
-        """How many jumps each individual has stayed through, which is also the own jump of those with event."""
-        if self.outcomes is None:
-            raise TypeError("others' curve does not move with those who are scored")
-        before = self.curve.jumps_before(self.outcomes.time)
-        through = self.curve.jumps_before(self.outcomes.time, inclusive=True)
-        passed: NDArray[np.int32] = arrays.where(self.outcomes.event, before, through)
-        return passed
 
     def incidence_sums(self, incidence: Incidence, passed: Any) -> Any:
         """Return the part of the influence on an incidence that does not depend on t, after so many jumps."""
@@ -125,7 +118,7 @@ class KaplanMeierNull:
         """Return that part of each individual's influence from T on."""
         if self.outcomes is None:
             raise TypeError("others' curve does not move with those who are scored")
-        event, passed = self.outcomes.event, self._passed
+        event, passed = self.outcomes.event, self.passed
         values = self.incidence_sums(incidence, passed)
         own = incidence.own(passed[event], self.outcomes.event_of_interest[event])
         values[event] += own / arrays.as_float64(self.curve.at_risk[passed[event]])

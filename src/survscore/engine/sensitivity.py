@@ -19,6 +19,7 @@ import numpy as np
 from survscore._utils import arrays
 from survscore._utils.parallel import each
 from survscore._utils.products import cross_products
+from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import FittedOnSample
 from survscore.engine.blocks import Block
 from survscore.engine.plan import Plan, Values
@@ -87,13 +88,14 @@ def theta_scores(
         return None
     m, n = index.times.size, float(models.n if own is None else own.sum())
     null = [constant.at(index.times) for constant in scored.constants]
-    statuses = [_Statuses.of(one, index, theta, every_cause) for one in weights.each]
+    in_threads = index.outcomes.device is None
+    statuses = each(lambda one: _Statuses.of(one, index, theta, every_cause), weights.each, threads=in_threads)
 
     def of_block(block: Block) -> _HiddenSums:
         return _sums(block, index, scored.loss, weights, null, statuses)
 
     if models.in_memory is not None:  # products of small matrices, which release the lock
-        parts = each(of_block, list(models.blocks(m)), threads=index.outcomes.device is None)
+        parts = each(of_block, list(models.blocks(m)), threads=in_threads)
     else:
         parts = [of_block(block) for block in models.blocks(m)]
     total = reduce(_HiddenSums.__add__, parts)
@@ -128,12 +130,14 @@ def _sums(
         weights, survival = weights_of[a], arrays.as_float64(values)
         if a >= len(read):  # the same for all
             survival = arrays.zeros((len(before_time), times.size), before_time) + survival
-        _, slope = both_losses(loss, survival)
-        hidden = arrays.where(weights.hidden(columns), slope, 0.0)
-        if weights.sample is not None:
-            own = weights.sample.values[:, None]
-            hidden, survival = hidden * own, survival * own
-        losses.append(statuses[weightings.place(a)].sums(weights, block.rows, times, hidden))
+        # individuals whose status is known at all times add nothing: for them, neither losses nor powers are computed
+        rows = arrays.positions(weights.follow_up_index < times.size)
+        some = weights.rows(rows)
+        _, slope = both_losses(loss, arrays.pick_rows(survival, rows))
+        slope = arrays.where(some.hidden(columns), slope, 0.0)
+        if weights.sample is not None and some.sample is not None:
+            slope, survival = slope * some.sample.values[:, None], survival * weights.sample.values[:, None]
+        losses.append(statuses[weightings.place(a)].sums(some, block.rows, rows, times, slope))
         means.append(_early_and_late(weights, survival, column))
     return _HiddenSums(np.array(losses), np.array(means))
 
@@ -144,12 +148,10 @@ class _Statuses:
 
     #: The powers of what the weighting projects by.
     powers: Values
-    #: Under competing risks, which of the rows of `base` and `share` is each individual's: with U of its stratum at the
-    #: evaluation times, it has no event of the cause by then with probability base + share x U. Shape (n,), (positions,
-    #: thetas) and (thetas, strata, times).
+    #: Under competing risks, the estimates at these, and where each individual stands by position; and U at the
+    #: evaluation times. Shape (n,), and (strata, times, thetas).
+    incidence: Incidence | None = None
     position: Array = None
-    base: Array = None
-    share: Array = None
     later: Values | None = None
 
     @classmethod
@@ -158,21 +160,23 @@ class _Statuses:
         thetas, model = np.append(THETAS, theta), weights.censoring_model
         if weights.hidden_base is None or not isinstance(model, FittedOnSample) or model.incidence is None:
             return cls(thetas / theta)
-        own, base, share, later = model.incidence, [], [], []
-        for one in thetas.tolist():  # estimates at one theta after the other, of which little is kept
-            at_theta = replace(own, theta=one, theta_of_others=one if every_cause else own.theta_of_others)
-            free = at_theta.event_free_by_position
-            share.append(arrays.where(free > 0, 1.0 / arrays.where(free > 0, free, 1.0), 0.0))
-            base.append(1.0 - share[-1] * at_theta.later_by_position)
-            later.append(at_theta.later_table(index.times))
-        xp = arrays.namespace(share[0])
+        own = model.incidence
+        several = arrays.beside(thetas, own.events)
+        incidence = replace(own, theta=several, theta_of_others=several if every_cause else own.theta_of_others)
         position = own.position(arrays.put(model.passed, index.order), weights.codes)
-        return cls(thetas, position, xp.stack(base, 1), xp.stack(share, 1), np.array(later))
+        return cls(thetas, incidence, position, incidence.later_table(index.times))
 
-    def sums(self, weights: IntervalWeights, rows: Any, times: Values, slope: Array) -> Values:
-        """Return sums of status times (l1 - l0) over a block, (times, thetas); `slope` is 0 where none is hidden."""
-        if self.later is not None:
-            return self._by_incidence(self.later, weights, rows, slope)
+    def sums(self, weights: IntervalWeights, block: Any, rows: Any, times: Values, slope: Array) -> Values:
+        """Return sums of status times (l1 - l0) over some rows of a block, (times, thetas).
+
+        `slope` is 0 where none is hidden.
+        """
+        if self.incidence is not None and self.later is not None:
+            base, factor = self.incidence.statuses(self.position[block][rows])
+            found = _products(slope, base)
+            for k, (inside, _) in enumerate(_strata(weights)):
+                found += _products(slope[inside], factor[inside]) * self.later[k]
+            return found
         if isinstance(weights.reference, ReferenceCurves) or weights.hidden_base is not None:
             status = weights.event_free(arrays.zeros(slope.shape, slope) + 1.0, times, slice(0, times.size))
             return np.stack(
@@ -185,14 +189,6 @@ class _Statuses:
         for inside, curve in _strata(weights):
             own = namespace.exp((namespace.log(share[inside])[:, None] * exponents).clip(max=LARGEST_LOG))
             total += _products(slope[inside], own) * curve[:, None] ** self.powers
-        return total
-
-    def _by_incidence(self, later: Values, weights: IntervalWeights, rows: Any, slope: Array) -> Values:
-        """Return the sums where statuses are those of a cause."""
-        position = self.position[rows]
-        total, share = _products(slope, self.base[position]), self.share[position]
-        for k, (inside, _) in enumerate(_strata(weights)):
-            total += _products(slope[inside], share[inside]) * later[:, k].T
         return total
 
 

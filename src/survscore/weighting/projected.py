@@ -332,10 +332,8 @@ def hidden_statuses(incidence: Incidence, passed: Any, codes: Any, hidden: Any) 
 
     See `IntervalWeights.event_free`; 0 for those who are not `hidden`.
     """
-    event_free = incidence.event_free(passed, codes)
-    known = hidden & (event_free > 0)
-    share = arrays.where(known, 1.0 / arrays.where(known, event_free, 1.0), 0.0)
-    return {"hidden_share": share, "hidden_base": 1.0 - share * incidence.later(passed, codes)}
+    base, share = incidence.statuses(incidence.position(passed, codes))
+    return {"hidden_share": arrays.where(hidden, share, 0.0), "hidden_base": arrays.where(hidden, base, 1.0)}
 
 
 @dataclass(frozen=True)
