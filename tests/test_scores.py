@@ -135,7 +135,7 @@ def test_no_censoring_survival_left():
             result = ss.brier_score(y, CURVES, weighting=weighting, times=[3, 4])
         assert np.isnan(result.scores).tolist() == [False, True]
     training = ss.Outcomes([1, 2.5, 3], [1, 0, 0])
-    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where the censoring survival is zero .a max_weight"):
+    with pytest.warns(ss.UndefinedScoreWarning, match="1 time where the censoring survival is zero .a `max_weight`"):
         result = ss.brier_score(y, CURVES, weighting=ss.IPCW(training), times=[2, 3.5])
     assert np.isnan(result.scores).tolist() == [False, True]
     with warnings.catch_warnings():
