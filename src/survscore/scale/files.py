@@ -183,7 +183,11 @@ class FilePart:
         """Return what it says of its columns, for other files to be held against."""
         schema = self.schema(numeric=numeric)
         check_columns(self.name, schema, None, columns, numeric)
-        return ExpectedSchema.of(self.name, schema, columns)
+        return ExpectedSchema.of(self.relative or self.name, schema, columns)
+
+    def told(self, error: BadFileError) -> str:
+        """Return what is wrong with it as states keep it, which may go elsewhere: with its path below the source."""
+        return str(error).replace(self.name, self.relative or posixpath.basename(self.path))
 
     def batches(
         self,

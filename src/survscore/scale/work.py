@@ -144,9 +144,9 @@ class Work:
     def left_out(self, part: FilePart, error: BadFileError) -> Any:
         """Return the result of a file that can't be read: nobody, and why."""
         if self.kind == "state":
-            return replace(self.nothing((part.uncounted_id,)), skipped=(str(error),))
+            return replace(self.nothing((part.uncounted_id,)), skipped=(part.told(error),))
         if self.kind == "rows":
-            return Gathered(self.specification, (), (part.uncounted_id,), (str(error),))
+            return Gathered(self.specification, (), (part.uncounted_id,), (part.told(error),))
         return self.nothing(())
 
     def nothing(self, files: tuple[str, ...] = (), name: str = "", start: int = 0) -> Any:
