@@ -8,7 +8,7 @@ import os
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -62,12 +62,6 @@ class ExpectedSchema:
 
     Attributes
     ----------
-    part : str
-        The name of the first part, for messages.
-    types : dict of str to str
-        By column, in words that are the same for types that hold the same values.
-    names : tuple of str
-        All its columns, needed or not.
     naming : tuple of str, optional
         How columns of predictions are named, by patterns, "" for the usual one: another file may not have more of
         them, as a time that the first file lacks would be left out of all. None: columns were named one by one.
@@ -76,8 +70,8 @@ class ExpectedSchema:
     """
 
     part: str
-    types: Mapping[str, str]
-    names: tuple[str, ...] = ()
+    types: Mapping[str, str]  # in words that are the same for types that hold the same values
+    names: tuple[str, ...] = ()  # needed or not
     naming: tuple[str, ...] | None = None
     models: tuple[str, ...] = ()
 
@@ -105,12 +99,8 @@ class FilePart:
 
     Attributes
     ----------
-    path : str
-        Within the file system.
     filesystem : pyarrow.fs.FileSystem
         Where it lies; may hold credentials, and is not shown.
-    format : {"parquet", "csv", "arrow"}
-        What it is written in.
     size : int
         In bytes, when it was listed.
     changed : int
@@ -200,33 +190,11 @@ class FilePart:
         checksums: bool = False,
         labels: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """Read some columns, in the calling thread.
+        """Read some columns, in the calling thread, in batches of at most so many rows.
 
-        Parameters
-        ----------
-        columns : sequence of str
-            In the order in which they are given back. Those the file does not have may be names of folders.
-        rows : int
-            The most that a batch holds.
-        nullable : collection of str
-            Columns in which values may be missing.
-        numeric : collection of str
-            Columns that must hold numbers, or lists of them.
-        expected : ExpectedSchema, optional
-            What the first file holds, where this is another.
-        checksums : bool
-            Verify those of a Parquet file's pages; takes a fifth to a half longer.
-        labels : collection of str
-            Columns of which only the distinct values are looked at: they may come as numbers with a dictionary.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-
-        Raises
-        ------
-        BadFileError
-            If it can't be read, has changed since it was listed, or does not hold what it must.
+        Values may be missing in the columns `nullable`; `numeric` must hold numbers, or lists of them. Of `labels` only
+        the distinct values are looked at: they may come as numbers with a dictionary. To verify `checksums` of
+        Parquet's pages takes a fifth to a half longer.
         """
         with self._opened(numeric, checksums, labels) as reader:
             check_columns(self.name, self._with_folders(reader.schema), expected, columns, numeric)
@@ -423,33 +391,51 @@ def _csv(open_stream: Callable[[], Any], numeric: Collection[str]) -> Reader:
         return Reader(reader.schema, batches)
 
 
+# What files, and others that give rows, must hold
+
+
+def checked(
+    name: str,
+    several: Iterable[Any],
+    columns: Sequence[str],
+    *,
+    rows: int,
+    nullable: Collection[str],
+    numeric: Collection[str],
+    expected: ExpectedSchema | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Give some columns of record batches or tables that come from elsewhere; see `FilePart.batches`."""
+    first = 0
+    for given in several:
+        check_rows(name, given)
+        check_columns(name, given.schema, expected, columns, numeric)
+        expected = expected or ExpectedSchema.of("the first batch", given.schema, columns)
+        chosen = given.select(list(columns))
+        for batch in [chosen] if isinstance(chosen, arrow().RecordBatch) else chosen.to_batches():
+            for piece in sliced(batch, rows):
+                check_complete(name, piece, nullable, first)
+                first += len(piece)
+                yield piece
+
+
 def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
     """Give a batch in pieces of at most so many rows, without a copy."""
     for start in range(0, max(batch.num_rows, 1), rows):
         yield batch.slice(start, rows)
 
 
-# What files must hold
+def check_rows(name: str, given: Any) -> Any:
+    """Return what some source has given; raise unless these are rows."""
+    if not isinstance(given, arrow().RecordBatch | arrow().Table):
+        what = "nothing" if given is None else type(given).__name__
+        raise InputError(f"{name} must give pyarrow RecordBatches or Tables, not {what}")
+    return given
 
 
 def check_columns(
     name: str, schema: pa.Schema, expected: ExpectedSchema | None, columns: Sequence[str], numeric: Collection[str]
 ) -> None:
-    """Raise unless something has the columns that are needed, once each, of the types that the first file has.
-
-    Parameters
-    ----------
-    name : str
-        Of a file, or of what else gives rows.
-    schema : pyarrow.Schema
-        What it holds.
-    expected : ExpectedSchema or None
-        What the first file holds; None for the first itself.
-    columns : sequence of str
-        Those that are needed.
-    numeric : collection of str
-        Those that must hold numbers, or lists of them.
-    """
+    """Raise unless something has the columns that are needed, once each, of the types that the first file has."""
     counts = Counter(schema.names)
     missing = [column for column in columns if not counts[column]]
     if missing:

@@ -58,17 +58,8 @@ def file_parts(
 ) -> list[FilePart]:
     """Return the files that paths mean: those of a folder and below by name, those of a list in its order.
 
-    Parameters
-    ----------
-    paths : path or sequence of paths
-        Files, folders, patterns with ``*``, ``**``, ``?`` and ``[...]``, or addresses such as ``s3://bucket/folder``.
-        Of folders, what begins with ``_`` or ``.`` is left out.
-    storage_options : dict, optional
-        How to reach remote storage.
-    format : {"parquet", "csv", "arrow"}, optional
-        By default what the files' endings say.
-    manifest : path or sequence of str, optional
-        The names of all files relative to the folder: a text file with one per line, or the names.
+    See `open_source`. Patterns have ``*``, ``**``, ``?`` and ``[...]``; of folders, what begins with ``_`` or ``.`` is
+    left out.
     """
     if format is not None:
         check_choice("format", format, tuple(FORMATS))

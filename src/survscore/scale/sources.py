@@ -15,7 +15,7 @@ import numpy as np
 
 from survscore._validation import InputError
 from survscore.io.tables import arrow
-from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete, sliced
+from survscore.scale.files import ROWS, BadFileError, FilePart, check_rows, checked
 from survscore.scale.listing import FOOTERS, dataset_parts, file_parts
 
 if TYPE_CHECKING:
@@ -94,22 +94,8 @@ class Source:
         if self._used and not self.rereadable:
             raise InputError(f"{self.name} has been read and can't be read again; give a function that makes a new one")
         self._used.append(True)
-        types: ExpectedSchema | None = None
-        first = 0
-        for batch in self._raw(list(columns)):
-            check_columns(self.name, batch.schema, types, columns, numeric)
-            types = types or ExpectedSchema.of("the first batch", batch.schema, columns)
-            for piece in sliced(batch.select(list(columns)), rows):
-                check_complete(self.name, piece, nullable, first)
-                first += len(piece)
-                yield piece
-
-    def _raw(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        for given in self._stream(columns):
-            if isinstance(given, arrow().Table):
-                yield from given.to_batches()
-            else:
-                yield _checked_batch(given, self.name)
+        several = self._stream(list(columns))
+        yield from checked(self.name, several, columns, rows=rows, nullable=nullable, numeric=numeric)
 
 
 def open_source(
@@ -317,7 +303,7 @@ def _from_spark(source: Any, name: str) -> Source | None:
 
 def _from_iterable(source: Any, name: str) -> Source:
     def first(several: Iterator[Any]) -> Any:
-        return _checked_batch(next(several, None), name)
+        return check_rows(name, next(several, None))
 
     if hasattr(source, "__arrow_c_stream__"):
         reader = arrow().RecordBatchReader.from_stream(source)
@@ -332,13 +318,6 @@ def _from_iterable(source: Any, name: str) -> Source:
         )
     made: Callable[[], Any] = source if callable(source) else lambda: source
     return Source(name, _stream=lambda _: made(), _schema=lambda: first(iter(made())).schema)
-
-
-def _checked_batch(given: Any, name: str) -> Any:
-    if not isinstance(given, arrow().RecordBatch | arrow().Table):
-        what = "nothing" if given is None else type(given).__name__
-        raise InputError(f"{name} must give pyarrow RecordBatches or Tables, not {what}")
-    return given
 
 
 def _there(names: Sequence[str], columns: list[str] | None) -> list[str]:

@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from survscore._validation import InputError
-from survscore.scale.files import (
-    ROWS,
-    BadFileError,
-    ExpectedSchema,
-    FilePart,
-    check_columns,
-    check_complete,
-    sliced,
-)
+from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart
+from survscore.scale.files import checked as checked_rows
 from survscore.scale.gathering import Gathered, Piece
 from survscore.scale.influences import FirstPass, Influences
 from survscore.scale.looks import Exits, GroupLook
@@ -118,7 +111,13 @@ class Work:
     def run_rows(self, name: str, rows: Iterable[Any]) -> Any:
         """Do it with one piece of a frame: record batches or tables, checked as files are; `name` is for messages."""
         result = self.nothing(name=name)
-        for batch in self._checked(name, rows):
+        # of columns of Python objects a frame knows no type
+        typed = {column: kind for column, kind in self.expected.types.items() if kind != "null"}
+        several = checked_rows(
+            name, rows, self.columns, rows=self.rows, nullable=self.specification.outcomes.nullable(),
+            numeric=self.numeric, expected=ExpectedSchema(self.expected.part, typed),
+        )  # fmt: skip
+        for batch in several:
             try:
                 result = self.updated(result, batch)
             except (BinsNeededError, MemoryLimitError):
@@ -126,20 +125,6 @@ class Work:
             except InputError as error:
                 raise InputError(f"{name}: {error}") from None
         return finished(result)
-
-    def _checked(self, name: str, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-        first, columns, nullable = 0, self.columns, self.specification.outcomes.nullable()
-        # of columns of Python objects a frame knows no type
-        typed = {column: kind for column, kind in self.expected.types.items() if kind != "null"}
-        expected = ExpectedSchema(self.expected.part, typed)
-        for given in rows:
-            check_columns(name, given.schema, expected, columns, self.numeric)
-            chosen = given.select(columns)
-            for batch in chosen.to_batches() if hasattr(chosen, "to_batches") else [chosen]:
-                for piece in sliced(batch, self.rows):
-                    check_complete(name, piece, nullable, first)
-                    first += len(piece)
-                    yield piece
 
     def left_out(self, part: FilePart, error: BadFileError) -> Any:
         """Return the result of a file that can't be read: nobody, and why."""
