@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import survscore as ss
 from combinations import examples, nightly_but
 from registry import ASKED, CASES, METRICS, random_problem
+from survscore._utils import arrays
 from survscore.engine.evaluation import Evaluation
 
 torch = pytest.importorskip("torch")
@@ -427,6 +428,20 @@ def test_small_chunks_give_the_same(monkeypatch):
     monkeypatch.setattr("survscore.engine.second_moments.TABLE_CELLS", 500)
     found = both_ways(problem, CASES[1], groups=np.arange(300) // 2)[0]
     assert_same(found, expected)
+
+
+def test_blocks_that_do_not_make_a_device_wait_give_the_same(monkeypatch):
+    """How many exit in each block is found before the first one; here as if tensors were on a device."""
+    problem = random_problem(400, 9)
+    other = ss.SurvivalCurves(problem.curves.probabilities**1.5, problem.curves.times)
+    models = {"one": problem.curves, "two": other}
+    for weighting in (ss.IPCW(), ss.IPCW(strata=np.arange(400) % 3), ss.Projected()):
+        asked = {"metric": "brier", "weighting": weighting, "times": problem.times}
+        expected = evaluated(problem.y, models, **asked)
+        with monkeypatch.context() as patched, ss.config.using(backend="torch"):
+            patched.setattr(arrays, "on_device", arrays.is_tensor)
+            patched.setattr("survscore.engine.blocks.DEVICE_CELLS", 64 * 9 * 3)
+            assert_same(evaluated(problem.y, models, **asked), expected)
 
 
 @on_gpu
