@@ -318,11 +318,6 @@ def largest_so_far(matrix: Any) -> Any:
     return matrix.cummax(1).values if is_tensor(matrix) else np.maximum.accumulate(matrix, axis=1)
 
 
-def transposed(array: Any, axes: tuple[int, ...]) -> Any:
-    """Return an array with its axes in another order."""
-    return array.permute(axes) if is_tensor(array) else array.transpose(axes)
-
-
 def contiguous(array: Any) -> Any:
     """Return an array whose rows are contiguous, itself if they are."""
     return array.contiguous() if is_tensor(array) else np.ascontiguousarray(array)

@@ -185,6 +185,27 @@ if hasattr(os, "register_at_fork"):  # a forked process inherits the pool but no
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
+# Sums of products over long vectors, in pieces so short that BLAS keeps to one thread: its threads wait for each other
+# by running idle, which costs more than it gains where other threads are at work. Pieces also add up more exactly.
+CELLS = 1 << 13  # of a vector, or of a matrix that is multiplied by one
+PRODUCTS = 1 << 17  # of two matrices
+
+
+def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return the sum of the products of two vectors."""
+    return float(sum(float(a[i : i + CELLS] @ b[i : i + CELLS]) for i in range(0, a.size, CELLS)))
+
+
+def cross_products(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums of the products of some vectors with others: (p, n) and (q, n) give (p, q)."""
+    p, q = len(a), len(b)
+    width = max(1, min(CELLS // max(p, q, 1), PRODUCTS // max(p * q, 1)))
+    found = np.zeros((p, q))
+    for i in range(0, a.shape[1], width):
+        found += a[:, i : i + width] @ b[:, i : i + width].T
+    return found
+
+
 Value = TypeVar("Value")
 
 if sys.version_info >= (3, 12):

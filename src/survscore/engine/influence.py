@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.parallel import cached_property
-from survscore._utils.products import cross_products
+from survscore._utils.parallel import cached_property, cross_products
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
 from survscore.inference.units import Groups, InfluenceFactors, Units

@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from survscore._validation import InputError
-from survscore.scale.files import (
-    ROWS,
-    BadFileError,
-    ExpectedSchema,
-    FilePart,
-    check_columns,
-    check_complete,
-    sliced,
-)
+from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete
+from survscore.scale.formats import sliced
 from survscore.scale.gathering import Gathered, Piece
 from survscore.scale.influences import FirstPass, Influences
 from survscore.scale.looks import Exits, GroupLook
@@ -133,11 +126,11 @@ class Work:
         typed = {column: kind for column, kind in self.expected.types.items() if kind != "null"}
         expected = ExpectedSchema(self.expected.part, typed)
         for given in rows:
-            check_columns(name, given.schema, expected, columns, self.numeric)
+            check_columns(name, given.schema, expected, columns, self.numeric, _error)
             chosen = given.select(columns)
             for batch in chosen.to_batches() if hasattr(chosen, "to_batches") else [chosen]:
                 for piece in sliced(batch, self.rows):
-                    check_complete(name, piece, nullable, first)
+                    check_complete(name, piece, nullable, first, _error)
                     first += len(piece)
                     yield piece
 
@@ -223,6 +216,10 @@ def check_importable(error: BaseException, cluster: str) -> None:
                 "to them (see the page on clusters)"
             ) from None
         seen = seen.__cause__ or seen.__context__
+
+
+def _error(name: str, what: str) -> InputError:
+    return InputError(f"{name}: {what}")
 
 
 @contextmanager
