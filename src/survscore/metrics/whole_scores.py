@@ -8,8 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.parallel import each, row_blocks
-from survscore._utils.products import dot
+from survscore._utils.parallel import dot, each, row_blocks
 from survscore._validation import UnfitError
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
