@@ -27,6 +27,12 @@ def typical_decimals(errors: Iterable[float], otherwise: int = 4) -> int:
     return decimals(known[len(known) // 2 : len(known) // 2 + 1], otherwise)
 
 
+def interval_decimals(lower: float, upper: float) -> int:
+    """Return so many decimals, of 4 to 6, that half of an interval has two digits of its own."""
+    half = (upper - lower) / 2
+    return min(max(1 - math.floor(math.log10(half)), 4), MOST_DECIMALS) if 0 < half < math.inf else 4
+
+
 @dataclass(frozen=True)
 class Number:
     """A number with its interval, of which nothing is written where a limit is missing, and nothing at all where it is.
