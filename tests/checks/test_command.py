@@ -103,17 +103,9 @@ def test_a_segment_is_broken(command, results, rules, tmp_path):
     assert code == 1
     assert re.search(r"everywhere\s+country = FR.*failed", out)
     assert re.search(r"everywhere\s+country = DE.*passed", out)
-    for text, expected in (
-        ('segment = {country = "DE"}\nbelow = 0.2', 0),
-        ('segment = {country = "FR"}\nbelow = 0.2', 1),
-        ("below = 0.2", 0),  # the total
-        ('segment = "each"\nbelow = 0.2\nmin_events = 50\nat = 50', 0),  # the bad one has few events
-        ('segment = {country = "PL"}\nbelow = 0.2', 2),
-        ('segment = {contry = "DE"}\nbelow = 0.2', 2),
-    ):
-        code, _, err = command("check", rules(f'model = "truth"\n{text}'), "--results", segmented)
-        assert code == expected, (text, err)
-        assert err.count("\n") == (code == 2)
+    few = 'segment = "each"\nbelow = 0.2\nmin_events = 50\nat = 50'  # the bad one has few events
+    for text in ("below = 0.2", few):
+        assert command("check", rules(f'model = "truth"\n{text}'), "--results", segmented)[0] == 0
 
 
 def test_too_few_events_and_nan(command, files, rules, study, tmp_path):
@@ -399,20 +391,25 @@ def test_segments_are_computed_and_checked(study, rules, tmp_path, capsys):
         assert {"DE", "FR"} <= set(json.dumps(told).replace('"', " ").split())
 
 
-def test_what_evaluate_writes_is_checked(rules, tmp_path):
+def test_a_folder_of_files_and_what_evaluate_writes_of_it_are_checked(command, rules, tmp_path):
     from scale_case import write
-    from survscore import cli
 
-    result = tmp_path / "result.json"
-    folder = write(tmp_path / "data", files=4, n=200)
-    cli.main(
-        ["evaluate", str(folder), "-w", "administrative", "--by", "country", "--range", ":", "--json", str(result)]
+    result, folder = tmp_path / "result.json", write(tmp_path / "data", files=4, n=200)
+    by = ["-w", "administrative", "--by", "country"]
+    assert command("evaluate", folder, *by, "--range", ":", "--json", result)[0] == 0
+    path = rules(
+        'segment = "each"\nmodel = "net"\nbelow = 0.5\n---model = "cox"\nreference = "net"\nvalue = "difference"\n'
+        "above = 0.5"
     )
-    good = rules('segment = "each"\nmodel = "net"\nvalue = "score"\nbelow = 0.5', "good.toml")
-    cli.main(["check", str(good), "--results", str(result)])
-    bad = rules(
-        'segment = {country = "DE"}\nmodel = "cox"\nreference = "net"\nvalue = "difference"\nabove = 0.5', "b.toml"
-    )
-    with pytest.raises(SystemExit) as stop:
-        cli.main(["check", str(bad), "--results", str(result)])
-    assert stop.value.code == 1
+    found = []
+    for given in ([folder, *by], ["--results", result]):
+        code, out, _ = command("check", path, *given, "--json", "-")
+        findings = json.loads(out)["findings"]
+        assert (code, [one["verdict"] for one in findings]) == (1, ["failed", *["passed"] * (len(findings) - 1)])
+        found.append([(one["segment"], one["value"], one["when"]) for one in findings])
+    assert found[0] == found[1]
+    assert {"country = DE"} < {segment for segment, *_ in found[0]}
+    for given in ([folder / "x.csv"], ["--null", "none"]):
+        code, _, err = command("check", path, folder, *given)
+        assert (code, err.count("\n")) == (2, 1)
+        assert "is a folder, which holds outcomes and predictions, without use for" in err

@@ -124,7 +124,7 @@ def _named(but: Sequence[str] = ()) -> list[str]:
         for parameter in context.command.params
         if parameter.name not in but
         and context.get_parameter_source(str(parameter.name)) is here
-        and context.params[str(parameter.name)] != ()
+        and not (isinstance(parameter, click.Argument) and not context.params[str(parameter.name)])
     ]
 
 
