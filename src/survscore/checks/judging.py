@@ -188,7 +188,9 @@ class _Subject:
         if row is not None:
             return row["verdict"], row["sentence"]
         row = self.row(reference, self.model, "recommendations")
-        return ("", "") if row is None else (OPPOSITE.get(row["verdict"], row["verdict"]), row["sentence"])
+        if row is None:
+            return "", ""
+        return OPPOSITE.get(row["verdict"]) or row["verdict"], row["sentence"]
 
 
 def _findings(rule: Rule, run: Run, history: Sequence[Run] | None) -> Iterator[Finding]:
@@ -480,9 +482,9 @@ def _chosen_when(rule: Rule, run: Run, metric: str, weighting: str, model: str, 
     raise rule.wrong(f"{_words(wanted)} is not {what} of the results; {hint}")
 
 
-def _mean(run: Run, *key: str) -> When | None:
+def _mean(run: Run, metric: str, weighting: str, model: str, segment: str) -> When | None:
     """Return over which time the whole mean of a metric, weighting, model and segment is; the only time without one."""
-    whens = list(run.index.get(("scores", *key[:-1], "", key[-1]), {}))
+    whens = list(run.index.get(("scores", metric, weighting, model, "", segment), {}))
     return next((when for when in whens if when[0] < when[1]), whens[0] if len(whens) == 1 else None)
 
 

@@ -15,6 +15,7 @@ from survscore.checks.runs import Run, plain
 from survscore.results.rounding import interval_decimals
 
 LONGEST = 300
+LEAST_DECIMALS = 4
 SENTENCES = 4000  # letters of a recommendation
 QUANTITIES = {
     "upper": "upper limit",
@@ -142,7 +143,7 @@ def with_interval(finding: Finding) -> str:
         return "-"
     sign = "+" if "difference" in finding.quantity else ""
     numbers = [finding.estimate, finding.lower, finding.upper]
-    digits = interval_decimals(finding.lower, finding.upper)
+    digits = interval_decimals([finding.lower], [finding.upper], least=LEAST_DECIMALS) or LEAST_DECIMALS
     value, lower, upper = (f"{number:{sign}.{digits}f}" for number in numbers)
     return value if math.isnan(finding.lower) or math.isnan(finding.upper) else f"{value} ({lower} to {upper})"
 

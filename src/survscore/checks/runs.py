@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -126,11 +126,14 @@ class Run:
         >>> [(row["model"], row["from"], row["to"], round(row["score"], 3)) for row in means]
         [('truth', 10.0, 80.0, 0.202), ('Kaplan-Meier', 10.0, 80.0, 0.202)]
         """
-        segmented = isinstance(comparison, SegmentedComparison)
-        by, total = (comparison.by, comparison.total) if segmented else ((), comparison)
+        by: tuple[str, ...] = ()
+        every: dict[tuple[str, ...], Comparison] = {}
+        if isinstance(comparison, SegmentedComparison):
+            by, every, comparison = comparison.by, {**comparison.parts}, comparison.total
+        total = comparison
         spans, chosen = [whole, *ranges], list(dict.fromkeys(references or [total.reference]))
         tables: dict[str, list[Any]] = {}
-        for label, one in {(ALL,) * len(by): total, **(comparison.parts if segmented else {})}.items():
+        for label, one in {(ALL,) * len(by): total, **every}.items():
             frames = [*_frames(one, spans, chosen)]
             frames += _recommendations(one, spans, chosen, times) if one is total else []
             for name, frame in frames:

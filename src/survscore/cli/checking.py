@@ -61,8 +61,9 @@ def check(**arguments: Any) -> None:
     """Check scores by the rules in RULES, a TOML file: 0 all passed, 1 some failed, 2 something is wrong.
 
     Files and options are as for "survscore compare"; OUTCOMES may be a folder, as for "survscore evaluate". Without
-    --metric and --horizons, those that the rules name are computed, too. Where C* is known, administrative and projected scores are computed by default, and rules about
-    differences between models that name no weighting go by the recommendation, which is printed.
+    --metric and --horizons, those that the rules name are computed, too. Where C* is known, administrative and
+    projected scores are computed by default, and rules about differences between models that name no weighting go by
+    the recommendation, which is printed.
 
     \b
     Examples:

@@ -11,8 +11,8 @@ from survscore.causes import ALL_CAUSES
 from survscore.checks.history import read_history
 from survscore.checks.runs import Run
 from survscore.metrics import metric_label
-from survscore.reports.cells import Column, numbers, with_interval
-from survscore.reports.comparing import Table, plain
+from survscore.reports.cells import Column, Table, numbers, with_interval
+from survscore.reports.comparing import plain
 from survscore.reports.section import Display, Panel, Section, runs
 from survscore.reports.verdicts import short
 

@@ -27,10 +27,14 @@ def typical_decimals(errors: Iterable[float], otherwise: int = 4) -> int:
     return decimals(known[len(known) // 2 : len(known) // 2 + 1], otherwise)
 
 
-def interval_decimals(lower: float, upper: float) -> int:
-    """Return so many decimals, of 4 to 6, that half of an interval has two digits of its own."""
-    half = (upper - lower) / 2
-    return min(max(1 - math.floor(math.log10(half)), 4), MOST_DECIMALS) if 0 < half < math.inf else 4
+def interval_decimals(lower: Iterable[float | None], upper: Iterable[float | None], least: int = 0) -> int | None:
+    """Return so many decimals that half of each interval has two digits of its own; None without intervals.
+
+    One narrow interval among wide ones gets no more than one decimal more than they need.
+    """
+    ends = [(a, b) for a, b in zip(lower, upper, strict=True) if a is not None and b is not None]
+    needed = [1 - math.floor(math.log10((b - a) / 2)) for a, b in ends if 0 < b - a < math.inf]
+    return max(least, min(max(needed), min(needed) + 1, MOST_DECIMALS)) if needed else None
 
 
 @dataclass(frozen=True)
