@@ -571,25 +571,3 @@ def test_whose_concordance_each_kind_estimates(longest):
         assert one.scores[0] - everybody == pytest.approx(off, abs=0.003 + 3.5 * one.se[0])
     if off:
         assert abs(uno.scores[0] - everybody) > 4 * uno.se[0]
-
-
-@pytest.mark.nightly
-@pytest.mark.statistical
-@pytest.mark.parametrize("drop_out", [np.inf, 6.0])
-def test_intervals_cover(drop_out):
-    """Of 300 samples of 300 individuals: 285, give or take three standard errors."""
-    followed = np.array([0.9, 0.4, 0.4, 0.9])
-    y, curves, _, star = late_events(400_000, 0, followed)
-    crps = ss.score_all(y, curves, metric="crps", weighting="administrative", times=[TAU], errors=False)[0]
-    truths = {
-        "concordance": of_everybody(*(v[y.censoring_time >= TAU] for v in (curves, star))),
-        "concordance (weighted)": of_everybody(curves, star),
-        "crps": crps.scores[0],
-    }
-    covered = dict.fromkeys(truths, 0)
-    for seed in range(300):
-        y, curves, x, _ = late_events(300, 100 + seed, followed, drop_out)
-        metrics = [ss.Concordance(), ss.Concordance("weighted", strata=x), ss.CRPS()]
-        for found in ss.score_all(y, curves, metric=metrics, weighting="administrative", times=[TAU]):
-            covered[found.metric] += found.lower[0] <= truths[found.metric] <= found.upper[0]
-    assert all(274 <= count <= 296 for count in covered.values()), covered

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays as _arrays
+from survscore._utils.dates import Unit, word
 from survscore._utils.parallel import cached_property
-from survscore._utils.units import Unit, word
 from survscore._validation import (
     InputError,
     as_array,

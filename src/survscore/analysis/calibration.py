@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import InputError, UnfitError, check_whole, shown
 from survscore.analysis import calibration_measures as measures
 from survscore.causes import Cause, takes_cause

@@ -22,9 +22,8 @@ from survscore._validation import (
     shown,
     warn,
 )
-from survscore.analysis.delayed_entry import warn_if_entry_is_late
+from survscore.analysis.assumptions import dropout_test, warn_if_entry_is_late
 from survscore.analysis.diagnose import leak_warnings
-from survscore.analysis.dropout_test import dropout_test
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges

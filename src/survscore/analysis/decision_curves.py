@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
 from survscore.analysis.net_benefit import Decisions
 from survscore.analysis.populations import AtTime

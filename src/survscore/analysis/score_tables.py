@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils.dates import Unit, plural_word
 from survscore._utils.parallel import LONG_VECTOR, each
-from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice, plural
 from survscore._version import __version__
+from survscore.analysis.assumptions import warn_if_entry_is_late
 from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
 from survscore.analysis.compare import Request, Segments
-from survscore.analysis.delayed_entry import warn_if_entry_is_late
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.distribution_calibration import distribution_calibration
 from survscore.causes import ALL_STATUSES, Cause, takes_cause

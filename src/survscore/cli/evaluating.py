@@ -123,7 +123,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     """  # noqa: D301
     import pandas as pd
 
-    from survscore._utils.units import plural_word
+    from survscore._utils.dates import plural_word
     from survscore.cli.answers import View, compared_text
     from survscore.cli.segments import segment_scores_text, segments_text
     from survscore.reports.comparing import WHOLE, Findings

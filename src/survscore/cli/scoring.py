@@ -574,8 +574,8 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
         for curve in curves:
             table = curve.to_frame()
             table.insert(list(table).index("weighting") + 1, "model", name)
-            if curve.parts is not None:
-                table = table.assign(**{column: curve.parts.to_frame()[column] for column in PARTS})
+            if (parts := curve.parts) is not None:
+                table = table.assign(**{column: parts[column] for column in PARTS})
             tables.append(table)
             mean = means_of(curve, time_range)
             if mean is not None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.products import dot
+from survscore._utils.parallel import dot
 from survscore._validation import FloatArray, InputError, check_choice, check_length
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves

@@ -10,8 +10,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from survscore._utils.dates import Unit
 from survscore._utils.jobs import Progress, silent
-from survscore._utils.units import Unit
 from survscore._validation import (
     FewFollowedWarning,
     FewGroupsWarning,

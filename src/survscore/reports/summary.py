@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from survscore._utils.units import plural_word
+from survscore._utils.dates import plural_word
 from survscore._validation import InputError, as_times
 from survscore._version import __version__
 from survscore.causes import ALL_CAUSES, ALL_STATUSES
