@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from survscore._utils.units import plural_word
+from survscore._utils.dates import plural_word
 from survscore.paper.atlas.drawing import forest
 from survscore.paper.atlas.models import FAMILIES, RECIPES, listed
 from survscore.paper.atlas.page import as_table, closing_table, family_table, records, set_table

@@ -70,7 +70,7 @@ class StreamingScore:
         times: ArrayLike | None = None,
         cause: Cause | None = None,
     ) -> None:
-        y, _ = of_cause(y, {"curves": None}, cause, weights=True, caller="StreamingScore")  # predictions come later
+        y, _ = of_cause(y, {"curves": None}, cause, caller="StreamingScore")  # predictions come later
         metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
         for chosen in metrics:
             if not isinstance(chosen, Loss):
@@ -98,7 +98,7 @@ class StreamingScore:
 
     def update(self, curves: SurvivalCurves | IncidenceCurves) -> Self:
         """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""
-        of_one: SurvivalCurves = of_cause(self._y, {"curves": curves}, weights=True)[1]["curves"]
+        of_one: SurvivalCurves = of_cause(self._y, {"curves": curves})[1]["curves"]
         check_batch(of_one, self._first)
         if self._evaluation is None:  # only now is it known how far predictions reach
             pushed = PushedCurves(of_one[[0]], self.n)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.products import dot
+from survscore._utils.parallel import dot
 from survscore._validation import InputError, plural, shown
 from survscore.curves import SurvivalCurves
 from survscore.engine.prepared import PartArrays, Undefined, undefined_times
