@@ -55,21 +55,33 @@ class Batch:
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """What was observed."""
+        """What was observed; with delayed entry, counted from there."""
+        return self.given_outcomes.since_entry()
+
+    @cached_property
+    def given_outcomes(self) -> Outcomes:
+        """What was observed, as it was given."""
         columns = self.specification.outcomes
+        weights = None if columns.weights is None else self._values(columns.weights)
+        kind: Any = columns.weight_kind
         if columns.dated and (columns.end or columns.date_format or columns.origin):
-            return self._from_dates()
+            return self._from_dates().weighted(weights, kind)
+        entry = None if columns.entry_column is None else self._values(columns.entry_column)
         if columns.dated:
             names = self.table.schema.names
             cutoff = self._values(columns.cutoff) if columns.cutoff in names else columns.cutoff  # type: ignore[arg-type]
             last_seen = None if columns.last_seen is None else self._values(columns.last_seen)
             start, event_date = self._values(columns.start), self._values(columns.event_date)
-            return Outcomes.from_dates(start, event_date, cutoff, unit=columns.unit, last_seen=last_seen)  # type: ignore[arg-type]
+            return Outcomes.from_dates(
+                start, event_date, cutoff, unit=columns.unit, last_seen=last_seen, entry_date=entry, weights=weights,  # type: ignore[arg-type]
+                weight_kind=kind,
+            )  # fmt: skip
         end = columns.censoring_time
         times, ends = self._values(columns.time), None if end is None else self._values(end)
+        more: dict[str, Any] = {"entry": entry, "weights": weights, "weight_kind": kind}
         if columns.cause is None:
-            return Outcomes(times, self._had_event(), ends)
-        return Outcomes(times, self._codes(), ends, causes=self._causes).for_cause(self._causes[0])
+            return Outcomes(times, self._had_event(), ends, **more)
+        return Outcomes(times, self._codes(), ends, causes=self._causes, **more).for_cause(self._causes[0])
 
     @property
     def _causes(self) -> tuple[str, str]:
@@ -145,7 +157,10 @@ class Batch:
                 )
             event_date, last_seen = np.where(had_event, ended, nothing), np.where(had_event, nothing, ended)
         unit = as_unit("unit", columns.unit)
-        follow_up = follow_up_of(dates(columns.start), event_date, cutoff, unit, last_seen, drop_late_starts=False)
+        follow_up = follow_up_of(
+            dates(columns.start), event_date, cutoff, unit, last_seen, drop_late_starts=False,
+            entry_date=dates(columns.entry_date),
+        )  # fmt: skip
         if codes is None:
             return Outcomes.of_follow_up(follow_up)
         return Outcomes.of_follow_up(follow_up, codes, dict(zip(self._causes, (1, 2), strict=True))).for_cause(
@@ -180,7 +195,17 @@ class Batch:
         return self._encoded(self.specification.groups)
 
     def columns(self, model: ModelColumns) -> Iterator[NDArray[Any]]:
-        """Yield what a model predicts at each evaluation time."""
+        """Yield what a model predicts at each evaluation time; with delayed entry, for those event-free then."""
+        entry = self.given_outcomes.entry
+        if entry is not None:
+            try:
+                later = self.curves(model).since_entry(entry, self.specification.at)
+            except InputError as error:
+                raise InputError(
+                    f"model {model.name!r}, given that individuals are event-free at entry: {error}"
+                ) from None
+            yield from np.ascontiguousarray(later.at(self.specification.at).T)
+            return
         grid = np.array(model.grid)
         places = np.searchsorted(grid, self.specification.at)
         places = np.minimum(places, grid.size - 1)
@@ -232,6 +257,17 @@ class Batch:
         """Raise unless all columns are probabilities that do not rise: the same is said of curves in memory."""
         for model in self.specification.models:
             self.curves(model)
+
+    def check_columns(self, columns: list[list[NDArray[Any]]]) -> None:
+        """Raise unless predictions, by model and time, are probabilities that do not rise."""
+        from survscore.scale import _kernels
+
+        for model, several in zip(self.specification.models, columns, strict=True):
+            before, tolerance = several[0][:0], 4.0 * float(np.finfo(several[0].dtype).eps)
+            for column in several:
+                if _kernels.is_no_survival(read_only(column), read_only(before), tolerance):
+                    self.check()
+                before = column if model.monotone == "check" else before
 
     def curves(self, model: ModelColumns) -> SurvivalCurves:
         """Return a model's predictions as if they were in memory; raise where they are none, naming the model."""
@@ -287,6 +323,17 @@ class Batch:
         if name not in self._names:
             raise InputError(f"there is no column {name!r}; the columns are {listed(self.table.schema.names)}")
         return self.table.column(name)
+
+
+def with_weight(what: Specification, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that have a weight: the others have no part in anything."""
+    import pyarrow.compute as pc
+
+    name = what.outcomes.weights
+    if name is None or name not in rows.schema.names:
+        return rows
+    none = pc.equal(rows.column(name), 0)
+    return rows.filter(pc.invert(pc.fill_null(none, False))) if pc.any(none).as_py() else rows
 
 
 def _distinct(codes: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
