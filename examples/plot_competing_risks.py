@@ -60,9 +60,8 @@ leaving = steps.sum(axis=0)
 still_there = np.exp(leaving - np.cumsum(leaving, axis=1))
 share = steps / np.where(leaving > 0, leaving, 1.0)
 jumps = still_there * (1 - np.exp(-leaving)) * share
-incidences = ss.IncidenceCurves(
-    np.cumsum(jumps, axis=2), grid, causes=y.causes, axes=("causes", "individuals", "times")
-)
+# individuals come first, then causes
+incidences = ss.IncidenceCurves(np.cumsum(jumps, axis=2).swapaxes(0, 1), grid, causes=y.causes)
 print(incidences)
 
 # %%
@@ -71,7 +70,7 @@ print(incidences)
 
 alone = 1 - np.exp(-hazards)
 try:
-    ss.IncidenceCurves(alone, grid, causes=y.causes, axes=("causes", "individuals", "times"))
+    ss.IncidenceCurves(alone.swapaxes(0, 1), grid, causes=y.causes)
 except ss.InputError as error:
     print(error)
 

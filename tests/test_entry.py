@@ -395,10 +395,6 @@ class TestAnalyses:
         assert np.isfinite(found.scores[0])
         assert np.isnan(found.scores[1])
 
-    def test_backtests_are_refused(self, delayed):
-        with pytest.raises(ss.UnfitError, match=r"^backtest does not allow for delayed entry"):
-            ss.backtest(delayed[0], {"true": delayed[1]}, as_of="2020-01-01", horizons=[1])
-
     def test_training_outcomes_on_another_clock_are_refused(self, delayed):
         y, curves = delayed
         with pytest.raises(

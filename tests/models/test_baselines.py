@@ -80,9 +80,11 @@ def test_aalen_johansen_agrees_with_lifelines():
     fitters = {
         name: AalenJohansenFitter().fit(y.time, y.cause, event_of_interest=k) for k, name in enumerate(y.causes, 1)
     }
-    reference = ss.IncidenceCurves.from_aalen_johansen(fitters, extrapolation="hold")
+    reference = ss.IncidenceCurves(
+        {name: [fitter.predict(times)] for name, fitter in fitters.items()}, times, interpolation="step"
+    )
     assert reference.causes == y.causes
-    np.testing.assert_allclose(predicted[:1], reference.at(times), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(predicted[:1], reference.probabilities, rtol=1e-12, atol=1e-15)
 
 
 def test_aalen_johansen_and_kaplan_meier_are_the_same_where_they_should_be():

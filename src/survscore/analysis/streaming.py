@@ -77,7 +77,7 @@ class StreamingScore:
         self._entry: NDArray[np.float64] | None = None
         if isinstance(y, Outcomes) and y.entry is not None and bool((y.entry > 0).any()):
             self._entry, y = arrays.to_host(y.entry), y.since_entry().on_clock(SINCE_ENTRY)
-        y, _ = of_cause(y, {"curves": None}, cause, weights=True, caller="StreamingScore")  # predictions come later
+        y, _ = of_cause(y, {"curves": None}, cause, caller="StreamingScore")  # predictions come later
         metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
         for chosen in metrics:
             if not isinstance(chosen, Loss):
@@ -107,7 +107,7 @@ class StreamingScore:
     def update(self, curves: SurvivalCurves | IncidenceCurves) -> Self:
         """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""
         given = curves if self._entry is None else self._after_entry(curves)
-        of_one: SurvivalCurves = of_cause(self._y, {"curves": given}, weights=True)[1]["curves"]
+        of_one: SurvivalCurves = of_cause(self._y, {"curves": given})[1]["curves"]
         check_batch(of_one, self._first)
         if self._evaluation is None:  # only now is it known how far predictions reach
             pushed = PushedCurves(of_one[[0]], self.n)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from survscore._utils.units import Unit, as_unit
+from survscore._utils.dates import Unit, as_unit
 from survscore._validation import InputError
 from survscore.inference.multiplicity import CORRECTIONS
 from survscore.io.flags import split_words

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.units import Unit, word
+from survscore._utils.dates import Unit, word
 from survscore._validation import InputError
 from survscore.io.column_names import ByCause, columns_by_cause, columns_by_time
 from survscore.io.layouts import CAUSE, METADATA, SURVIVAL, TIMES, list_columns, long_time_column, looks_transposed

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from survscore._utils.units import SECONDS, Unit, word
+from survscore._utils.dates import SECONDS, Unit, word
 from survscore._validation import InputError, plural, several
 from survscore.analysis.compare import warn_if_reversed
 from survscore.engine.inputs import of_cause

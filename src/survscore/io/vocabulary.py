@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 
 Role = Literal["id", "start", "event_date", "end", "last_seen", "cutoff", "time", "censoring_time", "event", "reason",
                "dropout"]  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import shown as printable
 from survscore.metrics import AUC, Direction, cause_label, metric_label, sides
 from survscore.plots import style

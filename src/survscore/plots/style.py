@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from survscore._utils.units import Unit, plural_word
+from survscore._utils.dates import Unit, plural_word
 from survscore._validation import InputError, check_number
 
 if TYPE_CHECKING:

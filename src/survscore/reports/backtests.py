@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from survscore._utils.units import plural_word
+from survscore._utils.dates import plural_word
 from survscore._validation import InputError, several
 from survscore.analysis.backtest_results import Backtest
 from survscore.reports.cells import Column, with_interval

@@ -101,8 +101,6 @@ def calibrated(
     numbers: Table = {name: [] for name in ("model", "horizon", "n", "events", *CALIBRATION_NUMBERS)}
     parts: Table = {name: [] for name in ("model", "horizon", "n", *BRIER_PARTS)}
     missing = "calibration is of one cause at a time" if y.interest == ALL_STATUSES else None
-    if y.weight_kind == "frequency":
-        missing = "calibration has no form for frequency weights, whose groups are of rows: repeat the rows"
 
     def judged(pair: tuple[float, str]) -> Calibration | InputError:
         horizon, model = pair

@@ -14,9 +14,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from survscore._utils.dates import Unit
 from survscore._utils.jobs import Progress, silent
 from survscore._utils.parallel import cached_property
-from survscore._utils.units import Unit
 from survscore._validation import InputError
 from survscore.analysis.backtest_results import Backtest
 from survscore.causes import Cause, takes_cause

@@ -10,8 +10,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from survscore._utils.dates import Unit
 from survscore._utils.jobs import Progress, silent
-from survscore._utils.units import Unit
 from survscore._validation import (
     FewFollowedWarning,
     FewGroupsWarning,
@@ -137,7 +137,7 @@ class Study:
     @classmethod
     def of(cls, y: Outcomes, given: Mapping[str, Any], options: ReportOptions) -> Study:
         """Check what is given, and compare the models."""
-        y, named = of_cause(y, given, options.cause, multiclass=True, weights=True, caller="report")
+        y, named = of_cause(y, given, options.cause, multiclass=True, caller="report")
         # of all causes together, what is no multi-class score is of events of any cause
         of_any_kind, of_any_event = any_event(y, named)
         for name, curves in of_any_event.items():
@@ -167,7 +167,7 @@ class Study:
             comparison = compared.total
             segments = SegmentFindings.of(compared.corrected(options.correction), options.time_range)
         findings = Findings.of(comparison, options.time_range)
-        recommended = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+        recommended = recommended_weighting(weightings, n=y.n_individuals, n_dropped_out=y.n_dropped_out)
         headline = recommended.position
         if findings.projected is not None:
             headline = comparison.weightings.index(findings.projected)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.arrays import read_only
+from survscore._utils.dates import as_unit
 from survscore._utils.parallel import cached_property
-from survscore._utils.units import as_unit
 from survscore._validation import InputError, as_event, plural
 from survscore.causes import MOST_CAUSES, Causes
 from survscore.curves import SurvivalCurves

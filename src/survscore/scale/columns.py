@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.units import as_unit, converted
+from survscore._utils.dates import as_unit, converted
 from survscore._validation import InputError, as_times, check_choice, several
 from survscore.causes import ALL_CAUSES, MOST_CAUSES, check_named_alike
 from survscore.curves import EXTRAPOLATIONS, INTERPOLATIONS, MONOTONE, PREDICTS

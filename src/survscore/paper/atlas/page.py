@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from survscore._utils.units import plural_word
+from survscore._utils.dates import plural_word
 from survscore.paper.atlas.causes import AtlasByCause
 from survscore.paper.atlas.closing import MEAN
 from survscore.paper.atlas.drawing import forest
