@@ -9,7 +9,7 @@ import pytest
 
 import survscore as ss
 from report_case import HOSTILE, TIMES
-from report_situations import GRID, SITUATIONS, report_of
+from report_situations import report_of
 from survscore._validation import several
 from survscore.reports import render, sections, summarise
 from survscore.reports.answers import recommendation
@@ -330,11 +330,3 @@ def test_the_command_line_adds_a_backtest(dated, tmp_path, capsys, monkeypatch):
         assert told in error
         assert error.count("\n") == 1
         assert not (tmp_path / "other.html").exists()
-
-
-@pytest.mark.parametrize("situation", SITUATIONS)
-@pytest.mark.nightly
-def test_a_situation_is_plain_data(situation):
-    summary = report_of(situation, n_curves=0, metric="brier").summary
-    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
-    assert GRID[-1] == 30

@@ -14,7 +14,7 @@ from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
 from survscore.reports.cells import Column, Table, even, with_interval
-from survscore.reports.comparing import as_table, plain, rows_of
+from survscore.reports.comparing import as_table, extend, rows_of
 from survscore.reports.section import Display, Panel, Section, runs
 from survscore.reports.verdicts import missing, short
 from survscore.weighting import IPCW, Weighting
@@ -44,9 +44,7 @@ def around_censoring(
         return {"missing": str(error), **nothing}
     curves: Table = {"model": [], "offset": [], "survival": []}
     for name, mean in diagnosis.survival.items():
-        curves["model"] += [name] * mean.size
-        curves["offset"] += diagnosis.offsets.tolist()
-        curves["survival"] += [plain(value) for value in mean.tolist()]
+        extend(curves, {"offset": diagnosis.offsets, "survival": mean}, model=name)
     return {
         "missing": None,
         "curves": curves,
