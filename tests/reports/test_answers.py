@@ -167,6 +167,23 @@ def test_the_horizon_table_is_the_library_s(case, report):
     assert "observed/expected (closer to 1 is better)" in page
 
 
+def test_verdicts_of_administrative_scores_on_a_leak_are_marked_in_all_tables(case):
+    y, models = case
+    two = {name: models[name] for name in ("truth", "leaking")}
+    found = of_models(y, two, metric="brier", by={"half": np.arange(len(y)) % 2}, weighting=None)
+    shown = sections.displays(found)
+    assert found["headline"].startswith("projected")
+    (at_times,) = shown["horizons"]
+    assert at_times.caption.startswith("Accuracy, discrimination and calibration at single times, administrative. (1) ")
+    for name in ("horizons", "verdicts", "segments"):
+        table = found[name]["table"] if name == "segments" else found[name]
+        rows = pd.DataFrame(table).assign(weighting="administrative") if name == "horizons" else pd.DataFrame(table)
+        rows = rows[rows.verdict.astype(bool) & rows.verdict.notna()]
+        scoped = rows.model.eq("leaking") & rows.weighting.str.startswith("administrative")
+        assert (rows.mark.eq(" (1)") == scoped).all()
+        assert scoped.any(), name
+
+
 # Methods
 
 
