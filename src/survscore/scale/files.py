@@ -531,7 +531,7 @@ def counted_twice(files: Collection[str], others: Collection[str]) -> str | None
 def _parts_of(id: str) -> tuple[str, str, str, str]:
     """Return path, size, digest of the content and place; of any other text it is the whole of it."""
     path, *rest = id.rsplit("|", 3)
-    return (path, *rest) if len(rest) == 3 else (id, id, "", "")  # type: ignore[return-value]
+    return (path, *rest) if len(rest) == 3 else (path, id, "", "")  # type: ignore[return-value]
 
 
 # What is said of files holds no credentials

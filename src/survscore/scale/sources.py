@@ -250,13 +250,16 @@ def _from_duckdb(source: Any, name: str) -> Source | None:
     if not isinstance(source, duckdb.DuckDBPyRelation):
         return None
 
-    def reader(relation: Any) -> Any:
-        return (getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch)(ROWS)
-
     def projected(columns: list[str] | None) -> Any:
-        return reader(source.select(*map(duckdb.ColumnExpression, _there(source.columns, columns) or source.columns)))
+        wanted = _there(source.columns, columns) or source.columns
+        return duckdb_stream(source.select(*map(duckdb.ColumnExpression, wanted)))
 
-    return Source(name, _stream=projected, _schema=lambda: reader(source.limit(0)).schema)
+    return Source(name, _stream=projected, _schema=lambda: duckdb_stream(source.limit(0)).schema)
+
+
+def duckdb_stream(relation: Any) -> Any:
+    """Return what a relation of DuckDB gives, as a stream of batches."""
+    return (getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch)(ROWS)
 
 
 def _from_pandas(source: Any, name: str) -> Source | None:
