@@ -17,6 +17,7 @@ from survscore.io.column_names import ByCause, NamedColumns
 from survscore.io.forms import Form
 from survscore.io.layouts import list_columns, said_in
 from survscore.io.tables import listed
+from survscore.outcomes import WEIGHT_KINDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,12 @@ class OutcomeColumns:
         Under competing risks the names of the causes 1, 2, ... in ``event``, which may hold the names instead.
     cause : str, optional
         The cause that scores are of, by its name or its number; `evaluate` sets it.
+    entry, entry_date : str, optional
+        With delayed entry, the column of when each individual came under observation; with a cut-off, of these dates.
+    weights : str, optional
+        The column of sample weights.
+    weight_kind : {"probability", "importance", "frequency"}, default "probability"
+        What weights are; see `Outcomes.weighted`.
     """
 
     time: str = "time"
@@ -60,8 +67,13 @@ class OutcomeColumns:
     origin: str | None = None
     causes: tuple[str, ...] = ()
     cause: str | None = None
+    entry: str | None = None
+    entry_date: str | None = None
+    weights: str | None = None
+    weight_kind: str = "probability"
 
     def __post_init__(self) -> None:
+        check_choice("weight_kind", self.weight_kind, WEIGHT_KINDS)
         given: Any = self.causes
         if isinstance(given, str):
             raise InputError(f"causes must be a sequence of names, not {given!r}")
@@ -95,17 +107,28 @@ class OutcomeColumns:
         return self.causes[self.cause_number - 1] if self.causes else str(self.cause_number)
 
     @property
+    def entry_column(self) -> str | None:
+        """The column of delayed entry."""
+        return self.entry_date if self.dated else self.entry
+
+    @property
+    def weighted(self) -> bool:
+        """Whether there are sample weights other than counts."""
+        return self.weights is not None and self.weight_kind != "frequency"
+
+    @property
     def dated(self) -> bool:
         """Whether times come from dates."""
         return self.cutoff is not None
 
     def names(self, available: Sequence[str]) -> list[str]:
         """Return the columns that are needed."""
+        more = [name for name in (self.entry_column, self.weights) if name is not None]
         if not self.dated:
-            return [name for name in (self.time, self.event, self.censoring_time) if name is not None]
+            return [name for name in (self.time, self.event, self.censoring_time, *more) if name is not None]
         ends = [self.event_date, self.last_seen] if self.end is None else [self.end, self.event]
         dates = [self.start, *(name for name in ends if name is not None)]
-        return [*dates, *(name for name in available if name == self.cutoff)]
+        return [*dates, *more, *(name for name in available if name == self.cutoff)]
 
     def nullable(self) -> list[str]:
         """Return the columns in which a value may be missing: there was no event."""
