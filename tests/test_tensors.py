@@ -453,10 +453,10 @@ def test_the_matrix_is_not_copied():
     time = torch.rand(n, device="cuda", dtype=torch.float64) * m
     y = ss.Outcomes(time, torch.rand(n, device="cuda") < 0.5, time + 1)
     for metric in ("brier", "log"):
-        ss.score_all(y, curves, metric=metric, weighting=["administrative", "ipcw"], times=grid)
+        ss.score_all(y, curves, metric=metric, weighting=["administrative", "ipcw"], times=grid[:-1])
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    ss.score_all(y, curves, metric="brier", weighting=["administrative", "ipcw"], times=grid)
+    ss.score_all(y, curves, metric="brier", weighting=["administrative", "ipcw"], times=grid[:-1])
     assert torch.cuda.max_memory_allocated() - before < 0.5 * n * m * 4
 
 

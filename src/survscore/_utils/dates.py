@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -72,19 +72,27 @@ class Dates:
     unit: Unit
     #: When individuals came under observation, where that was not at their start (delayed entry).
     entry_date: NDArray[np.datetime64] | None = None
+    #: Whether times were then counted from entry (`Outcomes.since_entry`).
+    since_entry: bool = False
 
     def __getitem__(self, key: Any) -> Dates:
         """Return those of some individuals."""
-        entered = None if self.entry_date is None else self.entry_date[key]
-        return Dates(self.start[key], self.event_date[key], self.last_seen[key], self.cutoff[key], self.unit, entered)
+        picked: dict[str, Any] = {name: getattr(self, name)[key] for name in self._names}
+        return replace(self, **picked)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        entered = () if self.entry_date is None else ("entry_date",)
+        return ("start", "event_date", "last_seen", "cutoff", *entered)
 
     def joined(self, others: Sequence[Dates]) -> Dates | None:
         """Return those of several together; None if their units differ."""
-        if any(other.unit != self.unit for other in others):
+        if any((other.unit, other.since_entry) != (self.unit, self.since_entry) for other in others):
             return None
-        names = ("start", "event_date", "last_seen", "cutoff", *(() if self.entry_date is None else ("entry_date",)))
-        several = {name: np.concatenate([getattr(one, name) for one in (self, *others)]) for name in names}
-        return Dates(**several, unit=self.unit)
+        several: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in (self, *others)]) for name in self._names
+        }
+        return replace(self, **several)
 
 
 class FollowUp(NamedTuple):

@@ -173,12 +173,14 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float, *, rising: bool 
             bad = bad | ((-steps.min() if rising else steps.max()) > tolerance)
         return bool(bad)
 
-    # threads get in each other's way between blocks, so that large matrices have larger ones
-    on_processor = min(max(CHECKED_CELLS, matrix.shape[0] * matrix.shape[1] // 512), MOST_CHECKED)
-    cells = DEVICE_CELLS if arrays.on_device(matrix) else on_processor
+    # Many threads get in each other's way between blocks, for the interpreter: then a few large ones take a third of
+    # the time of many that stay in the cache, which are faster on few cores.
+    n_cells, n_cores = matrix.shape[0] * matrix.shape[1], config.n_cores()
+    most = MOST_CHECKED * max(1, n_cores // 4)
+    cells = DEVICE_CELLS if arrays.on_device(matrix) else min(max(CHECKED_CELLS, n_cells // (4 * n_cores)), most)
     size = max(1, cells // matrix.shape[1])
     blocks = [slice(start, start + size) for start in range(0, len(matrix), size)]
-    return any(each(bad, blocks, threads=len(blocks) > 8))
+    return any(each(bad, blocks, threads=n_cells > 8 * CHECKED_CELLS))
 
 
 def _goes_one_way(block: Any, rising: bool) -> bool:

@@ -251,7 +251,7 @@ def diagnose(
     import pandas as pd
 
     entry = getattr(y, "entry", None)
-    y, named = of_cause(y, models, cause, times=times, weights=True, caller="diagnose")
+    y, named = of_cause(y, models, cause, times=times, caller="diagnose")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
         if not isinstance(curves, SurvivalCurves):

@@ -67,7 +67,7 @@ def summarise(
         if asked.times is None
         else np.union1d(as_times(asked.times), [] if asked.horizons is None else as_times(asked.horizons))
     )
-    y, given = counted_from_entry(y, given, scored_at, weights=True, caller="a report")
+    y, given = counted_from_entry(y, given, scored_at, caller="a report")
     causes = causes_shown(y, given, asked.cause)
     return _of_several(y, given, causes, asked) if causes else _of_one(y, given, asked)
 

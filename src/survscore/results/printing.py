@@ -51,7 +51,8 @@ def caption(
     clock = f"; {settings['clock']}" if "clock" in settings else ""
     clock += f"; {settings['sample_weights']} weights" if "sample_weights" in settings else ""
     known = "" if level is None else f"; {100 * level:g} % intervals"
-    return f"{plural(n, 'individual')}{lost}{clock}{reference}{known}"
+    rows = f" in {plural(settings['rows'], 'row')}" if "rows" in settings else ""
+    return f"{plural(n, 'individual')}{rows}{lost}{clock}{reference}{known}"
 
 
 def verdict_of(row: Mapping[Any, Any], encodes: Collection[str]) -> str:

@@ -117,7 +117,7 @@ class ScoreCurve(PrintedAsTables):
         return cls(
             times=evaluation.times,
             scores=by_time.pop("estimate"),
-            n=len(y),
+            n=y.n_individuals,
             n_dropped_out=y.n_dropped_out,
             level=evaluation.level,
             default_times=default_times,
