@@ -136,23 +136,15 @@ def bounds_sentence(row: Row, n_dropped_out: int, n: int, level: float) -> str |
     who = f"whatever happened to the {share(n_dropped_out, n)} who dropped out"
     lies = f"among those with C* ≥ t, the difference lies between {between}"
     if verdict_holds(row, level):
-        sentence = f"The verdict holds {who}: {lies}, with {at_most(row['bound_p_value'])}."
+        sentence = f"The verdict holds {who}: {lies}, with {p_value(row['bound_p_value'], 'at most')}."
     elif sign_holds(row):
-        sentence = f"The sign holds {who}{significance(row)}: {lies}."
+        may_be = (
+            "" if missing(row["bound_p_value"]) else f", significance does not (p up to {row['bound_p_value']:.3f})"
+        )
+        sentence = f"The sign holds {who}{may_be}: {lies}."
     else:
         sentence = f"{who[0].upper()}{who[1:]}, {lies}."
     return f"{sentence} {OUTSIDE}" if outside_bounds(row) else sentence
-
-
-def at_most(p: float) -> str:
-    """Return the largest p-value over all that can have happened to those who dropped out."""
-    return p_value(p, "at most")
-
-
-def significance(row: Row) -> str:
-    """Return that significance may be lost, where it is known."""
-    unknown = missing(row["bound_p_value"])
-    return "" if unknown else f", significance does not (p up to {row['bound_p_value']:.3f})"
 
 
 def contradiction(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:
