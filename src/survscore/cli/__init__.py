@@ -17,7 +17,7 @@ from survscore.cli.atlas import atlas
 from survscore.cli.backtesting import backtest
 from survscore.cli.checking import check
 from survscore.cli.evaluating import evaluate
-from survscore.cli.formats import completion, formats
+from survscore.cli.formats import formats
 from survscore.cli.scoring import compare, report, score, simulate
 from survscore.cli.screen import one_line
 from survscore.cli.studies import demo, kkbox, reproduce
@@ -38,7 +38,6 @@ COMMANDS = (
     reproduce,
     atlas,
     kkbox,
-    completion,
 )
 
 

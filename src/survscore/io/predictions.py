@@ -17,7 +17,7 @@ from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Pre
 from survscore.incidence import IncidenceCurves
 from survscore.io.forms import Form
 from survscore.io.layouts import SURVIVAL, layout_of, looks_transposed
-from survscore.io.outcomes import labels_in
+from survscore.io.outcomes import labels_in, told_ids
 from survscore.io.tables import ENDINGS, TableFile, about, listed, open_table
 
 if TYPE_CHECKING:
@@ -61,6 +61,11 @@ class PredictedFile:
     took_grid: bool
     form: Form = field(default_factory=Form)
     names_are_ids: bool = False
+
+    @property
+    def summary(self) -> list[str]:
+        """What it predicts, a line for each model."""
+        return [f"predictions of {name!r}: {curves!r}, {told_ids(self.ids)}" for name, curves in self.models.items()]
 
 
 def read_predictions(
@@ -208,11 +213,6 @@ def predictions_in(
         form,
         layout.names_are_ids,
     )
-
-
-def holds_predictions(file: TableFile, form: Form, id: str | None = None) -> bool:
-    """Whether a file has columns of predictions, right or wrong."""
-    return layout_of(file, form, id) is not None
 
 
 @contextmanager
