@@ -174,8 +174,6 @@ def test_rising_predictions_are_those_of_the_event(capsys, case):
     message = refused(capsys, "score", case.folder / "y.csv", path, "-w", "administrative")
     assert "--predicts event takes these" in message
     assert "--monotone" not in message
-    with pytest.raises(ss.InputError, match=r"`predicts='event'` takes these$"):
-        io.read_predictions(path)
     with pytest.raises(ss.InputError, match=r"`from_event_probabilities` takes these$"):
         ss.SurvivalCurves(1 - case.frame.to_numpy(), case.curves.times)
     csv(wide(case), path)
@@ -223,7 +221,7 @@ def test_percentages_are_named_and_taken(capsys, case):
     path = case.folder / "net.csv"
     csv(wide(case, 100 * case.frame), path)
     asked = ["score", case.folder / "y.csv", path, "-w", "administrative"]
-    assert "are these percentages? --percent takes these" in refused(capsys, *asked)
+    assert "read files with --percent" in refused(capsys, *asked)
     csv(wide(case, 101 + case.frame), path)
     assert "percentages must be between 0 and 100: 300 values are not" in refused(capsys, *asked, "--percent")
     csv(wide(case), path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,12 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAMELESS = ("", SURVIVAL)  # what a file calls a model that has the name of the file
-# Python in messages to those who make curves of arrays, and what does the same for those who read files.
-IN_FILES = {
-    "`from_event_probabilities`": "`predicts='event'`",
-    "`SurvivalCurves` takes these as they are": "`predicts='survival'` takes these",
-    "Then divide by 100": "`percent=True` takes these",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +187,7 @@ def predictions_in(
             "extrapolation": form.extrapolation or says.get("extrapolation", "nan"),
             "monotone": form.monotone,
         }
-        with about(file.path), advised():
+        with about(file.path):
             if form.percent:
                 matrix = from_percentages(matrix, times, form.predicts if causes is None else "event")
             if causes is not None:
@@ -213,18 +205,6 @@ def predictions_in(
         form,
         layout.names_are_ids,
     )
-
-
-@contextmanager
-def advised() -> Iterator[None]:
-    """Give advice in the words of those who read files."""
-    try:
-        yield
-    except InputError as error:
-        text = str(error)
-        for of_arrays, of_files in IN_FILES.items():
-            text = text.replace(of_arrays, of_files)
-        raise InputError(text) from None
 
 
 def from_percentages(
