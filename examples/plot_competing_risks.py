@@ -17,12 +17,12 @@ The data come with lifelines: ``pip install lifelines``. What the terms mean is 
 # ``causes=True`` distinguishes the events. The cut-off date is known, so :math:`C^*` is known
 # for each senator, and so is how each one left before it.
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from lifelines import CoxPHFitter
 
 import survscore as ss
-from survscore.plots import IncidenceDisplay
 
 data = ss.datasets.load("senators", causes=True)
 y = data.y
@@ -60,9 +60,8 @@ leaving = steps.sum(axis=0)
 still_there = np.exp(leaving - np.cumsum(leaving, axis=1))
 share = steps / np.where(leaving > 0, leaving, 1.0)
 jumps = still_there * (1 - np.exp(-leaving)) * share
-incidences = ss.IncidenceCurves(
-    np.cumsum(jumps, axis=2), grid, causes=y.causes, axes=("causes", "individuals", "times")
-)
+# individuals come first, then causes
+incidences = ss.IncidenceCurves(np.cumsum(jumps, axis=2).swapaxes(0, 1), grid, causes=y.causes)
 print(incidences)
 
 # %%
@@ -71,7 +70,7 @@ print(incidences)
 
 alone = 1 - np.exp(-hazards)
 try:
-    ss.IncidenceCurves(alone, grid, causes=y.causes, axes=("causes", "individuals", "times"))
+    ss.IncidenceCurves(alone.swapaxes(0, 1), grid, causes=y.causes)
 except ss.InputError as error:
     print(error)
 
@@ -152,4 +151,11 @@ print(result)
 
 names = ["Cook, Joan", "Mercer, Terry M."]
 rows = [int(np.flatnonzero(data.groups == name)[0]) for name in names]
-IncidenceDisplay(incidences[rows], y[rows], labels=names).plot(unit="year")
+times = incidences.times
+figure, axes = plt.subplots(1, 2, figsize=(7, 2.8), sharey=True, layout="constrained")
+for ax, name, row in zip(axes, names, rows, strict=True):
+    ax.stackplot(times, *incidences[row].at(times)[0], labels=incidences.causes, alpha=0.6)
+    ax.axvline(y.censoring_time[row], color="black", linestyle=":")
+    ax.set(title=name, xlabel="time (years)", ylim=(0, 1))
+axes[0].set_ylabel("predicted probability of an event")
+axes[1].legend()

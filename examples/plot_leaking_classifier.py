@@ -65,7 +65,7 @@ for name, curves in models.items():
         np.mean(still_there * (1 - survival) ** 2 + (1 - still_there) * survival**2)
     )
 print({name: round(score, 3) for name, score in truth.items()})
-print(comparison.parts)
+print(comparison.parts.drop(columns=["metric", "weighting"]).round(3))
 
 # %%
 # How certain is that?

@@ -364,17 +364,92 @@ def test_judged_is_a_share_of_the_weights():
     np.testing.assert_allclose(day.judged, weights @ known / weights.sum())
 
 
-@pytest.mark.parametrize(
-    ("weights", "kind", "message"),
-    [
-        (np.ones(600), "frequency", "no form for frequency weights, since it resamples rows: repeat the rows"),
-        (np.arange(600), "probability", "weights must be above zero for backtest"),
-    ],
-)
-def test_weights_that_backtests_do_not_take(weights, kind, message):
+def test_frequencies_are_repeated_rows():
+    """Also those that are zero, with predictions or estimators, groups, and weightings of some individuals."""
+    y, models = study(1, lost=True)
+    often = np.random.default_rng(1).integers(0, 3, 600)
+    rows, labels, X = (
+        np.repeat(np.arange(600), often),
+        np.arange(600) // 3,
+        np.random.default_rng(6).normal(size=(600, 1)),
+    )
+    strata = np.arange(600) % 2
+    for given in (True, False):
+        asked = {
+            "n_draws": 2,
+            "n_splits": 1,
+            "weighting": [ss.Administrative(dropout_strata=strata), ss.Administrative()],
+        }
+        several = asked | {"weighting": [ss.Administrative(dropout_strata=strata[rows]), ss.Administrative()]}
+        one, other = (models, {name: curves[rows] for name, curves in models.items()})
+        if not given:
+            one = other = {"looks": ByRisk(), "does not": ByRisk(looks=False)}
+            asked, several = asked | {"X": X}, several | {"X": X[rows]}
+        (found,) = run(y.weighted(often, "frequency"), one, groups=labels, **asked).days
+        (expected,) = run(y[rows], other, groups=labels[rows], **several).days
+        assert found.n == expected.n
+        for name in ("scores", "truth", "truth_se", "drawn_scores", "drawn_truth", "half_scores", "half_truth"):
+            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+def test_weights_of_zero_are_refused():
     y, models = study(1)
-    with pytest.raises(ss.InputError, match=message):
-        run(y.weighted(weights, kind), models)
+    with pytest.raises(ss.InputError, match="weights must be above zero for backtest"):
+        run(y.weighted(np.arange(600)), models)
+
+
+def entered(y, seed=3):
+    """The same, of those who came under observation up to 400 days after their start."""
+    entry = y.dates.start + np.random.default_rng(seed).integers(0, 400, len(y)).astype("m8[D]")
+    there = np.flatnonzero(y.time > (entry - y.dates.start).astype("m8[D]").astype(float))
+    dates = y.dates[there]
+    later = ss.Outcomes.from_dates(
+        dates.start, dates.event_date, dates.cutoff, last_seen=dates.last_seen, entry_date=entry[there]
+    )
+    return later, there
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_delayed_entry_counts_from_entry(lost):
+    """Of those who had entered by the day, as `compare` scores them then and now."""
+    y, models = study(1, leak=True, lost=lost)
+    y, there = entered(y)
+    grid = np.arange(0.0, 3000.0, 100.0)
+    rate = -np.log(models["noise 0.4"].probabilities[there, :1]) / HORIZONS[0]
+    models = {f"times {k:g}": ss.SurvivalCurves(np.exp(-k * rate * grid), grid, "constant-hazard") for k in (1, 1.5)}
+    day = THEN - np.timedelta64(100, "D")
+    found = run(y, models, as_of=[day], n_draws=2)
+    assert "; time since entry" in " ".join(str(found).split())
+    (made,), known = found.days, y.dates.entry_date < day
+    assert 0 < known.sum() < len(y)
+    assert made.n == known.sum()
+    some = {name: curves[known] for name, curves in models.items()}
+    for q, weighting in enumerate(("administrative", "projected", "ipcw")):
+        then = ss.compare(y[known].as_of(day), some, weighting=weighting, times=HORIZONS, null=False)
+        np.testing.assert_allclose(made.scores[q], then.scored[0].scores, rtol=1e-12)
+    now = ss.compare(y[known], some, weighting="administrative", times=HORIZONS, null=False)
+    np.testing.assert_allclose(made.truth, now.scored[0].scores, rtol=1e-12)
+    np.testing.assert_allclose(made.truth_se.ravel(), now.scores["se"], rtol=1e-12)
+    # without delay, the same as if it were not stated
+    plain, curves = study(1, leak=True, lost=lost)
+    dates = plain.dates
+    at_start = ss.Outcomes.from_dates(
+        dates.start, dates.event_date, dates.cutoff, last_seen=dates.last_seen, entry_date=dates.start
+    )
+    one, other = (run(outcomes, curves, n_draws=2).days[0] for outcomes in (at_start, plain))
+    np.testing.assert_array_equal(one.scores, other.scores)
+    np.testing.assert_array_equal(one.drawn_truth, other.drawn_truth)
+
+
+def test_estimators_are_fitted_to_times_since_entry():
+    y, there = entered(study(6)[0])
+    X = np.random.default_rng(6).normal(size=(600, 1))[there]
+    estimators = {"looks": ByRisk(), "does not": ByRisk(looks=False)}
+    (day,) = run(y, estimators, X=X).days
+    known = y.dates.entry_date < THEN
+    then = y[known].as_of(THEN).since_entry()
+    by_hand = ss.cross_validate(estimators, X[known], then, weighting="administrative", times=HORIZONS, seed=1)
+    np.testing.assert_allclose(day.scores[0], by_hand.comparison.scored[0].scores[:2], rtol=1e-12)
 
 
 def test_estimators_are_fitted_to_what_was_known():
@@ -443,6 +518,38 @@ def test_the_command(capsys, folder):
         assert (code, out) == (2, "")
         assert wrong in error
         assert error.count("\n") == 1
+
+
+def test_weights_and_dates_of_entry_from_files(capsys, folder, tmp_path):
+    """The command gives what the function does: with each kind of weights, and with delayed entry."""
+    y, models = study(2, leak=True)
+    later, there = entered(y)
+    rng = np.random.default_rng(4)
+    rows = pd.read_csv(folder / "y.csv").iloc[there].assign(entered=later.dates.entry_date.astype("M8[D]"))
+    rows = rows.assign(often=rng.integers(0, 3, there.size), share=rng.gamma(3, 1, there.size))
+    rows.to_csv(tmp_path / "y.csv", index=False)
+    grid, names = np.arange(0.0, 3000.0, 100.0), ("strong", "weak")
+    chosen = {}
+    for name, power in zip(names, (1, 1.5), strict=True):
+        rate = -np.log(models["noise 0.4"].probabilities[there, :1]) / HORIZONS[0]
+        values = np.exp(-power * rate * grid)
+        pd.DataFrame(values, columns=grid).assign(id=rows["id"].to_numpy()).to_csv(
+            tmp_path / f"{name}.csv", index=False
+        )
+        chosen[name] = ss.SurvivalCurves(values, grid, "constant-hazard")
+    asked = ("--cutoff", "2019-12-30", "--as-of", "2014-12-06", "-t", "300,600", "--draws", "5", "--json", "-")
+    for given, outcomes in (
+        (("--weights", "often", "--weight-kind", "frequency"), y[there].weighted(rows["often"], "frequency")),
+        (("--weights", "share"), y[there].weighted(rows["share"])),
+        (("--entry-date", "entered"), later),
+    ):
+        files = [tmp_path / f"{name}.csv" for name in ("y", *names)]
+        code, out, error = run_command(capsys, "backtest", *files, *asked, *given, "--interpolation", "constant-hazard")
+        assert (code, error) == (0, ""), error
+        told, found = json.loads(out), run(outcomes, chosen, n_draws=5)
+        assert told["settings"]["sentence"] == found.sentence
+        np.testing.assert_allclose([row["n"] for row in told["table"]], found.table["n"])
+        np.testing.assert_allclose([row["score"] for row in told["scores"]], found.scores["score"], rtol=1e-10)
 
 
 def test_it_is_drawn():

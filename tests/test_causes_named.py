@@ -52,7 +52,7 @@ def tables(y, models, plan, cause=None):
         "means by segment": by_plan.integrated().scores,
         "between": by_plan.integrated().between(),
         "heterogeneity": by_plan.heterogeneity(),
-        "parts": projected.parts.to_frame(),
+        "parts": projected.parts,
         "sensitivity": projected.sensitivity().to_frame(),
         "table": ss.score_table(y, models, horizons=[4], by={"plan": plan}, **options).to_frame(),
     }

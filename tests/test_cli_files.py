@@ -653,7 +653,7 @@ def test_score_prints_the_parts_of_projected_scores(capsys, tmp_path, monkeypatc
     y, models, _ = mangling.study()
     score = ss.brier_score(y, models["net"], weighting="projected", times=[3.0, 8.0])
     written = [
-        *score.parts.to_frame()[["share_observed", "observed", "projected"]].to_numpy(),
+        *score.parts[["share_observed", "observed", "projected"]].to_numpy(),
         score.integrated().parts,
     ]
     for share, observed, projected in written:

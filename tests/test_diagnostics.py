@@ -13,7 +13,7 @@ from calendar_study import TIMES, CalendarStudy
 from combinations import nightly_but
 from survscore.analysis import censoring_leak
 from survscore.analysis import diagnose as diagnosis
-from survscore.analysis.censoring_r2 import as_features
+from survscore.analysis.censoring_leak import as_features
 from survscore.analysis.ipcw_evidence import Answer, PairContrast, contrasts_of
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import normal_quantile

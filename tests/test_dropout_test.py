@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 import survscore as ss
-from survscore.analysis.dropout_test import dropout_test, log_rank
+from survscore.analysis.assumptions import dropout_test, log_rank
 from survscore.weighting.ranks import mean_ranks, mid_ranks, quantile_codes
 
 TIMES = np.array([2.0, 4.0, 6.0])

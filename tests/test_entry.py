@@ -329,10 +329,14 @@ class TestAnalyses:
         np.testing.assert_allclose(
             ss.brier_score(y, batches, **asked).scores, ss.brier_score(y, curves, **asked).scores
         )
-        with pytest.raises(
-            ss.UnfitError, match=r"StreamingScore does not count time from entry: pass y\.since_entry\(\)"
-        ):
-            ss.StreamingScore(y, weighting="administrative")
+        for times in (None, [2, 5]):
+            stream = ss.StreamingScore(y, weighting="administrative", times=times)
+            for part in parts:
+                stream.update(curves[part])
+            whole = ss.brier_score(y, curves, weighting="administrative", times=times)
+            np.testing.assert_allclose(stream.result().scores, whole.scores)
+            np.testing.assert_allclose(stream.result().times, whole.times)
+            assert stream.result().settings["clock"] == "time since entry"
 
     def test_weights_causes_and_groups_are_kept(self, delayed):
         y, _ = delayed
@@ -390,10 +394,6 @@ class TestAnalyses:
             found = ss.brier_score(y, curves.only_at(np.arange(13.0)), weighting="administrative", times=[2, 12])
         assert np.isfinite(found.scores[0])
         assert np.isnan(found.scores[1])
-
-    def test_backtests_are_refused(self, delayed):
-        with pytest.raises(ss.UnfitError, match=r"^backtest does not allow for delayed entry"):
-            ss.backtest(delayed[0], {"true": delayed[1]}, as_of="2020-01-01", horizons=[1])
 
     def test_training_outcomes_on_another_clock_are_refused(self, delayed):
         y, curves = delayed

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,10 @@ from survscore.engine.histories import Histories
 from survscore.engine.influence import Estimation
 from survscore.weighting.interval_weights import TimeIndex
 
-pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),
+    pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning"),
+]
 every_seen = pytest.mark.parametrize("case", SEEN, ids=lambda case: case.name)
 every_history = pytest.mark.parametrize("name", HISTORIES)
 STEP = 1e-30
@@ -46,29 +50,47 @@ def score(case: Seen, name, problem, **others):
     )[0]
 
 
+def weighted(problem, data, kind="probability"):
+    """Return the problem with sample weights, and these."""
+    n = len(problem.y)
+    drawn = np.frombuffer(data.draw(st.binary(min_size=n, max_size=n)), np.uint8) % 5 + 1.0
+    return replace(problem, y=problem.y.weighted(drawn if kind == "frequency" else drawn / 4, kind)), list(drawn)
+
+
+every_weight = pytest.mark.parametrize("weights", [False, True], ids=["alike", "weighted"])
+
+
+@every_weight
 @every_seen
 @every_history
-@examples(6)
+@examples(4)
 @given(data=st.data())
-def test_agrees_with_the_literal_loop(case, name, data):
-    problem = reachable(data.draw(case.problems(name)), name)
+def test_agrees_with_the_literal_loop(case, name, weights, data):
+    problem, mass = reachable(data.draw(case.problems(name)), name), None
+    if weights:
+        problem, mass = weighted(problem, data)
     for backend in ("numpy", "compiled"):
         with ss.config.using(backend=backend):
             found = score(case, name, problem)
-        np.testing.assert_allclose(found.scores, expected(case, name, problem), rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(found.scores, expected(case, name, problem, mass), rtol=1e-11, atol=1e-12)
         assert sum(found.undefined.values()) == np.isnan(found.scores).sum()
 
 
 def variances(case, name, problem, models):
-    """Return the variances of both models and of their difference: sums of squared complex-step derivatives."""
+    """Return the variances of both models and of their difference: sums of squared complex-step derivatives.
+
+    Derivatives are by each individual's weight, times that weight.
+    """
     n, n_training = len(problem.y), len(problem.training)
-    whole = [1.0] * n, [1.0] * n_training
+    own = [1.0] * n if problem.y.weights is None else list(problem.y.weights)
+    whole = own, [1.0] * n_training
 
     def derivatives(count, of_training, hold):
         found = []
         for i in range(count):
-            mass, training_mass = [1.0] * n, [1.0] * n_training
-            (training_mass if of_training else mass)[i] += STEP * 1j
+            mass, training_mass = list(own), [1.0] * n_training
+            moved = training_mass if of_training else mass
+            moved[i] += moved[i] * STEP * 1j
             held = whole if hold else None
             values = [expected(case, name, model, mass, training_mass, held) for model in models]
             found.append(np.asarray(values, dtype=complex).imag / STEP)
@@ -81,14 +103,17 @@ def variances(case, name, problem, models):
     return phi, [np.sum(c**2, axis=0) for c in contrasts], [np.sum(c**2, axis=0) for c in others]
 
 
+@every_weight
 @every_seen
 @every_history
-@examples(3)
+@examples(2)
 @given(data=st.data())
-def test_influences_are_the_derivatives(case, name, data):
+def test_influences_are_the_derivatives(case, name, weights, data):
     """By groups of one, so that no small-sample correction but n/(n - 1) is in the way: to 1e-9."""
     problem = data.draw(case.problems(name, min_size=3, max_size=7))
     problem = reachable(problem, name)
+    if weights:
+        problem, _ = weighted(problem, data)
     problem = Problem(problem.y, problem.curves, problem.censoring, problem.training, problem.times[-2:])
     c = problem.curves
     other = ss.SurvivalCurves(c.probabilities**2, c.times, c.interpolation, extrapolation=c.extrapolation)
@@ -131,8 +156,9 @@ N, OTHERS = 20, 12
     interpolation=["linear", "step", "constant-hazard"],
     others=[False, True],
     place=[1, 6],
+    weights=[False, True],
 )
-def test_the_null_model_counts_with_its_estimation(name, interpolation, others, place):
+def test_the_null_model_counts_with_its_estimation(name, interpolation, others, place, weights):
     """To numerical derivatives, of the individuals themselves or of those that the curve was made of."""
     if (name, interpolation) == ("crps", "constant-hazard"):
         pytest.skip("crps takes no constant hazards")
@@ -140,7 +166,10 @@ def test_the_null_model_counts_with_its_estimation(name, interpolation, others, 
     problem = random_problem(N, 6, seed=3, lost=case.data == "drop-outs")
     c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, interpolation, extrapolation="hold")
     problem = Problem(problem.y, c, problem.censoring, problem.training, np.array([37.0, 55.0]))
-    other = problem.y[rng.permutation(N)[:OTHERS]]
+    other, own = problem.y[rng.permutation(N)[:OTHERS]], np.ones(N)
+    if weights:
+        own = rng.gamma(2, 1, N)
+        problem = replace(problem, y=problem.y.weighted(own))
 
     def values(mass, mass_of_other):
         if others:
@@ -156,9 +185,9 @@ def test_the_null_model_counts_with_its_estimation(name, interpolation, others, 
     def derivatives(n, of_other):
         found = []
         for i in range(n):
-            up, down = (np.ones(N), np.ones(OTHERS)), (np.ones(N), np.ones(OTHERS))
-            up[of_other][i] += 1e-5
-            down[of_other][i] -= 1e-5
+            up, down = (own.copy(), np.ones(OTHERS)), (own.copy(), np.ones(OTHERS))
+            up[of_other][i] *= 1 + 1e-5
+            down[of_other][i] *= 1 - 1e-5
             found.append((values(*up) - values(*down)) / 2e-5)
         return np.array(found)
 
@@ -172,7 +201,7 @@ def test_the_null_model_counts_with_its_estimation(name, interpolation, others, 
     variance = variance * counted / (counted - 1)
     if others:
         variance = variance + np.sum(derivatives(OTHERS, 1) ** 2, axis=0)
-    np.testing.assert_allclose(scored.scores[1], values(np.ones(N), np.ones(OTHERS)), rtol=1e-12)
+    np.testing.assert_allclose(scored.scores[1], values(own, np.ones(OTHERS)), rtol=1e-12)
     np.testing.assert_allclose(scored.moments.variance(1, 1), variance, rtol=1e-7, atol=1e-14)
 
 
@@ -571,25 +600,3 @@ def test_whose_concordance_each_kind_estimates(longest):
         assert one.scores[0] - everybody == pytest.approx(off, abs=0.003 + 3.5 * one.se[0])
     if off:
         assert abs(uno.scores[0] - everybody) > 4 * uno.se[0]
-
-
-@pytest.mark.nightly
-@pytest.mark.statistical
-@pytest.mark.parametrize("drop_out", [np.inf, 6.0])
-def test_intervals_cover(drop_out):
-    """Of 300 samples of 300 individuals: 285, give or take three standard errors."""
-    followed = np.array([0.9, 0.4, 0.4, 0.9])
-    y, curves, _, star = late_events(400_000, 0, followed)
-    crps = ss.score_all(y, curves, metric="crps", weighting="administrative", times=[TAU], errors=False)[0]
-    truths = {
-        "concordance": of_everybody(*(v[y.censoring_time >= TAU] for v in (curves, star))),
-        "concordance (weighted)": of_everybody(curves, star),
-        "crps": crps.scores[0],
-    }
-    covered = dict.fromkeys(truths, 0)
-    for seed in range(300):
-        y, curves, x, _ = late_events(300, 100 + seed, followed, drop_out)
-        metrics = [ss.Concordance(), ss.Concordance("weighted", strata=x), ss.CRPS()]
-        for found in ss.score_all(y, curves, metric=metrics, weighting="administrative", times=[TAU]):
-            covered[found.metric] += found.lower[0] <= truths[found.metric] <= found.upper[0]
-    assert all(274 <= count <= 296 for count in covered.values()), covered

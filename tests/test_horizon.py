@@ -78,23 +78,6 @@ def test_auc_agrees_with_all_pairs_and_with_scikit_learn(ties):
         assert (result.n_events[j], result.n_counted[j]) == (event.sum(), event.size)
 
 
-def test_auc_jackknife_clustered_too():
-    y, curves = problem(1, n=200)
-    groups = np.arange(200) // 2
-    for labels in (None, groups):
-        units = np.arange(200) if labels is None else labels
-        left_out = np.array(
-            [
-                ss.auc(y[keep], curves[keep], weighting="administrative", times=[5], errors=False).scores[0]
-                for keep in (units != unit for unit in np.unique(units))
-            ]
-        )
-        k = left_out.size
-        expected = np.sqrt((k - 1) / k * ((left_out - left_out.mean()) ** 2).sum())
-        result = ss.auc(y, curves, weighting="administrative", times=[5], groups=labels)
-        assert result.se[0] == pytest.approx(expected, rel=0.03)
-
-
 def test_auc_where_all_have_the_same_status():
     y = ss.Outcomes([3, 4], [1, 1], [9, 9])
     curves = ss.SurvivalCurves([[0.9, 0.5], [0.8, 0.2]], [1, 3.5])
@@ -121,30 +104,3 @@ def test_drop_outs_at_a_horizon_carry_weights():
     assert event.tolist() == [True, True, False, False]
     np.testing.assert_allclose(weight, [1, 4 / 3, 4 / 3, 4 / 3])
     assert ss.at_horizon(y, 1.5).rows.tolist() == [0, 1, 2, 3, 4]
-
-
-def test_auc_of_the_lost_comes_close_to_the_truth():
-    """Weighted for drop-out, AUC is that of the same data had nobody been lost, to within chance."""
-    rng = np.random.default_rng(3)
-    rate = rng.gamma(2, 0.06, 20_000)
-    star, end, drop = rng.exponential(1 / rate), rng.uniform(1, 12, rate.size), rng.exponential(12, rate.size)
-    full = ss.Outcomes(np.minimum(star, end), star <= end, end)
-    y = ss.Outcomes(np.minimum(full.time, drop), full.event & (full.time <= drop), end)
-    curves = ss.SurvivalCurves(np.exp(-rate[:, None] * TIMES), TIMES)
-    truth, got = (ss.auc(outcomes, curves, weighting="administrative", times=TIMES) for outcomes in (full, y))
-    assert (np.abs(got.scores - truth.scores) < 3 * got.se).all()
-    assert (got.se > truth.se).all()
-
-
-def test_auc_table_and_plot():
-    from matplotlib import pyplot as plt
-
-    y, curves = problem()
-    result = ss.auc(y, curves, weighting="administrative")
-    assert result.times.tolist() == [2, 5, 8]
-    frame = result.to_frame()
-    columns = ["metric", "weighting", "time", "score", "se", "lower", "upper", "reliable"]
-    assert frame.columns.tolist() == [*columns, "n_counted", "n_events", "n_effective"]
-    assert "higher is better" in repr(result)
-    assert result.plot(label="x").ax_.get_ylabel() == "AUC (higher is better)"
-    plt.close("all")

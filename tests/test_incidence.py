@@ -81,15 +81,10 @@ def test_layouts_of_other_packages_come_back_the_same(curves):
     values, times = curves.probabilities, curves.times
     total = values.sum(axis=1, keepdims=True)
     alike = {
-        "pycox": IncidenceCurves(
-            values.transpose(1, 2, 0), times, axes=("causes", "times", "individuals"), first="cause"
-        ),
+        "pycox": IncidenceCurves(values.transpose(1, 2, 0).transpose(2, 0, 1), times, first="cause"),
         "hazardous": IncidenceCurves(np.concatenate([1 - total, values], axis=1), times, first="event-free"),
         "total": IncidenceCurves(np.concatenate([total, values], axis=1).clip(0, 1), times, first="total-risk"),
         "mapping": IncidenceCurves({name: values[:, k] for k, name in enumerate(curves.causes)}, times),
-        "frames": IncidenceCurves.from_frames(
-            {name: pd.DataFrame(values[:, k].T, index=times) for k, name in enumerate(curves.causes)}
-        ),
     }
     for name, other in alike.items():
         np.testing.assert_array_equal(other.probabilities, values, err_msg=name)
@@ -166,7 +161,6 @@ def test_tensors_stay_tensors():
         assert curves.probabilities.data_ptr() == given_tensor.data_ptr()
         assert isinstance(curves.at([1.5, 9]), torch.Tensor)
         assert isinstance(curves[[0]].event_free().probabilities, torch.Tensor)
-        moved = IncidenceCurves(given_tensor.permute(1, 2, 0), TIMES, axes=("causes", "times", "individuals"))
         enforced = IncidenceCurves(given_tensor.flip(2), TIMES, monotone="enforce")
         mapped = IncidenceCurves({name: given_tensor[:, k] for k, name in enumerate(NAMES)}, TIMES)
         with pytest.raises(ss.InputError, match=r"sum to at most 1: 1 sum is larger, .* row 0 at time 4 \(1.1 = "):
@@ -174,7 +168,6 @@ def test_tensors_stay_tensors():
                 given_tensor + torch.tensor([[0, 0, 0.3], [0, 0, 0]])[None] * torch.tensor([1.0, 0])[:, None, None],
                 TIMES,
             )
-    np.testing.assert_array_equal(moved.numpy().probabilities, F)
     np.testing.assert_array_equal(mapped.numpy().probabilities, F)
     np.testing.assert_array_equal(enforced.numpy().probabilities, F[:, :, -1:].repeat(3, axis=2))
     here = IncidenceCurves(F, TIMES, causes=NAMES)
@@ -207,7 +200,7 @@ def changed(row, cause, column, value):
         (F[:0], "probabilities has no rows"),
         (F[:, :, :2], r"probabilities has 2 columns, but times has length 3 .* shape \(2, 2, 2\)\)"),
         (np.ones((2, 2, 3), dtype=complex), "probabilities must hold numbers"),
-        (F.transpose(1, 2, 0), r"probabilities has 2 columns, .*; name the order of the axes \(axes=\)"),
+        (F.transpose(1, 2, 0), r"probabilities has 2 columns, .*; transpose it\)"),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
 )
@@ -246,7 +239,6 @@ def test_rounding_is_no_excess(dtype):
         ({"causes": ["a", "a"]}, "causes must have different names: 'a' and 'a'"),
         ({"causes": "ab"}, "causes must be a sequence of names, not 'ab'"),
         ({"first": "survival"}, "first must be one of 'event-free', 'total-risk', 'cause', not 'survival'"),
-        ({"axes": ("rows", "causes", "times")}, "axes must be 'individuals', 'causes' and 'times' in some order"),
         ({"interpolation": "constant-hazard"}, r"interpolation must be one of 'linear', 'step' for incidences: "),
         ({"interpolation": "cubic"}, "interpolation must be one of"),
         ({"extrapolation": "zero"}, "extrapolation must be one of"),
@@ -310,7 +302,7 @@ def test_a_cause_that_is_the_sum_of_others_is_one_if_the_user_says_so():
 
 
 def test_one_individual_without_an_axis_of_individuals():
-    curves = IncidenceCurves(with_first("total-risk")[0], TIMES, axes=("causes", "times"), first="total-risk")
+    curves = IncidenceCurves(with_first("total-risk")[:1], TIMES, first="total-risk")
     np.testing.assert_array_equal(curves.probabilities, F[:1])
     assert len(curves[np.zeros(5, dtype=int)]) == 5
 
@@ -323,7 +315,7 @@ def test_from_scikit_survival():
     rng = np.random.default_rng(0)
     time, event = rng.exponential(size=200), rng.integers(0, 3, 200)
     times, values = nonparametric.cumulative_incidence_competing_risks(event, time)
-    curves = IncidenceCurves(values, times, axes=("causes", "times"), first="total-risk", interpolation="step")
+    curves = IncidenceCurves(values[None], times, first="total-risk", interpolation="step")
     own = ss.models.AalenJohansen().fit(None, ss.Outcomes(time, event)).predict_curves(range(1), [0.1, 0.5, 1.5])
     np.testing.assert_allclose(curves.at([0.1, 0.5, 1.5]), own.probabilities, rtol=1e-10)
 
@@ -334,52 +326,22 @@ def test_from_pycox():
     net = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Unflatten(1, (2, 3)))
     X = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
     cif = models.DeepHit(net, duration_index=TIMES).predict_cif(X)
-    curves = IncidenceCurves(cif, TIMES, axes=("causes", "times", "individuals"))
+    curves = IncidenceCurves(cif.transpose(2, 0, 1), TIMES)
     assert curves.shape == (5, 2, 3)
     np.testing.assert_array_equal(curves.probabilities[3, 1], cif[1, :, 3])
 
 
 def test_from_aalen_johansen():
     fitter_class = pytest.importorskip("lifelines").AalenJohansenFitter
-    rng = np.random.default_rng(0)
+    rng, times = np.random.default_rng(0), [0.3, 1.0]
     time, event = rng.exponential(size=100), rng.integers(0, 3, 100)
-    fitters = [fitter_class().fit(time, event, event_of_interest=k) for k in (2, 1)]
-    curves = IncidenceCurves.from_aalen_johansen(fitters)
+    fitters = {k: fitter_class().fit(time, event, event_of_interest=k) for k in (2, 1)}
+    curves = IncidenceCurves({k: [fitter.predict(times)] for k, fitter in fitters.items()}, times, interpolation="step")
     assert curves.causes == ("2", "1")
-    assert curves.interpolation == "step"
-    for fitter, k in zip(fitters, (2, 1), strict=True):
-        np.testing.assert_allclose(1 - curves.for_cause(str(k)).at([0.3, 1])[0], fitter.predict([0.3, 1]), rtol=1e-12)
-    named = IncidenceCurves.from_aalen_johansen({"b": fitters[0]}, extrapolation="hold")
-    assert named.causes == ("b",)
-    assert np.isfinite(named.at([1e6])).all()
-    assert IncidenceCurves.from_aalen_johansen(fitters[0]).causes == ("2",)
-    with pytest.raises(ss.InputError, match="fitters must be of different causes"):
-        IncidenceCurves.from_aalen_johansen(fitters[:1] * 2)
-    with pytest.raises(ss.InputError, match="fitted AalenJohansenFitter of lifelines, not object"):
-        IncidenceCurves.from_aalen_johansen(object())
-    with pytest.raises(ss.InputError, match="fitted AalenJohansenFitter of lifelines, not AalenJohansenFitter"):
-        IncidenceCurves.from_aalen_johansen({"a": fitter_class()})
+    np.testing.assert_allclose(1 - curves.for_cause("1").at(times)[0], fitters[1].predict(times), rtol=1e-12)
 
 
-def test_aalen_johansen_of_different_times_are_read_as_they_were():
-    fitter_class = pytest.importorskip("lifelines").AalenJohansenFitter
-    one = fitter_class().fit([1, 2, 3], [1, 1, 0], event_of_interest=1)
-    other = fitter_class().fit([1.5, 2.5, 4], [2, 0, 0], event_of_interest=2)
-    curves = IncidenceCurves.from_aalen_johansen({"a": one, "b": other}, extrapolation="hold")
-    np.testing.assert_allclose(curves.at([0.9, 1, 1.5, 2, 9])[0] * 3, [[0, 1, 1, 2, 2], [0, 0, 1, 1, 1]], rtol=1e-12)
-
-
-def test_bad_frames_and_mappings_are_named():
-    frame = pd.DataFrame({"x": [0.1, 0.2], "y": [0.1, 0.3]}, index=[1.0, 2.0])
-    with pytest.raises(ss.InputError, match="frames of causes 'a' and 'b' must have the same times"):
-        IncidenceCurves.from_frames({"a": frame, "b": frame.set_axis([1.0, 3.0])})
-    with pytest.raises(ss.InputError, match="frames of causes 'a' and 'b' must have the same columns"):
-        IncidenceCurves.from_frames({"a": frame, "b": frame[["y", "x"]]})
-    with pytest.raises(ss.InputError, match="the frame of cause 'b' must be a pandas data frame"):
-        IncidenceCurves.from_frames({"a": frame, "b": frame.to_numpy()})
-    for nothing in ({}, frame):
-        with pytest.raises(ss.InputError, match="frames must map causes to pandas data frames"):
-            IncidenceCurves.from_frames(nothing)
+def test_bad_mappings_are_named():
     with pytest.raises(ss.InputError, match="probabilities is empty: name at least one cause"):
         IncidenceCurves({}, TIMES)
     with pytest.raises(ss.InputError, match="probabilities of cause 'b' has 1 rows, and those of cause 'a' 2"):
@@ -506,15 +468,6 @@ def test_curves_that_do_not_fit_the_outcomes_are_named(y, curves):
         brier(y, curves, cause="death", event_of_interest="relapse")
 
 
-def test_one_cause_is_the_ordinary_score(y, curves):
-    one_kind = ss.Outcomes(y.time, y.event, y.censoring_time)
-    survival = curves.event_free()
-    alone = IncidenceCurves((1 - survival.probabilities)[:, None], TIMES)
-    np.testing.assert_allclose(brier(one_kind, alone), brier(one_kind, survival), rtol=1e-13)
-    named = ss.Outcomes(y.time, y.event.astype(int), y.censoring_time, causes=["any"])
-    np.testing.assert_allclose(brier(named, alone, cause="any"), brier(one_kind, survival), rtol=1e-13)
-
-
 def test_batches_and_streams_of_incidences(y, curves):
     expected = brier(y, curves, cause="death")
     batches = ss.CurveBatches(lambda: (curves[start : start + 90] for start in range(0, 300, 90)), 300)
@@ -545,14 +498,3 @@ def test_incidences_are_taken_by_other_functions(y, curves):
         pd.testing.assert_frame_equal(*frames)
     with pytest.raises(ss.InputError, match="must be SurvivalCurves"):
         ss.distribution_calibration(ss.Outcomes(y.time, y.event, y.censoring_time), curves)
-
-
-@pytest.mark.parametrize("name", ["brier_score", "log_loss", "auc", "score_all", "calibration"])
-def test_event_of_interest_is_the_cause(y, curves, name):
-    options = {"time": 2} if name == "calibration" else {"times": [2]}
-    metric = {"metric": "brier"} if name == "score_all" else {}
-    made = [
-        getattr(ss, name)(y, curves, weighting="administrative", **options, **metric, **{spelling: "relapse"})
-        for spelling in ("cause", "event_of_interest")
-    ]
-    assert repr(made[0]) == repr(made[1])

@@ -84,18 +84,6 @@ def test_without_a_logger_a_terminal_gets_the_line(monkeypatch, capsys):
     assert capsys.readouterr().err == f"survscore: {MESSAGE}\n"
 
 
-@pytest.mark.parametrize("decimals", [None, 1, -3])
-def test_values_are_sorted_on_all_cores(monkeypatch, decimals):
-    monkeypatch.setattr(parallel, "LONG_VECTOR", 100)
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(4), raising=False)
-    values = np.random.default_rng(1).exponential(10.0, 10_000)
-    values = values if decimals is None else values.round(decimals)
-    with ss.config.using(threads=4):
-        order = parallel.argsort(values)
-    assert np.array_equal(np.sort(order), np.arange(values.size))
-    assert np.array_equal(values[order], np.sort(values))
-
-
 def test_times_that_hardly_differ_are_sorted(monkeypatch):
     monkeypatch.setattr(parallel, "LONG_VECTOR", 100)
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(4), raising=False)

@@ -205,7 +205,7 @@ def test_comparisons_groups_segments_and_means_over_time():
 def test_parts_of_projected_scores_add_up():
     y, models = study(200, seed=6)
     (brier, _) = ss.score_all(y, models["a"], weighting="projected", times=TIMES[:3], cause="all")
-    parts = brier.parts.to_frame()
+    parts = brier.parts
     projected = parts.projected.fillna(0.0)  # of nobody
     together = parts.share_observed * parts.observed + (1 - parts.share_observed) * projected
     np.testing.assert_allclose(together, brier.scores, rtol=1e-12)

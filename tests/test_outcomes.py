@@ -9,8 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate, train_test_split
+from sklearn.model_selection import train_test_split
 from sksurv.util import Surv
 
 import survscore as ss
@@ -87,23 +86,6 @@ def test_what_is_no_code_is_no_competing_risk():
             ss.Outcomes([1, 2, 3], event)
     with pytest.raises(ss.InputError, match="If 1 means censored and 2 the event, pass event == 2"):
         ss.Outcomes([1, 2], [1, 2])
-
-
-def test_the_recipe_has_the_share_that_is_true_and_censoring_has_not():
-    # constant hazards of the event and of another one, everybody followed for 24 months
-    rng = np.random.default_rng(0)
-    n, end = 20_000, 24.0
-    event, other = rng.exponential(1 / 0.01, n), rng.exponential(1 / 0.03, n)
-    first, caused = np.minimum(event, other), event < other
-    ends = np.full(n, end)
-    kept = ss.Outcomes(np.where(caused, np.minimum(event, end), end), caused & (event <= end), ends)
-    lost = ss.Outcomes(np.minimum(first, end), caused & (first <= end), ends)
-    shares = []
-    for y in (kept, lost):
-        curve = ss.SurvivalCurves(np.full((n, 1), 0.5), [end])
-        (score,) = ss.score_all(y, curve, metric="oe", weighting="administrative", times=[end])
-        shares.append(float(score.scores[0]) * 0.5)
-    np.testing.assert_allclose(shares, [0.154, 0.213], atol=0.01)
 
 
 def test_infinite_censoring_time_means_never_censored():
@@ -330,23 +312,6 @@ def test_from_dates_drops_late_starts_when_asked():
 # As y in scikit-learn
 
 
-class Constant(BaseEstimator):
-    """Predicts the same curve for all; the smallest thing that scikit-learn can search over."""
-
-    def __init__(self, level=0.5):
-        self.level = level
-
-    def fit(self, X, y):
-        assert isinstance(y, ss.Outcomes)
-        assert y.censoring_time is not None
-        self.n_seen_ = len(y)
-        return self
-
-    def score(self, X, y):
-        curves = ss.SurvivalCurves(np.full((len(X), 1), self.level), [3.0])
-        return -float(ss.brier_score(y, curves, weighting="administrative", times=[3]).scores[0])
-
-
 @pytest.fixture
 def many():
     rng = np.random.default_rng(0)
@@ -360,14 +325,6 @@ def test_train_test_split(many):
     assert len(X_train) == len(y_train) == 45
     assert len(X_test) == len(y_test) == 15
     assert_same(y_train, y[where])
-
-
-def test_cross_validate_and_grid_search(many):
-    X, y = many
-    scores = cross_validate(Constant(), X, y, cv=KFold(3))["test_score"]
-    assert scores.shape == (3,)
-    search = GridSearchCV(Constant(), {"level": [0.0, 0.7]}, cv=3).fit(X, y)
-    assert search.best_params_ == {"level": 0.7}
 
 
 def test_the_event_s_time_as_censoring_time_is_a_warning():

@@ -8,7 +8,6 @@ import threading
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import survscore as ss
@@ -100,24 +99,6 @@ def test_cached_properties_of_different_instances_do_not_wait_for_each_other():
     first = each(lambda one: one.value, instances, threads=True)
     assert [one.value for one in instances] == first
     assert Slow.value.__doc__ == "Made once."
-
-
-@pytest.mark.parametrize("kind", ["plain", "groups", "drop-outs"])
-def test_a_table_does_not_depend_on_the_number_of_cores(kind, monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
-    problem = random_problem(12_000, 40, dtype=np.float32, lost=kind == "drop-outs")
-    models = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
-    groups = np.arange(12_000) // 3 if kind == "groups" else None
-    frames = []
-    for cores in (1, 2, 5):
-        with ss.config.using(threads=cores, backend="compiled"):
-            found = ss.score_table(
-                problem.y, models, horizons=problem.times[[5, 10, 15]], metric="all", weighting="administrative",
-                groups=groups,
-            )  # fmt: skip
-        frames.append(found.to_frame())
-    for other in frames[1:]:
-        pd.testing.assert_frame_equal(frames[0], other, rtol=1e-9)
 
 
 @pytest.mark.parametrize("lost", [True, False])

@@ -66,7 +66,8 @@ def test_it_is_html_latex_and_markdown(result):
         assert latex.count(rf"\begin{{{name}}}") == latex.count(rf"\end{{{name}}}") > 0
     body = re.findall(r"\\midrule\n(.*?)\n\\bottomrule", latex, flags=re.DOTALL)[0].splitlines()
     columns = re.findall(r"begin\{tabular\}\{@\{\}(\w+)@\{\}\}", latex)[0]
-    assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {len(columns) - 1}
+    cells = [line for line in body if "multicolumn" not in line]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in cells} == {len(columns) - 1}
     assert all(not re.search(r"(?<![\\$])-\d", line) for line in body if "<script>" not in line)
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert all(line.endswith(" |") for line in rows)
@@ -185,24 +186,18 @@ def test_names_are_escaped():
     assert not re.search(r"(?<!\\)[<`]script", as_markdown(tables).replace("| <script", ""))
 
 
-#: What may stand in LaTeX that has the same signs in OT1 and T1, outside of mathematics and in it.
+#: What may stand in LaTeX: text of signs that OT1 and T1 have, commands, and signs of mathematics.
 TEXT = re.compile(
-    r"""(?: [A-Za-z0-9 \n.,:;!?'`()\[\]/*@+=~&-] | [{}]
-    | \\[a-zA-Z]+ | \\[%#_&${}"'`^~=.\\] | \$(?:[-<>|^2]|\^?\\[A-Za-z]+)\$ )*""",
+    r"""(?: [A-Za-z0-9 \n.,:;!?'`()\[\]/*@+=~&-] | [{}] | [–—‘’“”†‡…] | (?![«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲų])[¡-ž]
+    | \\width[>] | \\[a-zA-Z]+ | \\[%#_&${}\\] | [%]\n | \$(?:[-<>|]|\\[A-Za-z]+)\$ )*""",
     re.VERBOSE,
 )
-COMMANDS = """begin end centering caption label footnotesize scriptsize setlength tabcolsep toprule midrule bottomrule
-    textbf emph multicolumn parbox raggedright linewidth smallskip smash strut addlinespace textbackslash
-    textasciitilde textasciicircum dots S ss ae AE oe OE o O l L i j u r H v d c times geq leq pm circ mu cdot
-    alpha beta gamma delta epsilon zeta eta theta iota kappa lambda nu xi pi rho sigma tau upsilon phi chi psi omega
-    Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"""
 
 
 def lexed(source):
     """Hold every character of LaTeX against those that both encodings have, and count braces and dollars."""
     match = TEXT.match(source)
     assert match.end() == len(source), source[max(match.end() - 20, 0) : match.end() + 20]
-    assert set(re.findall(r"\\([A-Za-z]+)", source)) <= set(COMMANDS.split())
     bare = re.sub(r"\\[%#_&${}\\]", "", source)
     depth = 0
     for sign in re.findall("[{}]", bare):
@@ -222,9 +217,7 @@ def test_signs_that_mean_something_in_latex_are_written_as_they_are():
     assert escaped("p <0.001 | 50 % & $x_i$ {a} #1 ~^\\") == (
         r"p $<$0.001 $|$ 50 \% \& \$x\_i\$ \{a\} \#1 \textasciitilde{}\textasciicircum{}\textbackslash{}"
     )
-    assert escaped("Łódź, Søn, naïve, ßα≥×−") == (
-        r"\L{}\'{o}d\'{z}, S\o{}n, na\"{\i}ve, \ss{}$\alpha$$\geq$$\times$$-$"
-    )
+    assert escaped("Łódź, Søn, naïve, ßα≥×−") == (r"Łódź, Søn, naïve, ß$\alpha$$\geq$×$-$")
     assert escaped('a--b ,, ?` "中') == "a-{}-b ,{}, ?{}` ''[U+4E2D]"
     assert escaped("one\ntwo\x1b") == "one two[U+001B]"
 
@@ -232,7 +225,7 @@ def test_signs_that_mean_something_in_latex_are_written_as_they_are():
 def test_latex_of_results_is_of_these_signs(result):
     lexed(result.to_latex(caption=HOSTILE, label="tab:a", notes=[HOSTILE]))
     assert r"\label{tab:a" in result.to_latex(label="tab:a")
-    assert "parbox{" not in result.to_latex(notes=False).replace("parbox[t]", "")
+    assert "parbox{" not in result.to_latex(notes=False)
     with pytest.raises(ss.InputError, match="label must be letters"):
         result.to_latex(label="}")
 
@@ -273,11 +266,6 @@ def test_models_by_metrics_of_comparisons_has_blocks_of_weightings():
     latex = result.to_latex(layout="models x metrics")
     assert latex.count(r"\emph{mean over 2 to 96; ") == 2
     assert latex == result.integrated(nan="stop").to_latex(layout="models x metrics", caption=result._printed().caption)
-    named = {LONG: problem()[1]["gloomy"], "truth": problem()[1]["truth"]}
-    several = ss.compare(
-        problem()[0], named, weighting="administrative", times=[48], metric=["brier", "log", "auc", "oe"]
-    )
-    assert r"\smash{" in several.to_latex(layout="models x metrics")  # the long name takes two lines
     one = ss.compare(*problem(), weighting="administrative", times=[48], metric=["brier", "log"])
     assert "at 48; administrative" in one.to_latex(layout="models x metrics")
     for wrong in ({"best": True}, {"unit": "M"}):
@@ -295,6 +283,7 @@ def test_columns_fit_into_the_width_of_a_page(number):
         for model in ("a", "another model with a name that is longer than most")
     ]
     latex = Matrix(entries, "x", "t", best=False, notes=()).to_latex()
+    assert latex.count(r"\resizebox{\ifdim\width>\linewidth") == len(re.findall(r"\\begin{tabular}", latex))
     columns = [len(found) for found in re.findall(r"\{@\{\}l(c+)@", latex)]
     assert columns == ([number] if number < 6 else [5, number - 5])
     assert ("{t-2}" in latex) == (number > 5)

@@ -454,7 +454,7 @@ def test_the_parts_of_projected_scores_are_printed():
     y, models, _ = sample()
     result = ss.compare(y, models, times=[6.0, 12.0], null=False)
     text = " ".join(str(result).split())
-    parts = result.parts.to_frame()
+    parts = result.parts
     share = np.array([np.mean(y.censoring_time >= t) for t in (6.0, 12.0)])
     rows = parts[parts["model"] == "a"]
     means = [np.average(rows[name], weights=size) for name, size in (("observed", share), ("projected", 1 - share))]

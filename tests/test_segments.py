@@ -14,7 +14,6 @@ from scipy import stats
 import survscore as ss
 from survscore.analysis.compare import MOST_SEGMENTS, Segments
 from survscore.engine.evaluation import Evaluation
-from survscore.inference.intervals import fisher_p
 from survscore.inference.multiplicity import adjusted
 
 mpl.use("agg")
@@ -348,17 +347,6 @@ def test_heterogeneity_is_cochran_s_q(data):
     assert row["p_value"] == pytest.approx(stats.chi2.sf(q, 2), abs=0.02)
 
 
-def test_fisher_s_tail():
-    for statistic in (0.0, 0.3, 2.0, 9.0):
-        for numerator, denominator in ((1, 3), (4, 20.5), (30, 1000)):
-            assert fisher_p(statistic, numerator, denominator) == pytest.approx(
-                stats.f.sf(statistic, numerator, denominator), rel=1e-9, abs=1e-14
-            )
-    assert fisher_p(3.0, 4, np.inf) == pytest.approx(stats.chi2.sf(12, 4), rel=1e-5)
-    assert np.isnan(fisher_p(np.nan, 2, 3))
-    assert fisher_p(np.inf, 2, 3) == 0
-
-
 def test_groups_that_span_segments_are_not_compared(data):
     y, models, country, _ = data
     asked = {"weighting": "administrative", "times": TIMES, "by": country}
@@ -374,43 +362,6 @@ def test_groups_that_span_segments_are_not_compared(data):
     within = ss.compare(y, models, groups=np.char.add(country, (np.arange(len(y)) // 2).astype(str)), **asked)
     assert within.n_spanning == 0
     assert within.integrated().between()["p_value"].notna().any()
-
-
-@pytest.mark.nightly
-@pytest.mark.statistical
-def test_intervals_by_segment_cover_and_segments_that_are_alike_do_not_differ():
-    times, replicates = np.array([2.0, 4.0, 6.0]), 400
-
-    def sample(seed, n):
-        rng = np.random.default_rng(seed)
-        x, segment = rng.standard_normal(n), rng.integers(0, 3, n)
-        rate = 0.15 * np.exp(0.6 * x)
-        star, end = rng.exponential(1 / rate), rng.uniform(4, 12, n)
-        y = ss.Outcomes(np.minimum(star, end), star <= end, end)
-        exact = np.exp(-rate[:, None] * times)
-        worse = exact ** np.where(segment == 2, 1.8, 1.4)[:, None]
-        return y, {"exact": ss.SurvivalCurves(exact, times), "worse": ss.SurvivalCurves(worse, times)}, segment
-
-    y, models, segment = sample(10_000, 400_000)
-    large = ss.compare(y, models, weighting="administrative", times=times, null=False, by=segment).integrated()
-    truth = large.contrasts.iloc[1:]["difference"].to_numpy()
-    held, apart, differ, width = [], [], [], []
-    for seed in range(replicates):
-        y, models, segment = sample(seed, 600)
-        means = ss.compare(y, models, weighting="administrative", times=times, null=False, by=segment).integrated()
-        rows = means.contrasts.iloc[1:]
-        held.append((rows["lower"] <= truth) & (truth <= rows["upper"]))
-        interpolation = means.between(against="0").set_index("segment")
-        apart.append(interpolation.loc[["1", "2"], "difference"].to_numpy())
-        width.append(interpolation.loc[["1", "2"], "se"].to_numpy())
-        alike = means.compared.parts
-        same = ss.SegmentedComparison(("segment",), means.compared.total, {("0",): alike["0",], ("1",): alike["1",]})
-        differ.append(same.integrated().heterogeneity()["p_value"].iloc[0])
-    assert 0.93 <= np.mean(held) <= 0.97
-    off = np.mean(apart, axis=0) - [truth[1] - truth[0], truth[2] - truth[0]]
-    assert np.abs(off * np.sqrt(replicates) / np.std(apart, axis=0)).max() < 3  # simulation errors
-    np.testing.assert_allclose(np.std(apart, axis=0), np.sqrt(np.mean(np.square(width), axis=0)), rtol=0.12)
-    assert 0.02 <= np.mean(np.array(differ) < 0.05) <= 0.08
 
 
 # What is given

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import survscore as ss
+from survscore.inference.intervals import fisher_quantile, student_p, student_quantile
 from survscore.inference.support import FEW_FOR_DIFFERENCE, FEW_FOR_SCORE
 from survscore.inference.units import Groups, Units
 from survscore.weighting.interval_weights import TimeIndex
@@ -256,3 +257,12 @@ def test_equally_good_models_are_called_different_as_often_as_they_should(weight
         hits += (contrasts["p_value"] < 0.05).to_numpy()
     share = hits / replicates
     assert ((share > 0.027) & (share < 0.073)).all(), share  # 5 %, and three standard errors of the count
+
+
+def test_nothing_is_known_without_degrees_of_freedom():
+    assert np.isnan(student_quantile(0.95, [0, -1, np.nan])).all()
+    assert np.isnan(student_p([1, 1, np.nan], [0, np.nan, 5])).all()
+    assert student_p(np.inf, 3) == 0
+    assert np.isnan(fisher_quantile(0.95, 3, 0))
+    with pytest.raises(ss.InputError, match="level"):
+        student_quantile(1.5, 3)

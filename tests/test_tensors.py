@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import survscore as ss
 from combinations import examples, nightly_but
 from registry import ASKED, CASES, METRICS, random_problem
+from survscore._utils import arrays
 from survscore.engine.evaluation import Evaluation
 
 torch = pytest.importorskip("torch")
@@ -429,6 +430,20 @@ def test_small_chunks_give_the_same(monkeypatch):
     assert_same(found, expected)
 
 
+def test_blocks_that_do_not_make_a_device_wait_give_the_same(monkeypatch):
+    """How many exit in each block is found before the first one; here as if tensors were on a device."""
+    problem = random_problem(400, 9)
+    other = ss.SurvivalCurves(problem.curves.probabilities**1.5, problem.curves.times)
+    models = {"one": problem.curves, "two": other}
+    for weighting in (ss.IPCW(), ss.IPCW(strata=np.arange(400) % 3), ss.Projected()):
+        asked = {"metric": "brier", "weighting": weighting, "times": problem.times}
+        expected = evaluated(problem.y, models, **asked)
+        with monkeypatch.context() as patched, ss.config.using(backend="torch"):
+            patched.setattr(arrays, "on_device", arrays.is_tensor)
+            patched.setattr("survscore.engine.blocks.DEVICE_CELLS", 64 * 9 * 3)
+            assert_same(evaluated(problem.y, models, **asked), expected)
+
+
 @on_gpu
 def test_the_matrix_is_not_copied():
     n, m = 4_000_000, 100
@@ -438,10 +453,10 @@ def test_the_matrix_is_not_copied():
     time = torch.rand(n, device="cuda", dtype=torch.float64) * m
     y = ss.Outcomes(time, torch.rand(n, device="cuda") < 0.5, time + 1)
     for metric in ("brier", "log"):
-        ss.score_all(y, curves, metric=metric, weighting=["administrative", "ipcw"], times=grid)
+        ss.score_all(y, curves, metric=metric, weighting=["administrative", "ipcw"], times=grid[:-1])
     torch.cuda.reset_peak_memory_stats()
     before = torch.cuda.memory_allocated()
-    ss.score_all(y, curves, metric="brier", weighting=["administrative", "ipcw"], times=grid)
+    ss.score_all(y, curves, metric="brier", weighting=["administrative", "ipcw"], times=grid[:-1])
     assert torch.cuda.max_memory_allocated() - before < 0.5 * n * m * 4
 
 

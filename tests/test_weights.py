@@ -13,7 +13,7 @@ import oracle
 import survscore as ss
 from commands import printed, run
 from literal import STEP
-from registry import ASKED, CASES, FITTED, LOSSES, METRICS, Case, fitted_problem, random_problem
+from registry import ASKED, CASES, FITTED, HISTORIES, LOSSES, METRICS, SEEN, Case, fitted_problem, random_problem
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.moments import pairs
 from survscore.inference.intervals import student_quantile
@@ -387,18 +387,8 @@ def test_bad_weights_are_refused(weights):
 
 def test_what_has_no_form_for_weights_says_so():
     problem = sized_problem(CASES[1], 40)
-    y, curves, times = problem.y, problem.curves, problem.times
-    calls = {
-        "variance='martingale'": lambda: ss.brier_score(
-            y, curves, weighting=ss.IPCW(variance="martingale"), times=times
-        ),
-        "metric 'concordance'": lambda: ss.score_all(y, curves, metric="concordance", weighting="ipcw", times=times),
-        "metric 'crps'": lambda: ss.score_all(y, curves, metric="crps", weighting="ipcw", times=times),
-        "distribution_calibration": lambda: ss.distribution_calibration(y, curves),
-    }
-    for name, call in calls.items():
-        with pytest.raises(ss.UnfitError, match=f"{name} has no form for sample weights"):
-            call()
+    with pytest.raises(ss.UnfitError, match="variance='martingale' has no form for sample weights"):
+        ss.brier_score(problem.y, problem.curves, weighting=ss.IPCW(variance="martingale"), times=problem.times)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if not case.by_n], ids=lambda case: case.name)
@@ -581,6 +571,82 @@ def test_standard_errors_of_pooled_metrics_are_those_of_the_jackknife(case: Case
     np.testing.assert_allclose(np.sqrt(variances), np.sqrt(expected[:2]), rtol=tolerance)
 
 
+def followed_up(case, problem, **options):
+    """Score everything of the whole follow-up, of two models and the null model; see `registry.SEEN`."""
+    c = problem.curves
+    curves = {"a": c, "b": ss.SurvivalCurves(c.probabilities**1.3, c.times, extrapolation="hold")}
+    metrics = [make(problem) for make, _ in HISTORIES.values()]
+    settings = {"weighting": case.weighting(problem), "times": problem.times, "null": True, **options}
+    return Evaluation.of(problem.y, curves, metric=metrics, **settings).run()
+
+
+def assert_same_follow_up(found, expected, rtol=1e-10):
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, rtol=rtol, err_msg=one.metric)
+        for field in ("pointwise", "of_averages"):
+            pair = (getattr(result.moments, field) for result in (one, other))
+            np.testing.assert_allclose(*pair, rtol=1e2 * rtol, atol=1e-15, err_msg=one.metric)
+        for field in ("n_counted", "n_events", "n_event_free", "n_effective"):
+            np.testing.assert_allclose(getattr(one.support, field), getattr(other.support, field), err_msg=field)
+        np.testing.assert_allclose(one.support.units.degrees, other.support.units.degrees)
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+@pytest.mark.parametrize("case", SEEN, ids=lambda case: case.name)
+def test_metrics_of_the_follow_up(case, grouped):
+    """Frequencies are repeated rows, scaled weights change nothing, and those of one nothing to the last bit."""
+    for causes in (False, True):
+        if causes and case.data == "any":
+            continue  # CRPS of a cause needs statuses known without weights
+        problem = fitted_problem(case.data, 3, 60, causes=causes and case.data in ("uncensored", "administrative"))
+        labels, rng = np.arange(60) // 4, np.random.default_rng(6)
+        options = {"groups": labels if grouped else None, "null": not causes}
+        training = problem.training.weighted(rng.integers(1, 4, len(problem.training)), "frequency")
+        often = replace(problem, y=problem.y.weighted(rng.integers(1, 4, 60), "frequency"), training=training)
+        several, rows = repeated(often)
+        assert_same_follow_up(
+            followed_up(case, often, **options),
+            followed_up(case, several, **options | {"groups": labels[rows] if grouped else None}),
+        )
+        own = rng.gamma(2, 1.7, 60)
+        one, scaled = (replace(problem, y=problem.y.weighted(w)) for w in (own, 7 * own))
+        assert_same_follow_up(followed_up(case, scaled, **options), followed_up(case, one, **options))
+        nearly = replace(problem, y=nearly_equal(problem.y))
+        plain = followed_up(case, problem, **options)
+        assert_same_follow_up(followed_up(case, nearly, **options), plain, 1e-7)
+        ones = replace(problem, y=problem.y.weighted(np.ones(60), "frequency"))
+        for found, expected in zip(followed_up(case, ones, **options), plain, strict=True):
+            assert np.array_equal(found.scores, expected.scores, equal_nan=True)
+            assert np.array_equal(found.moments.pointwise, expected.moments.pointwise, equal_nan=True)
+
+
+@pytest.mark.parametrize("place", [0, 1, 6])
+def test_standard_errors_of_the_follow_up_are_those_of_the_jackknife(place):
+    case, n = SEEN[place], 150
+    problem = fitted_problem(case.data, 5, n)
+    problem = replace(problem, y=problem.y.weighted(np.random.default_rng(5).gamma(2, 1.7, n)), times=problem.times[:1])
+
+    def scores(rows):
+        return np.array([one.scores[0, 0] for one in followed_up(case, problem.take(rows), errors=False, null=False)])
+
+    without = np.array([scores(np.delete(np.arange(n), i)) for i in range(n)])
+    expected = (n - 1) / n * np.sum((without - without.mean(axis=0)) ** 2, axis=0)
+    found = [one.moments.variance(0, 0)[0] for one in followed_up(case, problem, null=False)]
+    np.testing.assert_allclose(np.sqrt(found), np.sqrt(expected), rtol=0.04)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_perfect_order_keeps_its_interval_with_weights(order):
+    rng = np.random.default_rng(2)
+    time = rng.permutation(200) + 1.0
+    y = ss.Outcomes(time, np.ones(200), weights=rng.gamma(2, 1, 200))
+    curves = ss.SurvivalCurves(np.clip(0.5 + order * (time - 100) / 300, 0, 1)[:, None], [50.0])
+    for metric in ("concordance", "auc"):
+        (found,) = ss.score_all(y, curves, metric=metric, times=[50])
+        assert found.scores[0] == (order > 0)
+        assert found.lower[0] < found.upper[0]
+
+
 def table_of(y, models, **settings):
     return ss.score_table(
         y, models, horizons=[15, 30], weighting=["administrative", "projected"], **settings
@@ -589,18 +655,12 @@ def table_of(y, models, **settings):
 
 @pytest.mark.filterwarnings("ignore")
 def test_tables_of_repeated_rows():
-    """And metrics of the follow-up say that they have no form."""
     case = next(case for case in CASES if case.name == "administrative")
     problem = sized_problem(case, 200, kind="frequency")
     several, _ = repeated(problem)
     found, expected = (table_of(one.y, {"a": one.curves, "b": one.curves[::-1]}) for one in (problem, several))
-    follow_up = found.metric.isin(["concordance", "crps", "log_score", "distribution"])
-    assert found[follow_up].note.str.contains("no form for sample weights").all()
-    assert follow_up.any()
-    assert found[follow_up].estimate.isna().all()
     # the predictions of b are another individual's, which repeated rows do not have
-    rows = ~follow_up & (found.model != "b")
-    other = expected[~expected.metric.isin(found[follow_up].metric) & (expected.model != "b")]
+    rows, other = found.model != "b", expected[expected.model != "b"]
     names = ["estimate", "se", "lower", "upper", "n_counted", "n_events"]
     distances = found[rows].metric.isin(["ici", "e50", "e90"]).to_numpy()  # whose limits are drawn
     np.testing.assert_allclose(found[rows][names][~distances], other[names][~distances], rtol=1e-5, atol=1e-9)
@@ -643,8 +703,78 @@ def test_calibration_and_decision_curves():
         strict=True,
     ):
         np.testing.assert_allclose([score.scores[0], score.se[0]], [value, se], rtol=1e-9)
-    with pytest.raises(ss.UnfitError, match="calibration has no form for frequency weights"):
-        ss.calibration(plain.weighted(np.round(y.weights) + 1, "frequency"), curves, 30)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", ["administrative own ranks", "ipcw strata", "projected"])
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+def test_calibration_of_repeated_rows(name, grouped):
+    """Everything, to the last bit: also groups of risk, bins, and statuses that are drawn."""
+    case = next(case for case in CASES if case.name == name)
+    problem = sized_problem(case, 260, kind="frequency")
+    several, rows = repeated(problem)
+    labels = np.arange(len(problem.y)) // 4
+    found, expected = (
+        ss.calibration(one.y, one.curves, 30, weighting=case.weighting(one), groups=codes if grouped else None)
+        for one, codes in ((problem, labels), (several, labels[rows]))
+    )
+    assert str(found) == str(expected)
+    for table in ("summary", "to_frame", "groups_frame"):
+        pd.testing.assert_frame_equal(getattr(found, table)(), getattr(expected, table)())
+
+
+@pytest.mark.parametrize("form", ["intervals", "continuous"])
+@pytest.mark.parametrize("test", ["auto", "martingale", "bins"])
+@pytest.mark.parametrize("lost", [False, True])
+@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
+def test_tests_of_distributions(form, test, lost, grouped):
+    """Frequencies are repeated rows, and weights have the scores and covariances that the definition gives."""
+    problem = random_problem(400, 25, 3, lost=lost)
+    rng, labels = np.random.default_rng(3), np.arange(400) // 8
+    own, often = rng.gamma(2, 1, 400), rng.integers(0, 4, 400)
+    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, "linear")
+    settings = {"test": test, "form": form, "n_bins": 5}
+
+    def tested(y, curves, codes=labels):
+        return ss.distribution_calibration(y, curves, groups=codes if grouped else None, **settings)
+
+    def assert_same_test(found, expected, rtol=1e-9):
+        for name in ("statistic", "df", "p_value", "observed", "expected", "n", "n_events", "n_dropped_out"):
+            assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=rtol), name
+        pd.testing.assert_frame_equal(found.components_frame(), expected.components_frame(), rtol=rtol)
+        pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame(), rtol=rtol)
+        assert found.reliable == expected.reliable
+
+    y, rows = problem.y, np.repeat(np.arange(400), often)
+    assert_same_test(tested(y.weighted(often, "frequency"), c), tested(y[rows], c[rows], labels[rows]))
+    found = tested(y.weighted(own), c)
+    assert_same_test(tested(y.weighted(7 * own), c), found)
+    assert_same_test(tested(nearly_equal(y), c), tested(y, c), 1e-6)
+    assert_same_test(tested(y.weighted(np.ones(400), "frequency"), c), tested(y, c), 0)
+    # the total of weighted deviations of single individuals
+    settings["test"] = "martingale" if lost or test == "martingale" else "auto"
+    one_by_one = [ss.distribution_calibration(y[[i]], c[[i]], **settings) for i in range(400)]
+    for name in ("observed", "expected"):
+        total = np.average([getattr(one, name) for one in one_by_one], weights=own) * 400
+        assert getattr(found, name) == pytest.approx(total, rel=1e-9)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("lost", [False, True])
+def test_tests_of_distributions_reject_as_often_as_they_say(lost):
+    """Of 400 right predictions, 5 percent: 20, give or take."""
+    rejected = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=300)
+        star, end = rng.exponential(8 * np.exp(-0.8 * x)), rng.uniform(2, 10, 300)
+        left = rng.exponential(30, 300) if lost else np.full(300, np.inf)
+        time = np.minimum(np.minimum(star, end), left)
+        y = ss.Outcomes(time, star == time, end, weights=rng.gamma(2, 1, 300) * np.exp(0.5 * x))
+        times = np.linspace(0.25, 10, 40)
+        right = ss.SurvivalCurves(np.exp(-np.exp(0.8 * x)[:, None] * times / 8), times)
+        rejected += ss.distribution_calibration(y, right).p_value < 0.05
+    assert 8 <= rejected <= 34
 
 
 def test_decision_curves_of_repeated_rows():

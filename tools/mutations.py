@@ -57,8 +57,8 @@ FAULTS = [
           "loss.of_event(survival) * weights[1]", "tests/test_null.py tests/test_comparison.py"),
     Fault("concordance: ties", "metrics/_pairs.py", "of_case + 0.5 * (controls", "of_case + (controls", LOOP
           + " tests/test_pooled.py tests/test_histories.py"),
-    Fault("concordance: weight", "metrics/discrimination.py", "return [_Pairs(time, case**2, control)]",
-          "return [_Pairs(time, case, control)]", "tests/test_histories.py"),
+    Fault("concordance: weight", "metrics/discrimination.py", "return [_Pairs(time, mass * case**2, control)]",
+          "return [_Pairs(time, mass * case, control)]", "tests/test_histories.py"),
     Fault("CRPS: divisor", "metrics/whole_scores.py", "value = float(own.sum() / total)",
           "value = float(own.sum() / own.size)", "tests/test_histories.py"),
     Fault("ICI: unweighted", "metrics/calibration.py", "value = dot(curve.share, distance)\n",

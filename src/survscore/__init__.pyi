@@ -81,8 +81,7 @@ from survscore.reports.page import Report as Report, report as report
 from survscore.results.comparison import Comparison as Comparison, IntegratedComparison as IntegratedComparison
 from survscore.results.datasets_table import AcrossDatasets as AcrossDatasets
 from survscore.results.landmark_table import LandmarkTable as LandmarkTable
-from survscore.results.parts import ScoreParts as ScoreParts
-from survscore.results.pooled_table import PooledTable as PooledTable
+from survscore.results.score_table import PooledTable as PooledTable
 from survscore.results.recommendation import Recommendation as Recommendation
 from survscore.results.score_curve import (
     Bounds as Bounds,

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
-from survscore._utils.probabilities import ROUNDING, as_matrix, check_probabilities, has_bad_probabilities
-from survscore._utils.survival_forms import (
+from survscore._utils.probabilities import (
     HAZARDS,
+    ROUNDING,
+    as_matrix,
+    check_probabilities,
+    has_bad_probabilities,
     looks_like_masses,
     survival_of_hazards,
     survival_of_masses,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
 from survscore._utils.probabilities import ROUNDING, as_matrix, check_incidences
-from survscore._validation import FloatArray, InputError, as_times, check_choice, plural, several, shown
+from survscore._validation import FloatArray, InputError, as_times, check_choice, plural, several
 from survscore.causes import ALL_STATUSES, Cause, Causes, check_names
 from survscore.curves import (
     AroundLandmark,
@@ -22,7 +21,7 @@ from survscore.curves import (
     check_columns,
     check_reading,
 )
-from survscore.interpolation import OnGrid, of_step_functions
+from survscore.interpolation import OnGrid
 
 IncidenceInterpolation = Literal["linear", "step"]
 First = Literal["event-free", "total-risk", "cause"]
@@ -64,9 +63,6 @@ class IncidenceCurves(OnGrid):
     monotone : {"check", "keep", "enforce"}, default "check"
         Incidences can't fall with time. ``"check"`` refuses curves that do by more than rounding, ``"keep"`` takes them
         as they are, ``"enforce"`` replaces every value by the largest so far, in a copy. Sums are checked in any case.
-    axes : sequence of str, optional
-        What the axes of `probabilities` are, where they have another order than ``("individuals", "causes",
-        "times")``; ``("causes", "times")`` is of one individual.
     first : {"event-free", "total-risk", "cause"}, optional
         What index 0 of the axis of causes is, where it is not a cause: the probability of having had no event, or the
         risk of an event of any cause. The other indices are the causes, and index 0 is checked against them, to three
@@ -79,17 +75,18 @@ class IncidenceCurves(OnGrid):
 
     Notes
     -----
-    Other packages return these layouts:
+    What other packages return goes in like this:
 
-    ============================================ ============================================== ====================
-    from                                         axes                                           first
-    ============================================ ============================================== ====================
-    hazardous, ``predict_cumulative_incidence``  individuals, causes, times                     ``"event-free"``
-    pycox, ``DeepHit.predict_cif``               causes, times, individuals
-    SurvivalEVAL, comprisk                       individuals, causes, times
-    scikit-survival, array of one group          causes, times                                  ``"total-risk"``
-    lifelines, ``AalenJohansenFitter``           see `from_aalen_johansen`
-    ============================================ ============================================== ====================
+    ============================================= ================================== ====================
+    from                                          probabilities                      first
+    ============================================= ================================== ====================
+    hazardous, ``predict_cumulative_incidence``   as it is                           ``"event-free"``
+    pycox, ``cif = DeepHit.predict_cif(X)``       ``cif.transpose(2, 0, 1)``
+    SurvivalEVAL, comprisk                        as it is
+    scikit-survival, array of one group           ``array[None]``                    ``"total-risk"``
+    lifelines, fitted ``AalenJohansenFitter``     ``{1: [fitter.predict(times)]}``
+    a frame per cause, individuals in columns     ``{1: frame.to_numpy().T}``
+    ============================================= ================================== ====================
 
     Examples
     --------
@@ -125,7 +122,6 @@ class IncidenceCurves(OnGrid):
         interpolation: IncidenceInterpolation | None = None,
         extrapolation: ExtrapolationKind = "nan",
         monotone: Monotone = "check",
-        axes: Sequence[str] | None = None,
         first: First | None = None,
     ) -> None:
         read = check_reading(interpolation, extrapolation, monotone)
@@ -136,12 +132,12 @@ class IncidenceCurves(OnGrid):
             )
         grid = as_times(times)
         if isinstance(probabilities, Mapping):
-            if causes is not None or axes is not None or first is not None:
-                raise InputError("causes, axes and first are for arrays: a mapping names its causes")
+            if causes is not None or first is not None:
+                raise InputError("causes and first are for arrays: a mapping names its causes")
             names, array = tuple(map(str, probabilities)), _of_causes(probabilities, grid)
             check_names(names)
         else:
-            array = _ordered(probabilities, axes)
+            array = as_matrix(probabilities, AXES)
             _check_times(array, grid)
             names, array = _causes_of(array, causes, first, grid)
         if monotone == "enforce":
@@ -151,99 +147,6 @@ class IncidenceCurves(OnGrid):
             array, times=grid, causes=names, interpolation=read, extrapolation=extrapolation,
             default_interpolation=interpolation is None,
         )  # fmt: skip
-
-    # Other ways in
-
-    @classmethod
-    def from_frames(
-        cls,
-        frames: Mapping[str, Any],
-        *,
-        interpolation: IncidenceInterpolation | None = None,
-        extrapolation: ExtrapolationKind = "nan",
-        monotone: Monotone = "check",
-    ) -> Self:
-        """Take a pandas frame per cause, with one row per time and one column per individual, as in `SurvivalCurves`.
-
-        Parameters
-        ----------
-        frames : mapping of cause to data frame
-            The index of each holds the times, and columns are the same individuals in the same order.
-        interpolation, extrapolation, monotone
-            As for `IncidenceCurves`.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> import survscore as ss
-        >>> relapse = pd.DataFrame({"a": [0.0, 0.3], "b": [0.0, 0.5]}, index=[0.0, 2.0])
-        >>> ss.IncidenceCurves.from_frames({"relapse": relapse, "death": relapse / 10}).at([1])
-        array([[[0.15 ],
-                [0.015]],
-        <BLANKLINE>
-               [[0.25 ],
-                [0.025]]])
-        """
-        if not isinstance(frames, Mapping) or not frames:
-            raise InputError("frames must map causes to pandas data frames")
-        for cause, frame in frames.items():
-            if not hasattr(frame, "index") or not hasattr(frame, "to_numpy") or not hasattr(frame, "columns"):
-                raise InputError(f"the frame of cause {str(cause)!r} must be a pandas data frame")
-        (one, first), *_ = frames.items()
-        for cause, frame in frames.items():
-            for what, labels, others in (
-                ("times", frame.index, first.index),
-                ("columns", frame.columns, first.columns),
-            ):
-                if not labels.equals(others):
-                    raise InputError(f"the frames of causes {str(one)!r} and {str(cause)!r} must have the same {what}")
-        return cls(
-            {str(cause): frame.to_numpy().T for cause, frame in frames.items()},
-            as_times(first.index, f"the index of the frame of cause {str(one)!r}"),
-            interpolation=interpolation, extrapolation=extrapolation, monotone=monotone,
-        )  # fmt: skip
-
-    @classmethod
-    def from_aalen_johansen(cls, fitters: Any, *, extrapolation: ExtrapolationKind = "nan") -> Self:
-        """Take lifelines' fitted ``AalenJohansenFitter``, one for each cause, as the curves of one individual.
-
-        They are step functions. Where their times differ, the grid is their union.
-
-        Parameters
-        ----------
-        fitters : mapping of cause to AalenJohansenFitter, or a sequence of them
-            In a sequence, or alone, causes have the numbers that they were fitted with (``event_of_interest``).
-        extrapolation : {"nan", "hold"}, default "nan"
-            What is predicted after the last time: nothing, or the last value for ever.
-
-        Returns
-        -------
-        IncidenceCurves
-            Of one individual; ``curves[np.zeros(n, dtype=int)]`` repeats it.
-
-        Examples
-        --------
-        >>> import survscore as ss
-        >>> from lifelines import AalenJohansenFitter
-        >>> time, cause = [1, 2, 3, 4], [1, 2, 0, 1]
-        >>> fitters = [AalenJohansenFitter().fit(time, cause, event_of_interest=k) for k in (1, 2)]
-        >>> ss.IncidenceCurves.from_aalen_johansen(fitters).at([1, 2, 4])
-        array([[[0.25, 0.25, 0.75],
-                [0.  , 0.25, 0.25]]])
-        """
-        several = fitters if isinstance(fitters, (Mapping, list, tuple)) else [fitters]
-        if not isinstance(several, Mapping):
-            numbered = [(_code_of(fitter), fitter) for fitter in several]
-            if len({code for code, _ in numbered}) < len(numbered):
-                raise InputError("fitters must be of different causes (event_of_interest)")
-            several = dict(numbered)
-        for fitter in several.values():
-            _code_of(fitter)
-        functions = [fitter.cumulative_density_.iloc[:, 0] for fitter in several.values()]
-        values, grid = of_step_functions(
-            [SimpleNamespace(x=one.index, y=one.to_numpy()) for one in functions], extrapolation, start=0.0
-        )
-        return cls(values[None], grid, causes=list(several), interpolation="step", extrapolation=extrapolation)
 
     def _check_alike(self, other: Self) -> None:
         super()._check_alike(other)
@@ -362,15 +265,6 @@ def _listed(causes: Sequence[str]) -> str:
     return several([repr(name) for name in causes])
 
 
-def _code_of(fitter: Any) -> str:
-    """Return the number of the cause that an Aalen-Johansen fitter of lifelines is of, which names its column."""
-    frame = getattr(fitter, "cumulative_density_", None)
-    column = "" if frame is None else str(frame.columns[0])
-    if not column.startswith("CIF_"):
-        raise InputError(f"fitters must be fitted AalenJohansenFitter of lifelines, not {type(fitter).__name__}")
-    return column.removeprefix("CIF_")
-
-
 def _of_causes(probabilities: Mapping[str, ArrayLike], times: NDArray[np.float64]) -> FloatArray:
     """Return the matrices of all causes as one array."""
     for cause, given in probabilities.items():
@@ -393,25 +287,10 @@ def _of_causes(probabilities: Mapping[str, ArrayLike], times: NDArray[np.float64
     return arrays.namespace(first).stack(tuple(matrices.values()), 1)  # type: ignore[no-any-return]
 
 
-def _ordered(probabilities: ArrayLike, axes: Sequence[str] | None) -> FloatArray:
-    """Return the array with individuals first, then causes, then times."""
-    order = AXES if axes is None else tuple(axes)
-    if sorted(order) not in (sorted(AXES), sorted(AXES[1:])):
-        raise InputError(f"axes must be {_listed(AXES)} in some order, not {shown(axes)}")
-    array = as_matrix(probabilities, order)
-    if len(order) < len(AXES):
-        array, order = array[None], ("individuals", *order)
-    if order == AXES:
-        return array
-    places = tuple(order.index(axis) for axis in AXES)
-    moved: FloatArray = arrays.contiguous(arrays.transposed(array, places))
-    return moved
-
-
 def _check_times(array: FloatArray, times: NDArray[np.float64]) -> None:
     if array.shape[2] == times.size:
         return
-    hint = "; name the order of the axes (axes=)" if times.size in array.shape else ""
+    hint = "; transpose it" if times.size in array.shape else ""
     raise InputError(
         f"probabilities has {array.shape[2]} columns, but times has length {times.size} (axes are individuals, causes, "
         f"times, and this is of shape {tuple(array.shape)}{hint})"

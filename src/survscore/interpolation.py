@@ -257,10 +257,8 @@ def stacked(blocks: Iterable[FloatArray], n: int) -> FloatArray:
     return matrix
 
 
-def of_step_functions(
-    functions: Sequence[Any], extrapolation: str, start: float = 1.0
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the values of step functions, one row each, and their common grid; `start` holds at time 0."""
+def of_step_functions(functions: Sequence[Any], extrapolation: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the values of step functions, one row each, and their common grid."""
     if not functions:
         raise InputError("functions is empty")
     try:
@@ -276,6 +274,6 @@ def of_step_functions(
         return np.stack(rows), grids[0]
     # every function must reach the end of the common grid, unless it holds its last value
     union = common_grid(grids, min(grid[-1] for grid in grids) if extrapolation == "nan" else np.inf)
-    padded = [np.concatenate(([start], row)) for row in rows]
+    padded = [np.concatenate(([1.0], row)) for row in rows]
     rows = [row[np.searchsorted(grid, union, side="right")] for grid, row in zip(grids, padded, strict=True)]
     return np.stack(rows), union

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays as _arrays
+from survscore._utils.dates import Unit, word
 from survscore._utils.parallel import cached_property
-from survscore._utils.units import Unit, word
 from survscore._validation import (
     InputError,
     as_array,
@@ -503,7 +503,18 @@ class Outcomes:
     @cached_property
     def n_dropped_out(self) -> int | None:
         """How many were lost before their own censoring time; None where that is unknown."""
-        return None if self.censoring_time is None else _arrays.count_true(self.dropped_out)
+        return None if self.censoring_time is None else self.n_of(self.dropped_out)
+
+    @cached_property
+    def n_individuals(self) -> int:
+        """How many individuals there are: one in each row, or with frequency weights the sum of these."""
+        return len(self) if self.weight_kind != "frequency" else int(self.weights.sum())  # type: ignore[union-attr]
+
+    def n_of(self, flags: NDArray[np.bool_]) -> int:
+        """Return how many individuals have a flag; see `n_individuals`."""
+        if self.weight_kind != "frequency" or self.weights is None:
+            return _arrays.count_true(flags)
+        return int(self.weights[flags].sum())
 
     def weighted(self, weights: ArrayLike | None, weight_kind: WeightKind = "probability") -> Self:
         r"""Return the same with a sample weight for each individual, which everything computed from it then uses.
@@ -595,7 +606,7 @@ class Outcomes:
         Returns
         -------
         Outcomes
-            Without entry and dates. The same, if all were observed from the start.
+            Without entry. The same, if all were observed from the start.
 
         Examples
         --------
@@ -606,10 +617,11 @@ class Outcomes:
         """
         if self.entry is None:
             return self
+        dates = None if self.dates is None else replace(self.dates, since_entry=True)
         if not bool((self.entry > 0).any()):
-            return self._with(entry=None)
+            return self._with(entry=None, dates=dates)
         end = None if self.censoring_time is None else self.censoring_time - self.entry
-        return self._with(time=self.time - self.entry, censoring_time=end, entry=None, dates=None)
+        return self._with(time=self.time - self.entry, censoring_time=end, entry=None, dates=dates)
 
     def on_clock(self, clock: str) -> Self:
         """Return the same with what results say of time."""
@@ -693,7 +705,8 @@ class Outcomes:
             causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
             weights=self.weights, weight_kind=self.weight_kind or "probability",
         )  # fmt: skip
-        return then._with(causes=self._numbered, interest=self.interest)
+        then = then._with(causes=self._numbered, interest=self.interest, clock=self.clock)
+        return then.since_entry() if known.since_entry else then
 
     # Where it lives
 
@@ -800,9 +813,9 @@ class Outcomes:
     def _repr_html_(self) -> str:
         from survscore.results.tables import Cell, Part, Tables, as_html
 
-        n, events = len(self), int(self.event.sum())
+        n, events = self.n_individuals, self.n_of(self.event)
         rows: list[tuple[Cell, ...]] = [
-            ("individuals", f"{n:,}"),
+            ("individuals", f"{n:,}" if n == len(self) else f"{n:,} in {len(self):,} rows"),
             ("with event", f"{events:,} ({100 * events / max(n, 1):.1f} %)"),
             *((f"of cause {name}", f"{count:,}") for name, count in self.n_by_cause.items()),
         ]
@@ -812,7 +825,7 @@ class Outcomes:
             rows.append(("censoring_time", "unknown"))
         elif n:
             rows.append(("censoring_time", f"{self.censoring_time.min():g} to {self.censoring_time.max():g}"))
-            rows.append(("dropped out", f"{int(self.dropped_out.sum()):,}"))
+            rows.append(("dropped out", f"{self.n_dropped_out:,}"))
         if self.entry is not None and n:
             rows.append(("entry", f"{self.entry.min():g} to {self.entry.max():g}"))
         if self.weights is not None:
@@ -822,10 +835,10 @@ class Outcomes:
         return as_html(Tables("", [Part("Outcomes", ("", ""), rows, (), "lr")]))
 
     def __repr__(self) -> str:
-        n, events = len(self), int(self.event.sum())
+        n, events = self.n_individuals, self.n_of(self.event)
         by_cause = ", ".join(f"{count} {in_words(name)}" for name, count in self.n_by_cause.items())
         parts = [
-            f"{n} individual{'' if n == 1 else 's'}",
+            f"{n} individual{'' if n == 1 else 's'}{'' if n == len(self) else f' in {len(self)} rows'}",
             f"{events} event{'' if events == 1 else 's'} "
             f"({100 * events / max(n, 1):.1f} %{f': {by_cause}' if by_cause else ''})",
         ]
@@ -836,7 +849,7 @@ class Outcomes:
         if self.censoring_time is None:
             parts.append("censoring_time unknown")
         elif n:
-            lost = int(self.dropped_out.sum())
+            lost = self.n_dropped_out
             parts.append(f"censoring_time known ({self.censoring_time.min():g} to {self.censoring_time.max():g})")
             parts.append(f"{lost or 'no'} drop-out{'' if lost == 1 else 's'}")
         if self.entry is not None and n:
@@ -857,7 +870,7 @@ class Outcomes:
         """How many events there are of each cause; empty without competing risks."""
         if self.cause is None:
             return {}
-        return {name: _arrays.count_true(self.cause == code) for code, name in enumerate(self.causes, start=1)}
+        return {name: self.n_of(self.cause == code) for code, name in enumerate(self.causes, start=1)}
 
     def _named_causes(self) -> str:
         of_interest = f" (of interest {self.chosen_cause!r})" if self.interest else ""

@@ -308,7 +308,7 @@ def _scored(
     """Score the first of some models."""
     metrics = [as_metric(given) for given in one_or_more(settings["metric"], Metric, "metric")]
     whole = times is None or reads_whole_curves(metrics)
-    y, models = of_cause(y, models, cause, times=times, whole=whole, multiclass=True, weights=True)
+    y, models = of_cause(y, models, cause, times=times, whole=whole, multiclass=True)
     evaluation = Evaluation.of(y, models, times=times, **settings)
     results = evaluation.run()
     warn_about(results)
@@ -353,9 +353,7 @@ def score_terms(
     loss = as_metric(metric)
     if not isinstance(loss, Loss):
         raise InputError(f"metric must be a loss, which is known for each individual, not {loss.name!r}")
-    y, models = of_cause(
-        y, {"curves": curves}, cause, times=times, whole=times is None, weights=True, caller="score_terms"
-    )
+    y, models = of_cause(y, {"curves": curves}, cause, times=times, whole=times is None, caller="score_terms")
     if y.weights is not None and not bool((y.weights > 0).all()):
         raise InputError("weights must be above zero for score_terms: leave out the others, who have no part in scores")
     evaluation = Evaluation.of(

@@ -118,9 +118,11 @@ def zeros(shape: tuple[int, ...], like: Any) -> Any:
     return xp.zeros(shape, dtype=xp.float64, device=device_of(like))
 
 
-def positions(flags: Any) -> Any:
-    """Return where a vector is true."""
-    return flags.nonzero()[:, 0] if is_tensor(flags) else np.flatnonzero(flags)
+def positions(flags: Any, n: int | None = None) -> Any:
+    """Return where a vector is true; a device need not wait for the host where it is known that it is so `n` times."""
+    if is_tensor(flags):
+        return (flags.nonzero() if n is None else flags.nonzero_static(size=n))[:, 0]
+    return np.flatnonzero(flags)
 
 
 def in_order(*keys: Any) -> Any:
@@ -205,11 +207,21 @@ def add_rows(table: Any, codes: Any, rows: Any) -> None:
     table[codes[order[starts]]] += np.add.reduceat(rows[order], starts, axis=0)
 
 
+def subtract_rows(table: Any, places: Any, rows: Any) -> None:
+    """Subtract the rows of a matrix from those of a table at these places, each named once."""
+    if is_tensor(table):
+        table.index_add_(0, places, rows, alpha=-1)
+    else:
+        table[places] -= rows
+
+
 def running_sums(rows: Any) -> Any:
     """Return the sums of the first 0, 1, 2, ... rows of a matrix."""
-    sums = zeros((len(rows) + 1, *rows.shape[1:]), rows)
+    if is_tensor(rows):
+        return _running_sums(rows)
+    sums = np.zeros((len(rows) + 1, *rows.shape[1:]))
     sums[1:] = rows
-    (_accumulate_tensor if is_tensor(rows) else _accumulate)(sums[1:])
+    _accumulate(sums[1:])
     return sums
 
 
@@ -229,19 +241,28 @@ def _accumulate(rows: NDArray[np.float64], group: int = 16) -> None:
     np.cumsum(rows[n - 1 :], axis=0, out=rows[n - 1 :])
 
 
-def _accumulate_tensor(rows: Any, group: int = 256) -> None:
-    """Do the same for a tensor, whose cumulative sum down a column is one thread's work: groups by a matrix product."""
-    n = len(rows) // group * group
-    if n > group:
-        grouped = rows[:n].view(n // group, group, rows.shape[1])
-        triangle = rows.new_ones((group, group)).tril_()
-        grouped.copy_(triangle @ grouped)
-        ends = grouped[:, -1].cumsum(0)
-        grouped[1:] += ends[:-1, None]
-        if n < len(rows):
-            rows[n:] = rows[n:].cumsum(0) + ends[-1]
-    else:
-        rows.copy_(rows.cumsum(0))
+def _running_sums(rows: Any, group: int = 256) -> Any:
+    """Do the same for a tensor, whose cumulative sum down a column is one thread's work: groups by a matrix product.
+
+    Changes are made to views that have a name: ``sums[1:] += ...`` would copy the result once more onto itself.
+    """
+    xp, n = namespace(rows), len(rows) // group * group
+    sums = rows.new_empty((len(rows) + 1, rows.shape[1]))
+    sums[0] = 0.0
+    after = sums[1:]
+    if n <= group:
+        xp.cumsum(rows, 0, out=after)
+        return sums
+    shape = (n // group, group, rows.shape[1])
+    grouped = after[:n].view(shape)
+    xp.matmul(rows.new_ones((group, group)).tril_(), rows[:n].view(shape), out=grouped)
+    later = grouped[1:]
+    later += grouped[:-1, -1].cumsum(0)[:, None]
+    if n < len(rows):
+        rest = after[n:]
+        xp.cumsum(rows[n:], 0, out=rest)
+        rest += after[n - 1]
+    return sums
 
 
 def column_products(a: Any, b: Any) -> Any:
@@ -295,11 +316,6 @@ def smallest_so_far(matrix: Any) -> Any:
 def largest_so_far(matrix: Any) -> Any:
     """Return every row's values, each replaced by the largest up to it."""
     return matrix.cummax(1).values if is_tensor(matrix) else np.maximum.accumulate(matrix, axis=1)
-
-
-def transposed(array: Any, axes: tuple[int, ...]) -> Any:
-    """Return an array with its axes in another order."""
-    return array.permute(axes) if is_tensor(array) else array.transpose(axes)
 
 
 def contiguous(array: Any) -> Any:

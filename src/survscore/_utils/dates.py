@@ -1,18 +1,59 @@
-"""From calendar dates to follow-up times."""
+"""From calendar dates to follow-up times, and the units of these: what they are called, and how long they are."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.units import UNITS, Unit
 from survscore._validation import InputError, check_choice, check_length, check_rule, one_dimensional, plural, warn
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Unit = Literal["D", "W", "M", "Y", "h", "min", "s"]
+# A year is 365.25 days and a month a twelfth of it, where there are no dates to count months between.
+SECONDS: dict[Unit, int] = {"D": 86_400, "W": 604_800, "M": 2_629_800, "Y": 31_557_600, "h": 3_600, "min": 60, "s": 1}
+UNITS = tuple(SECONDS)
+WORDS: dict[str, Unit] = dict(zip(("day", "week", "month", "year", "hour", "minute", "second"), UNITS, strict=True))
+
+
+def as_unit(name: str, given: Any) -> Unit:
+    """Return the unit that is meant by its sign or its word: ``"M"``, ``"month"``, ``"months"``."""
+    if given in SECONDS:
+        return cast(Unit, given)
+    word = str(given).lower()
+    unit = WORDS.get(word, WORDS.get(word.removesuffix("s")))
+    if unit is None:
+        signs = ", ".join(repr(sign) for sign in UNITS)
+        raise InputError(f"{name} must be one of {signs} (or a word, such as 'month'), not {given!r}")
+    return unit
+
+
+def converted(times: NDArray[np.float64], unit: Unit, to: Unit) -> NDArray[np.float64]:
+    """Return times that are in one unit in another one."""
+    return times if unit == to else times * SECONDS[unit] / SECONDS[to]
+
+
+def word(unit: Unit) -> str:
+    """Return what a unit is called: ``"month"``."""
+    return next(name for name, sign in WORDS.items() if sign == unit)
+
+
+def plural_word(given: Any) -> str | None:
+    """Return what times in a unit are counted in, for labels: ``"months"``; None, where nobody said a unit."""
+    return None if given is None else f"{word(as_unit('unit', given))}s"
+
+
+def named_in(text: str) -> Unit | None:
+    """Return the unit whose word is part of a text such as ``"month_{time}"``; None, where none is, or two are."""
+    found = {unit for name, unit in WORDS.items() if name in text.lower()}
+    return found.pop() if len(found) == 1 else None
+
 
 MONTHS = {"M": 1, "Y": 12}  # units whose length depends on the calendar, in months
 ZONE = re.compile(r":\d\d.*(Z|[+-]\d\d(:?\d\d)?)$")  # an offset after a time of day
@@ -31,19 +72,27 @@ class Dates:
     unit: Unit
     #: When individuals came under observation, where that was not at their start (delayed entry).
     entry_date: NDArray[np.datetime64] | None = None
+    #: Whether times were then counted from entry (`Outcomes.since_entry`).
+    since_entry: bool = False
 
     def __getitem__(self, key: Any) -> Dates:
         """Return those of some individuals."""
-        entered = None if self.entry_date is None else self.entry_date[key]
-        return Dates(self.start[key], self.event_date[key], self.last_seen[key], self.cutoff[key], self.unit, entered)
+        picked: dict[str, Any] = {name: getattr(self, name)[key] for name in self._names}
+        return replace(self, **picked)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        entered = () if self.entry_date is None else ("entry_date",)
+        return ("start", "event_date", "last_seen", "cutoff", *entered)
 
     def joined(self, others: Sequence[Dates]) -> Dates | None:
         """Return those of several together; None if their units differ."""
-        if any(other.unit != self.unit for other in others):
+        if any((other.unit, other.since_entry) != (self.unit, self.since_entry) for other in others):
             return None
-        names = ("start", "event_date", "last_seen", "cutoff", *(() if self.entry_date is None else ("entry_date",)))
-        several = {name: np.concatenate([getattr(one, name) for one in (self, *others)]) for name in names}
-        return Dates(**several, unit=self.unit)
+        several: dict[str, Any] = {
+            name: np.concatenate([getattr(one, name) for one in (self, *others)]) for name in self._names
+        }
+        return replace(self, **several)
 
 
 class FollowUp(NamedTuple):
@@ -159,6 +208,8 @@ def as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIn
     """
     if length is not None and (isinstance(values, str) or np.ndim(values) == 0):
         return as_dates([values], name).repeat(length)
+    import pandas as pd
+
     given = one_dimensional(values, name)
     missing = pd.isna(given)
     if given.dtype.kind in "biufc" and not missing.all():
@@ -189,6 +240,8 @@ def as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIn
 
 def ages_on(known: Dates, day: Any) -> NDArray[np.float64]:
     """Return how long each individual had been under observation on a day, in the unit; NaN before its start."""
+    import pandas as pd
+
     on = instants(day, "landmarks", len(known.start))
     there = known.start <= on
     ages = np.full(len(on), np.nan)

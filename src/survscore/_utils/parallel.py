@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 
 CELLS_PER_BLOCK = 1 << 16
 MANY_BLOCKS = 64  # at most, since cores queue for the interpreter between blocks
-LONG_VECTOR = 1 << 17
-SORTED_PARTS, SORTED_CELLS = 32, 1 << 16
-CELLS_PAY = 1 << 12  # values, from which on
+LONG_VECTOR = 1 << 18
+PACKING_PAYS = 1 << 12  # values, from which on
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -72,46 +71,31 @@ def concatenate(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def argsort(values: NDArray[Any]) -> NDArray[np.intp]:
     """Return the positions of increasing values, equal ones in the order in which they come.
 
-    Cells of equal width are sorted by their digits, and what is nearly in order then takes little time: together half
-    of numpy.argsort's. On several cores, each sorts those between two limits.
+    A whole number holds each value, rounded down to its leading digits, and its position: sorting these by NumPy's
+    vector instructions takes a third of the time of numpy.argsort. What was rounded to the same number is nearly in
+    order then.
     """
-    low, high = (float(values.min()), float(values.max())) if values.size >= CELLS_PAY else (0.0, 0.0)
+    low, high = (float(values.min()), float(values.max())) if values.size >= PACKING_PAYS else (0.0, 0.0)
     if not 1e-30 < high - low < np.inf:
         return np.argsort(values, kind="stable")
-    cells, scale = np.empty(values.size, dtype=np.uint16), (SORTED_CELLS - 1) / (high - low)
+    n_bits = int(values.size - 1).bit_length()
+    keys, scale = np.empty(values.size, dtype=np.int64), 2.0 ** (63 - n_bits) * (1 - 1e-12) / (high - low)
 
-    def find_cells(rows: slice) -> None:
-        cells[rows] = (values[rows] - low) * scale
+    def pack(rows: slice) -> None:
+        digits = np.subtract(values[rows], low, dtype=np.float64)
+        np.multiply(digits, scale, out=keys[rows], casting="unsafe")
+        keys[rows] <<= n_bits
+        keys[rows] |= np.arange(rows.start, rows.stop)
 
-    in_slices(find_cells, values.size)
-    if values.size < LONG_VECTOR or config.n_cores() == 1:
-        return _argsort(values, cells)
-    # which cells a core gets depends on a sample of them: counting all would take longer, and holds the lock
-    some = cells[:: max(1, values.size // LONG_VECTOR)]
-    counts = np.bincount(some, minlength=SORTED_CELLS)
-    part = ((np.cumsum(counts) - 1).clip(0) * SORTED_PARTS // some.size).astype(np.uint8)
+    in_slices(pack, values.size)
+    keys.sort()
 
-    def split(rows: slice) -> list[NDArray[np.intp]]:
-        of_rows = part.take(cells[rows])
-        ends = np.cumsum(np.bincount(of_rows, minlength=SORTED_PARTS))
-        return np.split(of_rows.argsort(kind="stable") + rows.start, ends[:-1])
+    def unpack(rows: slice) -> None:
+        keys[rows] &= (1 << n_bits) - 1
 
-    pieces = in_slices(split, values.size)
-    sizes = [sum(of_slice[place].size for of_slice in pieces) for place in range(SORTED_PARTS)]
-    ends, found = np.cumsum(sizes), np.empty(values.size, dtype=np.intp)
-
-    def sort(place: int) -> None:
-        own = np.concatenate([of_slice[place] for of_slice in pieces])
-        order, end = _argsort(values.take(own), cells.take(own)), ends[place]
-        np.take(own, order, out=found[end - own.size : end], mode="clip")
-
-    each(sort, range(SORTED_PARTS), threads=True)
-    return found
-
-
-def _argsort(values: NDArray[Any], cells: NDArray[np.uint16]) -> NDArray[np.intp]:
-    roughly = cells.argsort(kind="stable")
-    return roughly.take(values.take(roughly).argsort(kind="stable"))
+    in_slices(unpack, values.size)
+    order, own = keys.astype(np.intp, copy=False), take(values, keys)
+    return order.take(own.argsort(kind="stable")) if np.any(own[1:] < own[:-1]) else order
 
 
 def each(work: Callable[[Part], Result], parts: Sequence[Part], *, threads: bool = False) -> list[Result]:
@@ -199,6 +183,27 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 if hasattr(os, "register_at_fork"):  # a forked process inherits the pool but not its threads, and would wait for ever
     os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+# Sums of products over long vectors, in pieces so short that BLAS keeps to one thread: its threads wait for each other
+# by running idle, which costs more than it gains where other threads are at work. Pieces also add up more exactly.
+CELLS = 1 << 13  # of a vector, or of a matrix that is multiplied by one
+PRODUCTS = 1 << 17  # of two matrices
+
+
+def dot(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
+    """Return the sum of the products of two vectors."""
+    return float(sum(float(a[i : i + CELLS] @ b[i : i + CELLS]) for i in range(0, a.size, CELLS)))
+
+
+def cross_products(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the sums of the products of some vectors with others: (p, n) and (q, n) give (p, q)."""
+    p, q = len(a), len(b)
+    width = max(1, min(CELLS // max(p, q, 1), PRODUCTS // max(p * q, 1)))
+    found = np.zeros((p, q))
+    for i in range(0, a.shape[1], width):
+        found += a[:, i : i + width] @ b[:, i : i + width].T
+    return found
 
 
 Value = TypeVar("Value")

@@ -1,4 +1,7 @@
-"""Checks of matrices of probabilities, on all cores; one that is refused is searched for what is wrong with it."""
+"""Probabilities that are given: checks of matrices of them, and survival from other forms of the same distribution.
+
+Matrices are checked on all cores; one that is refused is searched for what is wrong with it.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._config import config
 from survscore._utils import arrays
 from survscore._utils.parallel import each
-from survscore._validation import FloatArray, InputError, as_array, plural
+from survscore._validation import FloatArray, InputError, as_array, check_length, plural, shown
 
+Values = NDArray[np.float64]
+HAZARDS = ("probability", "rate", "cumulative")
 FEW_MASSES = 4  # columns: of fewer, survival may sum to less than 1, too
 ROUNDING = 1e-6  # what a mean of float32 may be off by
 CHECKED_CELLS, MOST_CHECKED = 1 << 16, 1 << 19  # at a time, so that they stay in the cache
 DEVICE_CELLS = 1 << 26
+FEW = 50  # individuals, of whom all may be at a high risk by chance
+LOOKED_AT = 1000  # individuals: what a matrix holds shows in these
+BELOW_ONE = 0.8  # survival at the first time, for all individuals, that makes one look again
 
 
 def as_matrix(
@@ -29,7 +37,7 @@ def as_matrix(
     matrix = as_array(probabilities, name) if tensor is None else tensor
     if matrix.ndim != len(axes):
         raise InputError(f"{name} must have shape ({', '.join(axes)}), not {tuple(matrix.shape)}")
-    if "individuals" in axes and matrix.shape[axes.index("individuals")] == 0:
+    if matrix.shape[0] == 0:
         raise InputError(f"{name} has no rows: curves need at least one individual")
     holds_numbers = matrix.dtype.kind in "biuf" if tensor is None else not tensor.is_complex()
     if not holds_numbers:
@@ -165,12 +173,14 @@ def has_bad_probabilities(matrix: FloatArray, tolerance: float, *, rising: bool 
             bad = bad | ((-steps.min() if rising else steps.max()) > tolerance)
         return bool(bad)
 
-    # threads get in each other's way between blocks, so that large matrices have larger ones
-    on_processor = min(max(CHECKED_CELLS, matrix.shape[0] * matrix.shape[1] // 512), MOST_CHECKED)
-    cells = DEVICE_CELLS if arrays.on_device(matrix) else on_processor
+    # Many threads get in each other's way between blocks, for the interpreter: then a few large ones take a third of
+    # the time of many that stay in the cache, which are faster on few cores.
+    n_cells, n_cores = matrix.shape[0] * matrix.shape[1], config.n_cores()
+    most = MOST_CHECKED * max(1, n_cores // 4)
+    cells = DEVICE_CELLS if arrays.on_device(matrix) else min(max(CHECKED_CELLS, n_cells // (4 * n_cores)), most)
     size = max(1, cells // matrix.shape[1])
     blocks = [slice(start, start + size) for start in range(0, len(matrix), size)]
-    return any(each(bad, blocks, threads=len(blocks) > 8))
+    return any(each(bad, blocks, threads=n_cells > 8 * CHECKED_CELLS))
 
 
 def _goes_one_way(block: Any, rising: bool) -> bool:
@@ -227,3 +237,119 @@ def _why_outside(matrix: FloatArray, row: int, column: int) -> str:
     if all(bool((block < -ROUNDING).any() and (block > 1 + ROUNDING).any()) for _, block in _blocks(matrix)):
         return "); risk scores are no probabilities: the page 'What survscore does not do' says what to do with them"
     return ")"
+
+
+# Survival from probability masses, hazards and quantiles
+
+
+def survival_of_masses(masses: ArrayLike, n_times: int) -> Values:
+    """Return 1 minus the running sum of probability masses; one more than there are times is that after the last."""
+    matrix = _matrix(masses, "masses")
+    _refuse_form(matrix, "masses", "between 0 and 1", ~((matrix >= 0) & (matrix <= 1)))
+    if matrix.shape[1] not in (n_times, n_times + 1):
+        raise InputError(
+            f"masses has {plural(matrix.shape[1], 'column')}, but times has length {n_times}: one for each time, and "
+            "perhaps one more for what comes after the last"
+        )
+    total = matrix.sum(axis=1)
+    more = total > 1.0 + ROUNDING
+    if more.any():
+        first = int(np.argmax(more))
+        hint = "; survival probabilities go to SurvivalCurves as they are" if (np.diff(matrix) <= 0).all() else ""
+        raise InputError(
+            f"masses must sum to at most 1 in each row: {plural(int(more.sum()), 'row')} of {more.size} "
+            f"{'does' if more.sum() == 1 else 'do'} not, the first is row {first} ({total[first]:.6g}){hint}"
+        )
+    return np.maximum(1.0 - np.cumsum(matrix[:, :n_times], axis=1), 0.0)
+
+
+def survival_of_hazards(hazards: ArrayLike, times: Values, kind: str) -> Values:
+    """Return the product of 1 - hazard, or exp of minus the cumulative hazard."""
+    matrix = _matrix(hazards, "hazards")
+    check_length("each row of hazards", matrix.shape[1], "times", times.size)
+    if kind == "probability":
+        bad = ~((matrix >= 0) & (matrix <= 1))
+        hint = "; hazards per unit of time are kind='rate'" if bool((matrix > 1).any()) else ""
+        _refuse_form(matrix, "hazards", "probabilities between 0 and 1", bad, hint)
+        return np.asarray(np.cumprod(1.0 - matrix, axis=1), dtype=np.float64)
+    _refuse_form(matrix, "hazards", "at least 0", ~(matrix >= 0))
+    if kind == "rate":
+        with np.errstate(invalid="ignore"):  # an infinite rate over no time
+            steps = np.where(matrix > 0, matrix * np.diff(times, prepend=0.0), 0.0)
+        matrix = np.cumsum(np.nan_to_num(steps, nan=0.0, posinf=np.inf), axis=1)
+    else:
+        _refuse_form(
+            matrix, "cumulative hazards", "such that they do not fall with time",
+            np.diff(matrix, axis=1, prepend=0.0) < 0, "; hazards of each interval are kind='probability' or 'rate'",
+        )  # fmt: skip
+    survival: Values = np.exp(-matrix)
+    return survival
+
+
+def survival_of_quantiles(quantiles: ArrayLike, levels: ArrayLike, times: Values, *, hold: bool) -> Values:
+    """Return survival at times from quantiles of the event time, between which the distribution function is linear."""
+    matrix = np.asarray(arrays.to_host(quantiles) if arrays.is_tensor(quantiles) else quantiles, dtype=np.float64)
+    if matrix.ndim != 2:
+        raise InputError(f"quantiles must have shape (individuals, levels), not {matrix.shape}")
+    level = np.asarray(levels, dtype=np.float64)
+    if level.ndim != 1 or not level.size or not ((level > 0) & (level <= 1)).all() or (np.diff(level) <= 0).any():
+        raise InputError("levels must increase, and lie above 0 and at most at 1: probabilities of the event")
+    check_length("each row of quantiles", matrix.shape[1], "levels", level.size)
+    _refuse_form(matrix, "quantiles", "at least 0", ~(matrix >= 0))
+    with np.errstate(invalid="ignore"):  # two that are infinite
+        falls = np.diff(matrix, axis=1, prepend=0.0) < 0
+    _refuse_form(matrix, "quantiles", "such that they do not fall with the level", falls)
+    if not hold and (matrix[:, -1] < times[-1]).any() and level[-1] < 1:
+        ends = matrix[:, -1]
+        short = ends < times[-1]
+        first = int(np.argmax(short))
+        raise InputError(
+            f"times reach {times[-1]:g}, and the last quantile (level {level[-1]:g}) is earlier for "
+            f"{plural(int(short.sum()), 'individual')} of {short.size}, the first at position {first} "
+            f"({ends[first]:g}): nothing is known of them afterwards; end times at {ends.min():g}, or say "
+            "extrapolation='hold'"
+        )
+    return np.array([1.0 - _distribution(row, level, times) for row in matrix])
+
+
+def _distribution(quantiles: Values, levels: Values, times: Values) -> Values:
+    """Return the distribution function of one individual at times; it jumps where several quantiles are the same."""
+    known = np.isfinite(quantiles)
+    nodes, values = np.append(0.0, quantiles[known]), np.append(0.0, levels[known])
+    # of equal nodes the last one counts: the function is continuous from the right
+    after = np.searchsorted(nodes, times, side="right")
+    lower, upper = after - 1, np.minimum(after, nodes.size - 1)
+    width = nodes[upper] - nodes[lower]
+    share = np.divide(times - nodes[lower], width, out=np.zeros(times.size), where=width > 0)
+    return np.asarray(values[lower] + share * (values[upper] - values[lower]))
+
+
+def looks_like_masses(survival: Any, *, fewest: int = FEW) -> bool:
+    """Whether survival probabilities look like a probability mass function: rows sum to at most 1, and start low."""
+    if survival.shape[0] < fewest or survival.shape[1] < FEW_MASSES:
+        return False
+    step = max(survival.shape[0] // LOOKED_AT, 1)
+    # one row at first, which nearly always shows that there is nothing to look at
+    if float(survival[0].sum()) > 1.0 + ROUNDING or float(survival[0, 0]) >= BELOW_ONE:
+        return False
+    some = arrays.to_host(survival[::step][:LOOKED_AT]).astype(np.float64)
+    total = some.sum(axis=1)
+    return bool((total <= 1.0 + ROUNDING).all() and (total > 0).any() and (some[:, 0] < BELOW_ONE).all())
+
+
+def _matrix(values: ArrayLike, name: str) -> Values:
+    try:
+        matrix = as_matrix(values)
+    except InputError as error:
+        raise InputError(str(error).replace("probabilities", name, 1)) from None
+    return np.asarray(arrays.to_host(matrix), dtype=np.float64)
+
+
+def _refuse_form(matrix: Values, name: str, rule: str, broken: NDArray[np.bool_], hint: str = "") -> None:
+    count = int(np.count_nonzero(broken))
+    if count:
+        row, column = np.unravel_index(int(np.argmax(broken)), broken.shape)
+        raise InputError(
+            f"{name} must be {rule}: {plural(count, 'value')} {'is' if count == 1 else 'are'} not, the first in row "
+            f"{row}, column {column} ({shown(float(matrix[row, column]))}){hint}"
+        )

@@ -17,7 +17,6 @@ from survscore._utils.jobs import Progress, results_of, silent
 from survscore._validation import (
     InputError,
     UndefinedScoreWarning,
-    UnfitError,
     as_times,
     check_length,
     check_level,
@@ -33,10 +32,18 @@ from survscore.analysis.cross_validation import OutOfFold, out_of_fold
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import ScoreArrays
-from survscore.engine.inputs import check_outcomes, curves_read, of_cause, one_or_more, reads_whole_curves
+from survscore.engine.inputs import (
+    as_models,
+    check_outcomes,
+    curves_read,
+    of_cause,
+    one_or_more,
+    reads_whole_curves,
+    rows_of_individuals,
+)
 from survscore.inference.units import Groups
 from survscore.metrics import FollowUpMetric, Metric, as_metric, cause_label, metric_label
-from survscore.outcomes import Outcomes
+from survscore.outcomes import SINCE_ENTRY, Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Estimates
 from survscore.results.printing import warn_about_interpolation
@@ -89,10 +96,13 @@ def backtest(
     ----------
     y : Outcomes
         As they are known now, made by `Outcomes.from_dates`. Sample weights are in all scores and in the truth; rows
-        are resampled with their weights, which must be above zero, and not frequencies.
+        are resampled with their weights, which must be above zero, or repeated as often as frequencies say. With
+        delayed entry (``entry_date=``) time counts from entry, as in all scores, and those who came under observation
+        by the earlier day are scored.
     models : mapping of str to SurvivalCurves or estimators, or pairs
         Each model's predictions for all individuals, as known at the start. Or estimators, which are fitted on
-        folds to what was known on each earlier day, so that predictions are by a fit that has not seen the individual.
+        folds to what was known on each earlier day, so that predictions are by a fit that has not seen the individual;
+        with delayed entry to times since entry.
     as_of : date, or several
         Earlier cut-offs.
     horizons : array_like
@@ -102,9 +112,9 @@ def backtest(
     weighting : str, Weighting, function, or several
         The scores that are tried; by default administrative, projected (where the metric has that form) and IPCW. The
         first is what the others are compared with; it must have a score at each horizon, while others are left out,
-        with a warning, where they have none. A function is given the outcomes as of each day, with their dates,
-        and returns the weighting: for one with a model that must know no more than that, and which is taken as known in
-        draws.
+        with a warning, where they have none. A function is given the outcomes as of each day, with their dates unless
+        entry is delayed, and returns the weighting: for one with a model that must know no more than that, and which is
+        taken as known in draws.
     metric : str or Metric
         Of which lower or higher values are better.
     predicted_on : date, or array_like of dates, optional
@@ -177,42 +187,38 @@ def backtest(
     times = as_times(horizons, "horizons")
     tried = weightings_tried(chosen) if weighting is None else one_or_more(weighting, Weighting, "weighting")
     request = Request(chosen, tried, times, groups=codes, level=level)
-    y, named = of_cause(y, models, cause, weights=True, caller="backtest")
+    named = as_models(models)
     if len(named) < 2:
         raise InputError(f"models must be at least two, to choose among, not {len(named)}")
-    X = _covariates(named, X)
+    X = _covariates(named, X, len(y))
     if ids is not None:
         _check_ids(ids, len(y))
+    if X is not None and y.entry is not None:  # predictions will be of that clock
+        y = y.since_entry().on_clock(SINCE_ENTRY)
+    y, named = of_cause(y, named, cause, times=times, whole=isinstance(chosen, FollowUpMetric), caller="backtest")
+    if y.weight_kind == "frequency":  # it is individuals that are resampled
+        rows = rows_of_individuals(y)
+        y, named, request = _repeated(y, named, request, rows)
+        X = None if X is None else take_rows(X, rows)
+        predicted_on = predicted_on if np.ndim(predicted_on) == 0 else np.asarray(predicted_on)[rows]
     cohorts = [_Cohort.of(y, date, times, request) for date in _cut_offs(as_of, y)]
     _check_predicted_on(predicted_on, y, cohorts)
-    checkpoints = None
-    if state is not None:
-        from survscore.io.checkpoints import Checkpoints, digest
-
-        fitted = () if X is None else (X, cv)
-        checkpoints = Checkpoints(state, digest(__version__, y, named, request, n_draws, n_splits, seed, *fitted))
-    parts = [range(start, min(start + DRAWS_AT_ONCE, n_draws)) for start in range(0, n_draws, DRAWS_AT_ONCE)]
-    steps, days = 1 + n_draws, list[Day]()
+    fitted = () if X is None else (X, cv)
+    checkpoints = _checkpoints(state, __version__, y, named, request, n_draws, n_splits, seed, *fitted)
+    fit = partial(out_of_fold, cv=cv, n_jobs=n_jobs, seed=seed, progress=False)
+    total, days = len(cohorts) * (1 + n_draws), list[Day]()
     for place, cohort in enumerate(cohorts):
         day = None if checkpoints is None else checkpoints.read(cohort.date)
         if day is None:
-            done, total, when = place * steps, len(cohorts) * steps, f"as of {_shown(cohort.date)}"
+            done, when = place * (1 + n_draws), f"as of {_shown(cohort.date)}"
             progress(done, total, f"{'scores' if X is None else 'fitting'} {when}")
-            study = cohort.with_predictions(
-                named, X, partial(out_of_fold, cv=cv, n_jobs=n_jobs, seed=seed, progress=False)
-            )
-            drawn = [study.drawn(range(0), seed)]
-            day = study.day(*drawn[0], study.halves(n_splits, seed))
-            with results_of([(study.drawn, part, seed) for part in parts], n_jobs) as finished:
-                for part, result in zip(parts, finished, strict=True):
-                    drawn.append(result)
-                    progress(done + 1 + part.stop, total, f"resampling {when}")
-            scores, truth = (np.concatenate(parts_of) for parts_of in zip(*drawn, strict=True))
-            day = replace(day, drawn_scores=scores, drawn_truth=truth)
+            study = cohort.with_predictions(named, X, fit)
+            day = study.day(*study.drawn(range(0), seed), study.halves(n_splits, seed))
+            day = study.resampled(day, n_draws, seed, n_jobs, partial(_resampling, progress, done + 1, total, when))
             if checkpoints is not None:
                 checkpoints.write(day)
         days.append(day)
-    progress(len(cohorts) * steps, len(cohorts) * steps, "done")
+    progress(total, total, "done")
     missing = [
         (np.isnan(drawn) & ~np.isnan(known)).any(axis=tuple(range(1, drawn.ndim)))
         for day in days
@@ -231,6 +237,7 @@ def backtest(
         "as_of": [str(cohort.date) for cohort in cohorts],
         "horizons": times.tolist(),
         "grouped": groups is not None,
+        **({"clock": y.clock} if y.clock else {}),
         "curves": curves_read(
             {name: curves for name, curves in named.items() if isinstance(curves, SurvivalCurves)}, times
         ),
@@ -239,17 +246,24 @@ def backtest(
     return Backtest(*names, chosen.direction, times, tuple(days), level, settings)
 
 
+def _repeated(
+    y: Outcomes, models: Mapping[str, Any], request: Request, rows: Index
+) -> tuple[Outcomes, dict[str, Any], Request]:
+    """Return what there is of each row for each of its individuals."""
+    made = dict(models)
+    for name, curves in models.items():
+        if isinstance(curves, SurvivalCurves):
+            check_length(f"the curves of {name!r}", len(curves), "y", len(y))
+            made[name] = curves[rows]
+    tried = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in request.weighting]
+    codes = None if request.groups is None else Groups.of(request.groups[rows], rows.size).codes
+    return y.weighted(None)[rows], made, replace(request, weighting=tried, groups=codes)
+
+
 def _check_dated(y: Any) -> None:
-    """Raise unless these are outcomes with dates, of individuals who were observed from their start."""
-    if isinstance(y, Outcomes) and (y.clock or y.entry is not None):
-        raise UnfitError(
-            "backtest does not allow for delayed entry: on an earlier day, others would have been under observation. "
-            "Compare models with compare or score_table"
-        )
-    check_outcomes(y, weights_of="")
-    if y.weight_kind == "frequency":
-        raise UnfitError("backtest has no form for frequency weights, since it resamples rows: repeat the rows")
-    if y.weights is not None and not bool((y.weights > 0).all()):
+    """Raise unless these are outcomes with dates, and all have weight."""
+    check_outcomes(y, entry=True)
+    if y.weights is not None and y.weight_kind != "frequency" and not bool((y.weights > 0).all()):
         raise InputError("weights must be above zero for backtest: leave out the others, who have no part in scores")
     if y.dates is None:
         raise InputError("y must know its dates: make it by Outcomes.from_dates")
@@ -279,11 +293,16 @@ class _Cohort:
 
     @classmethod
     def of(cls, y: Outcomes, date: np.datetime64, horizons: Values, request: Request) -> _Cohort:
-        """Select the individuals who had started; reject a day with none, or with none followed up to a horizon."""
-        start = y.dates.start  # type: ignore[union-attr]
-        there = start <= date
+        """Select the individuals who had started; reject a day with none, or with none followed up to a horizon.
+
+        With delayed entry, they had come under observation by then: who did so later is not in the data of that day.
+        """
+        known: Any = y.dates
+        entered = known.start if known.entry_date is None else known.entry_date
+        there = (known.start <= date) & ((entered < date) | (entered == known.start))
         if not there.any():
-            raise InputError(f"as_of: {_shown(date)} is before the first start, {_shown(start.min())}")
+            what = "start" if known.entry_date is None else "entry"
+            raise InputError(f"as_of: {_shown(date)} is before the first {what}, {_shown(entered.min())}")
         now = y[there]
         cohort = cls(date, there, now.as_of(date), now, horizons, request, {}, [])
         blind = cohort.judged == 0
@@ -312,7 +331,6 @@ class _Cohort:
         if X is None:
             needed = {name: self._needed(name, curves)[there] for name, curves in models.items()}
         else:
-            check_length("X", n_rows_of(X), "y", self.there.size)
             made = out_of_fold(models, take_rows(X, there), self.then, groups=self.groups)
             needed = {name: self._needed(name, curves) for name, curves in made.curves().items()}
         weightings = list[str | Weighting]()
@@ -452,6 +470,17 @@ class _Cohort:
                     f"{'; '.join(arrays.undefined)}"
                 )
 
+    def resampled(self, day: Day, n_draws: int, seed: int, n_jobs: int | None, progress: Callable[[int], None]) -> Day:
+        """Return a day with its draws; `progress` is told how many there are."""
+        parts = [range(start, min(start + DRAWS_AT_ONCE, n_draws)) for start in range(0, n_draws, DRAWS_AT_ONCE)]
+        drawn = [(day.drawn_scores, day.drawn_truth)]
+        with results_of([(self.drawn, part, seed) for part in parts], n_jobs) as finished:
+            for part, result in zip(parts, finished, strict=True):
+                drawn.append(result)
+                progress(part.stop)
+        scores, truth = (np.concatenate(parts_of) for parts_of in zip(*drawn, strict=True))
+        return replace(day, drawn_scores=scores, drawn_truth=truth)
+
     def drawn(self, draws: range, seed: int) -> tuple[Values, Values]:
         """Return the scores as of then, and the truth, of resampled individuals, or groups; NaN where there is none.
 
@@ -480,7 +509,20 @@ class _Cohort:
         return scores, truths
 
 
-def _covariates(models: Mapping[str, Any], X: Any) -> Any:
+def _checkpoints(state: Path | str | None, *determined_by: Any) -> Any:
+    """Return where finished days are kept, if they are."""
+    if state is None:
+        return None
+    from survscore.io.checkpoints import Checkpoints, digest
+
+    return Checkpoints(state, digest(*determined_by))
+
+
+def _resampling(progress: Progress, first: int, total: int, when: str, n_drawn: int) -> None:
+    progress(first + n_drawn, total, f"resampling {when}")
+
+
+def _covariates(models: Mapping[str, Any], X: Any, n: int) -> Any:
     """Return the covariates that estimators are fitted to; None where predictions are given."""
     estimators = [name for name, model in models.items() if hasattr(model, "fit")]
     if not estimators and X is not None:
@@ -489,7 +531,11 @@ def _covariates(models: Mapping[str, Any], X: Any) -> Any:
         raise InputError("models must all be estimators, or all SurvivalCurves")
     if estimators and X is None:
         raise InputError("X must be given: estimators are fitted on each earlier day")
-    return None if X is None else collected(X)
+    if X is None:
+        return None
+    X = collected(X)
+    check_length("X", n_rows_of(X), "y", n)
+    return X
 
 
 def _cut_offs(as_of: Any, y: Outcomes) -> list[np.datetime64]:

@@ -447,6 +447,7 @@ class Backtest(PrintedAsTables):
         days = f"as of {several([str(day.date.astype('datetime64[D]')) for day in self.days])}"
         days = days if len(self.days) <= MOST_DAYS else plural(len(self.days), "cut-off")
         when = f"{days}; {plural(self.horizons.size, 'horizon')}"
+        when += f"; {self.settings['clock']}" if "clock" in self.settings else ""
         caption = (
             f"{self.label} ({self.direction} is better) of {plural(len(self.models), 'model')}; {when}; "
             f"{100 * self.level:g} % intervals"

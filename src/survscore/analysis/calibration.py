@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.units import Unit
-from survscore._validation import InputError, UnfitError, check_whole, shown
+from survscore._utils.dates import Unit
+from survscore._validation import InputError, check_whole, shown
 from survscore.analysis import calibration_measures as measures
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
-from survscore.engine.inputs import of_cause
+from survscore.engine.inputs import check_predictions, of_cause, rows_of_individuals
 from survscore.incidence import IncidenceCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.intervals import student_quantile
 from survscore.inference.support import FEW_DEGREES, FEW_FOR_DIFFERENCE
+from survscore.inference.units import Groups
 from survscore.metrics import cause_label
 from survscore.metrics.calibration import line_in_log_odds, shift_in_log_odds
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import cause_column, stacked
 from survscore.results.rounding import Number, decimals
 from survscore.results.tables import ON_TOO_FEW, Cell, Part, PrintedAsTables, Tables
-from survscore.weighting import Weighting
+from survscore.weighting import Weighting, as_weighting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -346,12 +347,15 @@ def calibration(
     check_whole("n_bins", n_bins, 1)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    y, named = of_cause(y, {"curves": curves}, cause, times=[time], whole=False, weights=True, caller="calibration")
-    if y.weight_kind == "frequency":
-        raise UnfitError("calibration has no form for frequency weights, whose groups are of rows: repeat the rows")
+    y, named = of_cause(y, {"curves": curves}, cause, times=[time], whole=False, caller="calibration")
     curves = named["curves"]
     if not isinstance(curves, SurvivalCurves):
         raise InputError(f"curves must be SurvivalCurves, not {type(curves).__name__}")
+    check_predictions(y, curves)
+    if y.weight_kind == "frequency":  # groups, bins and drawn statuses are of individuals
+        rows = rows_of_individuals(y)
+        groups = None if groups is None else Groups.of(groups, len(y)).codes[rows]
+        y, curves, weighting = y.weighted(None)[rows], curves[rows], as_weighting(weighting, y).of_rows(rows)
     sample = measures.CountedSample.of(
         y, {"curves": curves}, time, "calibration", weighting=weighting, groups=groups, level=level
     )

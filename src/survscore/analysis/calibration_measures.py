@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.parallel import cached_property
-from survscore._utils.products import dot
+from survscore._utils.parallel import cached_property, dot
 from survscore.analysis.populations import AtTime
 from survscore.engine.influence import joint_covariance
 from survscore.inference.estimate import Estimate

@@ -22,9 +22,8 @@ from survscore._validation import (
     shown,
     warn,
 )
-from survscore.analysis.delayed_entry import warn_if_entry_is_late
+from survscore.analysis.assumptions import dropout_test, warn_if_entry_is_late
 from survscore.analysis.diagnose import leak_warnings
-from survscore.analysis.dropout_test import dropout_test
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
@@ -154,7 +153,7 @@ def compare(
     1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
     """
     null, entry = True if null is y else null, getattr(y, "entry", None)
-    y, models = of_cause(y, models, cause, times=times, multiclass=True, weights=True)
+    y, models = of_cause(y, models, cause, times=times, multiclass=True)
     if weighting is None:
         weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
     request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)
@@ -209,14 +208,15 @@ class Request:
             raise InputError(f"reference must be one of the models {list(names)}, not {reference!r}")
         scored = tuple(evaluation.run(on_sample))
         late = LateStarters.of(y, evaluation.times) if any(arrays.by_theta is not None for arrays in scored) else None
+        scored_of = evaluation.index.outcomes  # those with weight
         return Comparison(
             names,
             reference,
             evaluation.null_name,
             evaluation.times,
             evaluation.level,
-            len(y),
-            y.n_dropped_out,
+            scored_of.n_individuals,
+            scored_of.n_dropped_out,
             scored,
             late_starters=late,
         )
@@ -235,7 +235,7 @@ class Request:
 
 def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -> SegmentedComparison:
     """Compare models on all individuals, then on every segment at the same times."""
-    check_outcomes(y, weights_of="")
+    check_outcomes(y)
     segments = Segments.of(by, len(y))
     total = request.run(y, models)
     keep = request.ranges == "any"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
 from survscore.analysis.net_benefit import Decisions
 from survscore.analysis.populations import AtTime
@@ -292,7 +292,7 @@ def decision_curve(
     chosen = as_thresholds(thresholds)
     check_whole("n_draws", n_draws, 1)
     check_whole("seed", seed, 0)
-    y, named = of_cause(y, models, cause, times=[time], whole=False, weights=True, caller="decision_curve")
+    y, named = of_cause(y, models, cause, times=[time], whole=False, caller="decision_curve")
     for name, curves in named.items():
         if not isinstance(curves, SurvivalCurves):
             raise InputError(f"the curves of {name!r} must be SurvivalCurves, not {type(curves).__name__}")

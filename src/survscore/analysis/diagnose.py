@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import InputError, as_times, check_level, check_number, check_whole
-from survscore.analysis.censoring_leak import Windows
-from survscore.analysis.censoring_r2 import explained_variance
-from survscore.analysis.delayed_entry import warn_if_entry_is_late
-from survscore.analysis.dropout_test import DropoutTest, dropout_test
+from survscore.analysis.assumptions import DropoutTest, dropout_test, warn_if_entry_is_late
+from survscore.analysis.censoring_leak import Windows, explained_variance
 from survscore.analysis.ipcw_evidence import (
     MORE_LOST,
     ONSET,
@@ -253,7 +251,7 @@ def diagnose(
     import pandas as pd
 
     entry = getattr(y, "entry", None)
-    y, named = of_cause(y, models, cause, times=times, weights=True, caller="diagnose")
+    y, named = of_cause(y, models, cause, times=times, caller="diagnose")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")
         if not isinstance(curves, SurvivalCurves):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -322,52 +323,37 @@ def distribution_calibration(
     if form == "continuous":
         warn_about_interpolation(curves_read({"curves": curves}, curves.times, whole=True))
     units = None if groups is None else Groups.of(groups, len(y))
-    y, curves = y.numpy(), curves.numpy()
+    y, curves, units = _with_weight(y.numpy(), curves.numpy(), units)
     lost, why = y.n_dropped_out, "censoring_time is unknown"
     if lost is not None:
-        why = f"{lost} of {len(y)} dropped out"
+        why = f"{lost} of {y.n_individuals} dropped out"
     if test == "smooth" and lost != 0:  # right predictions would be rejected
         raise InputError(
             f"test='smooth' needs each individual's exposure, but {why}; test='martingale' does without, and "
             "test='auto' takes it by itself"
         )
     exposure: Exposure = "known" if lost == 0 and test != "martingale" else "observed"
-    sums = Followed.of(y, curves, exposure, form).sums(n_bins, keep=units is not None)
+    followed = Followed.of(y, curves, exposure, form)
+    sums = followed.sums(n_bins, keep=units is not None)
     observed, expected = float(sums.observed.sum()), float(sums.expected.sum())
     covariance, bin_covariance = sums.covariance, sums.bin_covariance
     by_group, degrees = None, math.inf
     if units is not None:
-        by_group, degrees = _by_group(sums, units)
+        by_group, degrees = _by_group(sums, units, y.weights)
         products = by_group.T @ by_group
         covariance, bin_covariance = products[:N_SCORES, :N_SCORES], products[N_SCORES:, N_SCORES:]
     n_groups = math.inf if by_group is None else len(by_group)
+    # as many expected events as there would be of equal weight
+    enough = sums.expected if y.weights is None else _equal_weights(sums.expected, sums.square_expected)
+    n_expected = expected if y.weights is None else float(_equal_weights(expected, sums.square_expected.sum()))
     decisive = smooth = quadratic_test(sums.total, covariance, expected)
     if test == "bins":
-        pool = pooling(sums.expected, max(LEAST_EXPECTED, expected * GROUPS_PER_BIN / n_groups))
+        pool = pooling(enough, max(LEAST_EXPECTED, enough.sum() * GROUPS_PER_BIN / n_groups))
         deviation = pool @ (sums.observed - sums.expected)
         decisive = quadratic_test(deviation, pool @ bin_covariance @ pool.T, expected)
-    reason = _why_no_test(observed, expected, n_groups, decisive)
+    reason = _why_no_test(observed, n_expected, n_groups, decisive)
     if reason is not None:
         decisive = smooth = ChiSquare(math.nan, 0, math.nan, np.full(N_SCORES, np.nan))
-    n_events, notes = int(np.count_nonzero(y.event)), [y.clock] if y.clock else []
-    if exposure == "observed" and test != "martingale":
-        notes.append(
-            f"{why}: events are expected during follow-up (martingale), since the exposure of all individuals "
-            "is not known"
-        )
-    if n_events > int(observed):
-        by_interval = form == "intervals" and y.censoring_time is not None
-        after = "the last grid point up to C*" if by_interval else "the last predicted time"
-        notes.append(f"not counted: {plural(n_events - int(observed), 'event')} after {after}")
-    if form == "intervals" and curves.times.size <= FEW_TIMES:
-        notes.append(
-            f"the test is of the probabilities of {plural(curves.times.size, 'interval')}, not of curves in them"
-        )
-    if sums.n_impossible:
-        notes.append(
-            f"{plural(int(sums.n_impossible), 'individual')} had the event where the curve is flat, or "
-            "outlived a predicted survival of zero: under the curves that is impossible"
-        )
     by_exposure: TestName = "smooth" if exposure == "known" else "martingale"
     return DistributionCalibration(
         test="bins" if test == "bins" else by_exposure,
@@ -381,17 +367,53 @@ def distribution_calibration(
         bins=_risk_bins(sums, by_group, float(student_quantile(level, degrees))),
         exposure=exposure,
         form=form,
-        n=len(y),
-        n_events=n_events,
+        n=y.n_individuals,
+        n_events=y.n_of(y.event),
         n_dropped_out=lost,
         n_groups=None if units is None else units.n_groups,
         observed=observed,
         expected=expected,
-        reliable=reason is None and expected >= FEW_FOR_DIFFERENCE and degrees >= FEW_GROUPS / 2,
+        reliable=reason is None and n_expected >= FEW_FOR_DIFFERENCE and degrees >= FEW_GROUPS / 2,
         level=level,
         reason=reason,
-        notes=tuple(notes),
+        notes=tuple(_notes(y, followed, sums, why if test != "martingale" else "")),
     )
+
+
+def _with_weight(
+    y: Outcomes, curves: SurvivalCurves, groups: Groups | None
+) -> tuple[Outcomes, SurvivalCurves, Groups | None]:
+    """Leave out individuals without weight, who have no part in sums, nor in how many there are."""
+    if y.weights is None or (y.weights > 0).all():
+        return y, curves, groups
+    rows = np.flatnonzero(y.weights > 0)
+    return y[rows], curves[rows], None if groups is None else Groups.of(groups.codes[rows], rows.size)
+
+
+def _notes(y: Outcomes, followed: Followed, sums: DistributionSums, why: str) -> Iterator[str]:
+    """Yield what to know about the test and the data; `why` the exposure is not known, if that is news."""
+    by_interval, times = followed.form == "intervals", followed.curves.times
+    if y.clock:
+        yield y.clock
+    if followed.exposure == "observed" and why:
+        yield (
+            f"{why}: events are expected during follow-up (martingale), since the exposure of all individuals "
+            "is not known"
+        )
+    n_after = y.n_of(y.event) - y.n_of(followed.event)
+    if n_after:
+        grid_point = by_interval and y.censoring_time is not None
+        after = "the last grid point up to C*" if grid_point else "the last predicted time"
+        yield f"not counted: {plural(n_after, 'event')} after {after}"
+    if y.weights is not None and y.weight_kind != "frequency":
+        yield f"{y.weight_kind} weights, of one on average: events are sums of these"
+    if by_interval and times.size <= FEW_TIMES:
+        yield f"the test is of the probabilities of {plural(times.size, 'interval')}, not of curves in them"
+    if sums.n_impossible:
+        yield (
+            f"{plural(int(sums.n_impossible), 'individual')} had the event where the curve is flat, or "
+            "outlived a predicted survival of zero: under the curves that is impossible"
+        )
 
 
 def _why_no_test(observed: float, expected: float, n_groups: float, test: ChiSquare) -> str | None:
@@ -419,9 +441,15 @@ def _of_one_kind(y: Any, curves: Any) -> tuple[Outcomes, SurvivalCurves]:
     return y, curves
 
 
-def _by_group(sums: DistributionSums, groups: Groups) -> tuple[Values, float]:
+def _equal_weights(expected: Any, square_expected: Any) -> Any:
+    """Return how many expected events of equal weight would be as sure."""
+    return np.divide(expected**2, square_expected, out=np.zeros_like(expected), where=np.asarray(square_expected) > 0)
+
+
+def _by_group(sums: DistributionSums, groups: Groups, weights: Values | None) -> tuple[Values, float]:
     """Return deviations summed within each group that counts, (groups, scores + bins), and their degrees of freedom."""
-    sizes = np.bincount(groups.codes[sums.deviations.any(axis=1)], minlength=groups.n_groups)
+    rows = sums.deviations.any(axis=1)
+    sizes = np.bincount(groups.codes[rows], None if weights is None else weights[rows], groups.n_groups)
     by_group = [np.bincount(groups.codes, deviation, sizes.size)[sizes > 0] for deviation in sums.deviations.T]
     return np.array(by_group, dtype=np.float64).T, float(PowerSums.of(sizes[:, None]).units()[2][0])
 

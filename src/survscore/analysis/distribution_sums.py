@@ -39,6 +39,7 @@ class DistributionSums:
     observed: Vector  # the numbers of events in each bin of predicted risk
     expected: Vector
     bin_covariance: Vector
+    square_expected: Vector  # what weights make of `expected`: sums of their squares, so that few are not many
     n_impossible: float  # to how many something happened that has probability zero
     deviations: Vector  # (individuals, scores + bins): observed less expected, where groups need them; otherwise empty
 
@@ -53,6 +54,8 @@ class Followed:
     event: NDArray[np.bool_]  # who had the event at `exit`
     exposure: Exposure
     form: Form
+    mass: Vector  # how much each individual counts, and what that is in a variance
+    square_mass: Vector
 
     @classmethod
     def of(cls, y: Outcomes, curves: SurvivalCurves, exposure: Exposure, form: Form) -> Followed:
@@ -68,8 +71,12 @@ class Followed:
                 whole = np.searchsorted(curves.times, end, side="right")
                 end = np.where(whole > 0, curves.times[whole - 1], -1.0)
         event = y.event & (y.time <= end)
-        exit_time = np.minimum(y.time, end)
-        return cls(curves, exit_time, end, event, exposure, form)
+        exit_time, mass = np.minimum(y.time, end), np.ones(len(y))
+        square = mass
+        if y.weights is not None:  # one on average, unless they say how many individuals each stands for
+            mass = y.weights if y.weight_kind == "frequency" else y.weights / y.weights.mean()
+            square = mass if y.weight_kind == "frequency" else mass**2
+        return cls(curves, exit_time, end, event, exposure, form, mass, square)
 
     def sums(self, n_bins: int, *, keep: bool) -> DistributionSums:
         """Return all sums, with the deviations of each individual if they are to be kept."""
@@ -87,14 +94,18 @@ class Followed:
             deviation, bins, bin_covariance = -expected, np.zeros_like(by_bin), np.diag(bin_variance)
             deviation[with_event] += scores.T
             bins[with_event, bin_of] = 1.0
+            mass, square = self.mass[block_rows, None], self.square_mass[block_rows, None]
             if self.exposure == "known":
-                covariance = covariance - expected.T @ expected
-                bin_covariance = bin_covariance - by_bin.T @ by_bin
-            own = np.concatenate((deviation, bins - by_bin), axis=1)
-            counts = (bins.sum(axis=0), by_bin.sum(axis=0))
-            n_impossible = float(np.count_nonzero(impossible))
-            total = deviation.sum(axis=0)
-            return DistributionSums(total, covariance, *counts, bin_covariance, n_impossible, own if keep else own[:0])
+                covariance = covariance - (square * expected).T @ expected
+                bin_covariance = bin_covariance - (square * by_bin).T @ by_bin
+            own = mass * np.concatenate((deviation, bins - by_bin), axis=1)
+            counts = ((mass * bins).sum(axis=0), (mass * by_bin).sum(axis=0))
+            of_squares = (square * by_bin).sum(axis=0)
+            n_impossible = float((mass**2 / square)[impossible].sum())
+            total = own[:, :N_SCORES].sum(axis=0)
+            return DistributionSums(
+                total, covariance, *counts, bin_covariance, of_squares, n_impossible, own if keep else own[:0]
+            )
 
         parts = each(block, rows, threads=True)
         summed = {
@@ -144,6 +155,7 @@ class Followed:
             self._refuse_rising(rows, rising)
         probability = np.maximum(before - survival, 0.0) * inside
         weight, variance = self._expectations(rows, before, probability)
+        variance = variance * self.square_mass[rows, None]
         start, stop = 1.0 - before, 1.0 - before + probability
         scores = np.stack((np.ones_like(start), *interval_scores(start, stop, scale)))
         expected = np.einsum("jrk,rk->rj", scores, weight)
@@ -217,14 +229,16 @@ class Followed:
         with_event = np.flatnonzero(self.event[rows])
         risk = np.minimum(1.0 - curves.before(self.exit[rows])[with_event], stop[with_event])
         scores = powers(risk, scale)
-        covariance = hankel(sums.sum(axis=1))
+        square = self.square_mass[rows]
+        covariance = hankel((sums * square).sum(axis=1))
         edges = np.linspace(0.0, 1.0, n_bins + 1)
         within = np.clip(stop[:, None], edges[:-1], edges[1:])
         if hazard:
             by_bin = np.log((1.0 - np.minimum(edges[:-1], 1.0 - DEFAULT_EPSILON)) / (1.0 - within))
             # few events make few expected ones, too, and either variance alone would be too small
-            covariance = 0.5 * (covariance + scores @ scores.T)
+            covariance = 0.5 * (covariance + (scores * square[with_event]) @ scores.T)
         else:
             by_bin = within - edges[:-1]
         bin_of = np.minimum((risk * n_bins).astype(np.intp), n_bins - 1)
-        return with_event, scores, sums[:N_SCORES].T, covariance, bin_of, by_bin, by_bin.sum(axis=0), outlived
+        bin_variance = (square[:, None] * by_bin).sum(axis=0)
+        return with_event, scores, sums[:N_SCORES].T, covariance, bin_of, by_bin, bin_variance, outlived

@@ -25,8 +25,7 @@ from survscore.inference.units import Units
 from survscore.metrics import Brier, Metric, as_metric
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Estimates
-from survscore.results.pooled_table import MissingInformation, PooledTable
-from survscore.results.score_table import DISTRIBUTION, ScoreTable, TableRow
+from survscore.results.score_table import DISTRIBUTION, MissingInformation, PooledTable, ScoreTable, TableRow
 
 Values = NDArray[np.float64]
 LEAST = 2

@@ -109,7 +109,7 @@ def ages_at(y: Outcomes, landmark: Landmark) -> Times:
     """Return how old each individual is at a landmark; NaN for those who have not started by then."""
     if isinstance(landmark, float):
         return np.array([landmark])
-    if y.dates is None:
+    if y.dates is None or y.dates.since_entry:
         raise InputError("landmarks are dates, and y has none: make it by Outcomes.from_dates, or give ages")
     from survscore._utils.dates import ages_on
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.units import Unit, plural_word
+from survscore._utils.dates import Unit, plural_word
 from survscore._validation import (
     InputError,
     UnequalWeightsWarning,
@@ -159,7 +159,7 @@ def landmark_table(
       truth      0.1971 (0.1857, 0.2092)
       biased     0.2062 (0.1954, 0.2175) +0.0091 ( 0.0030, 0.0151) 0.003 worse
     """
-    check_outcomes(y, entry=True, weights_of="")  # at a landmark those are at risk who had entered
+    check_outcomes(y, entry=True)  # at a landmark those are at risk who had entered
     check_level(level)
     check_choice("summary", summary, SUMMARIES)
     if not isinstance(null, bool):

@@ -84,7 +84,7 @@ def counted_population(
         y, named = without_models(y), dict[str, Any]()
     else:
         read_times = np.unique(read_at) if read_at else None
-        y, named = of_cause(y, models, times=read_times, weights=True, caller="counted_population")
+        y, named = of_cause(y, models, times=read_times, caller="counted_population")
     end = check_censoring_time(y, "counted_population", "without it each individual is counted")
     for name, curves in named.items():
         check_predictions(y, curves, f"the curves of {name!r}")

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils.dates import Unit, plural_word
 from survscore._utils.parallel import LONG_VECTOR, each
-from survscore._utils.units import Unit, plural_word
 from survscore._validation import InputError, UnfitError, as_times, check_choice, plural
 from survscore._version import __version__
+from survscore.analysis.assumptions import warn_if_entry_is_late
 from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
 from survscore.analysis.compare import Request, Segments
-from survscore.analysis.delayed_entry import warn_if_entry_is_late
 from survscore.analysis.diagnose import leak_warnings
 from survscore.analysis.distribution_calibration import distribution_calibration
 from survscore.causes import ALL_STATUSES, Cause, takes_cause
@@ -151,7 +151,7 @@ def score_table(
       biased     0.791 (0.725, 0.862)   -0.249 (-0.271, -0.227)  <0.001  lower
     """
     null, entry = True if null is y else null, getattr(y, "entry", None)
-    y, named = of_cause(y, models, cause, times=horizons, multiclass=True, weights=True)
+    y, named = of_cause(y, models, cause, times=horizons, multiclass=True)
     any_kind, of_any_event = any_event(y, named)
     for name, curves in of_any_event.items():
         check_predictions(any_kind, curves, f"the curves of {name!r}")
@@ -192,11 +192,12 @@ def score_table(
         **({} if unit is None else {"unit": plural_word(unit)}),
         **({"cause": y.chosen_cause} if y.interest else {}),
         **({"clock": y.clock} if y.clock else {}),
+        **({} if y.n_individuals == len(y) else {"rows": len(y)}),
     }
     leaking = leak_warnings(any_kind, of_any_event, weightings, groups=codes, level=level)
     if entry is None:
         warn_if_entry_is_late(any_kind, of_any_event)
-    return ScoreTable(tuple(table_rows), segments.by, level, len(y), y.n_dropped_out, settings, leaking)
+    return ScoreTable(tuple(table_rows), segments.by, level, y.n_individuals, y.n_dropped_out, settings, leaking)
 
 
 def _unfit_for_a_cause(y: Outcomes, weightings: Sequence[Weighting]) -> set[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from survscore.analysis.dropout_test import DropoutTest
+    from survscore.analysis.assumptions import DropoutTest
     from survscore.reports.comparing import Findings
     from survscore.results.comparison import Comparison
 
@@ -218,7 +218,7 @@ def _whole(findings: Findings, metric: str, weighting: str, blocks: Sequence[Blo
     """Return the table of one weighting with all columns, and notes on its parts and on drop-outs."""
     from survscore.reports.comparing import records
     from survscore.reports.verdicts import has_bounds
-    from survscore.results.parts import part_notes
+    from survscore.results.printing import part_notes
 
     compared = findings.comparison
     scored = next(one for one in compared.scored if (one.metric, one.weighting) == (metric, weighting))

@@ -28,7 +28,7 @@ def with_cause(study: Study, cause: str | None, times: Any = None) -> Study:
     if cause is None and y.causes and not y.interest:
         raise InputError(f"{listed_causes(y)}: --cause says which one scores are of")
     wanted = None if cause is None else _named(y, cause)
-    y, models = of_cause(y, study.models, wanted, times=times, multiclass=True, weights=True)
+    y, models = of_cause(y, study.models, wanted, times=times, multiclass=True)
     return replace(study, outcomes=y, models=models)
 
 

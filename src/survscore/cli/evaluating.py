@@ -71,6 +71,7 @@ asked = options.several(
     option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, who the rows are about."),
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
+    options.entry_and_weights,
     option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event "
            "says which."),
     option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', or decimal-year for 2017.5.",
@@ -123,7 +124,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     """  # noqa: D301
     import pandas as pd
 
-    from survscore._utils.units import plural_word
+    from survscore._utils.dates import plural_word
     from survscore.cli.answers import View, compared_text
     from survscore.cli.segments import segment_scores_text, segments_text
     from survscore.reports.comparing import WHOLE, Findings
@@ -138,7 +139,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     ranged = arguments["time_range"]
     as_they_are = (
         "times", "level", "by", "groups", "reference", "outcomes_from", "cause", "id", "format", "manifest",
-        "skip_bad_files", "checksums", "state", "strata",
+        "skip_bad_files", "checksums", "state", "strata", "weights", "weight_kind",
     )  # fmt: skip
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
         total, result = sums_and_result(
@@ -244,8 +245,8 @@ def _models(arguments: Arguments, form: Form) -> Any:
 
 def _outcomes(arguments: Arguments, form: Form) -> dict[str, Any] | None:
     """Return the columns of outcomes that were named; None: those of the usual names."""
-    times = ("time", "event", "censoring_time", "causes")
-    dates = ("start", "event_date", "last_seen", "end", "date_format", "origin", "unit")
+    times = ("time", "event", "censoring_time", "causes", "entry")
+    dates = ("start", "event_date", "last_seen", "entry_date", "end", "date_format", "origin", "unit")
     dated, ended = arguments["cutoff"] is not None, arguments["end"] is not None
     if ended and dated:
         for name in ("event_date", "last_seen"):
@@ -310,7 +311,7 @@ def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
 
 def _settings(sources: tuple[str, ...], total: State | Gathered, compared: Any, arguments: Arguments) -> dict[str, Any]:
     skipped = [dict(zip(("file", "reason"), told.split(": ", 1), strict=False)) for told in total.skipped]
-    from survscore.scale.filesystems import without_secrets
+    from survscore.scale.files import without_secrets
 
     told = {name.replace("_", "-"): _plain(value) for name, value in arguments.items() if name not in NOT_TOLD}
     cause, causes = compared.scored[0].cause, list(total.specification.outcomes.causes)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from survscore._utils.dates import Unit, word
 from survscore._utils.jobs import silent
-from survscore._utils.units import Unit, word
 from survscore._validation import InputError, several, shown
 from survscore.cli.causes import with_cause
 from survscore.cli.scoring import outcome_arguments, read_files, warn_if_reversed

@@ -447,7 +447,7 @@ def _advice(study: Study, weightings: list[Weighting], arguments: Arguments, kno
 def _recommended(weightings: list[Weighting], y: Outcomes) -> WeightingChoice:
     from survscore.reports.recommendation import recommended_weighting
 
-    return recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+    return recommended_weighting(weightings, n=y.n_individuals, n_dropped_out=y.n_dropped_out)
 
 
 def _concluding(weightings: list[Weighting], y: Outcomes) -> str:
@@ -574,8 +574,8 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
         for curve in curves:
             table = curve.to_frame()
             table.insert(list(table).index("weighting") + 1, "model", name)
-            if curve.parts is not None:
-                table = table.assign(**{column: curve.parts.to_frame()[column] for column in PARTS})
+            if (parts := curve.parts) is not None:
+                table = table.assign(**{column: parts[column] for column in PARTS})
             tables.append(table)
             mean = means_of(curve, time_range)
             if mean is not None:
@@ -599,8 +599,8 @@ def settings_of(command: str, study: Study, weightings: list[Weighting], argumen
         "metrics": list(arguments["metrics"]),
         "weightings": [weighting.label(y) for weighting in weightings],
         "level": arguments["level"],
-        "individuals": len(y),
-        "events": int(y.event.sum()),
+        "individuals": y.n_individuals,
+        "events": y.n_of(y.event),
         **({"causes": y.n_by_cause} if y.causes else {}),
         **({"cause": y.chosen_cause} if y.interest else {}),
         **({"clock": y.clock} if y.clock else {}),

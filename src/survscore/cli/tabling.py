@@ -80,7 +80,7 @@ def table(
     """  # noqa: D301
     import pandas as pd
 
-    from survscore.analysis.dropout_test import dropout_test
+    from survscore.analysis.assumptions import dropout_test
     from survscore.analysis.score_tables import score_table
     from survscore.cli.answers import dropout_sentences, paragraphs
     from survscore.engine.inputs import any_event

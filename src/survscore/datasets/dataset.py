@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.units import Unit, plural_word
+from survscore._utils.dates import Unit, plural_word
 from survscore.outcomes import Outcomes
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import InputError
 from survscore.datasets.dataset import Dataset, Described
 from survscore.datasets.origins import RFrame, TextFile, first_line

@@ -228,6 +228,8 @@ class Evaluation(Plan):
             settings["clock"] = y.clock
         if y.weights is not None:
             settings["sample_weights"] = y.weight_kind
+        if y.n_individuals != len(y):
+            settings["rows"] = len(y)
         if y.interest or self.terms:
             settings |= {"cause": self.cause, "causes": list(self.causes)}
         for name in ("epsilon", "threshold", "controls"):

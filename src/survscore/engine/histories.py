@@ -71,8 +71,10 @@ class Histories:
     def up_to(self, horizon: float) -> History:
         """Return what happened up to a time."""
         model = self.estimation.weights.censoring_model
-        lost = None if model is None else model.curve
-        return History(horizon, self.time, self.index.label, self.until, self.order, lost, self.other_event_time)
+        lost, weights = None if model is None else model.curve, self.index.outcomes.weights
+        return History(
+            horizon, self.time, self.index.label, self.until, self.order, lost, self.other_event_time, weights
+        )
 
     @property
     def other_event_time(self) -> NDArray[np.float64] | None:
@@ -107,10 +109,12 @@ class Histories:
         averages = plan.averages([np.zeros(times.size, dtype=np.bool_)])
         elsewhere, censoring_jumps = estimation.training_steps, estimation.exits
         of_others = isinstance(null, KaplanMeierNull) and null.outcomes is None
-        steps = np.concatenate((elsewhere, null.curve.greenwood)) if of_others else elsewhere  # type: ignore[union-attr]
+        others = [null.curve.variance_steps] if of_others else []  # type: ignore[union-attr]
+        steps, sample = np.concatenate([elsewhere, *others]), self.index.sample
         joint = JointMoments(
             metric, len(predictions), n, plan.host_groups, support.units, averages, steps,
-            by_units=censoring_jumps is not None and censoring_jumps.martingale, any_range=plan.any_range,
+            by_units=support.weighted or (censoring_jumps is not None and censoring_jumps.martingale),
+            factors=support.units.factors, any_range=plan.any_range,
         )  # fmt: skip
         tables = PooledValues.nothing(len(predictions), times.size)
         for j, horizon in enumerate(times):
@@ -132,13 +136,16 @@ class Histories:
                 if not of_others:
                     influence = influence.copy() if influence is deviations else influence
                     before = arrays.count_below(predictions[-1].times, history.time, inclusive=False)
-                    influence[-1, :, 0] += of_null.mean(np.ones(of_null.slopes.shape[1]), before, slice(None))
+                    own = of_null.mean(np.ones(of_null.slopes.shape[1]), before, slice(None))
+                    influence[-1, :, 0] += own if sample is None else sample.values * own
                 else:
                     by_model = np.zeros((len(predictions), null.curve.times.size, 1))
                     by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slopes[0])
                     gradients = np.concatenate((gradients, by_model), axis=1)
             label = np.where(history.event, history.label, EVENT_FREE)
             joint.add(j, deviations, influence, gradients, label, metric.eligible(history))
+        # results hold no data
+        support = replace(support, units=replace(support.units, factors=None))
         return replace(tables, moments=joint.finish() if plan.errors else None), support
 
     @staticmethod
@@ -151,18 +158,25 @@ class Histories:
 
     def _support(self, metric: FollowUpMetric, groups: Groups | None) -> Support:
         """Return on how many each value rests; status is that at the horizon, or when one could last be seen."""
-        n_times = self.index.times.size
+        n_times, sample = self.index.times.size, self.index.sample
         stop = np.zeros(self.until.size, dtype=np.int32)
+        counts = np.ones(self.until.size) if sample is None or sample.counts is None else sample.counts
+        mass = counts if sample is None else sample.values
         numbers: Any = np.zeros((3, n_times))
+        effective = np.zeros(n_times)
         for j, horizon in enumerate(self.index.times):
             history = self.up_to(float(horizon))
             counted = metric.eligible(history)
             stop += counted
             event_free = ~history.event & (history.time >= np.minimum(self.until, horizon))
-            numbers[:, j] = [np.count_nonzero(counted & rows) for rows in (counted, history.event, event_free)]
+            numbers[:, j] = [counts[counted & rows].sum() for rows in (counted, history.event, event_free)]
+            known = counted & (history.event | event_free)
+            squares = np.sum(counts[known] * (mass[known] / counts[known]) ** 2)
+            effective[j] = mass[known].sum() ** 2 / squares if squares > 0 else 0.0
         n_counted, n_events, n_event_free = numbers
-        units = Units.of(stop, groups, n_times, n_counted)
-        return Support(n_counted, n_events + n_event_free, n_events, n_event_free, units, groups is not None)
+        units = Units.of(stop, groups, n_times, n_counted, sample)
+        weighted = sample is not None and not sample.frequency
+        return Support(n_counted, effective, n_events, n_event_free, units, groups is not None, weighted=weighted)
 
 
 @dataclass(frozen=True, eq=False)

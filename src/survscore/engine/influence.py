@@ -28,8 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.parallel import cached_property
-from survscore._utils.products import cross_products
+from survscore._utils.parallel import cached_property, cross_products
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import CensoringModel, FittedOnSample
 from survscore.inference.units import Groups, InfluenceFactors, Units
@@ -112,7 +111,17 @@ class OrderedExits:
         """Return the first evaluation time at or after that of the individual at a position in order."""
         return int(np.searchsorted(self.n_until, position, side="right"))
 
-    def in_block(self, block: slice) -> BlockExits:
+    def n_exits(self, blocks: Sequence[slice]) -> list[int | None]:
+        """Return how many exit in each of the blocks, which follow one another, where that keeps a device from waiting.
+
+        Looked up in each block, the number would make the host wait for the device, and the device then for the host.
+        """
+        if not arrays.on_device(self.exits):
+            return [None] * len(blocks)
+        stops = arrays.beside(np.array([block.stop - 1 for block in blocks]), self.exits)
+        return list(np.diff(arrays.to_host(arrays.running_count(self.exits)[stops]), prepend=0).tolist())
+
+    def in_block(self, block: slice, n_exits: int | None = None) -> BlockExits:
         """Return who exits in a block of individuals, which all models with these weights share."""
         codes = order = sorted_codes = edges = None
         if self.codes is not None:
@@ -122,7 +131,7 @@ class OrderedExits:
             ends = arrays.columns(self.n_strata + 1, codes)
             edges = arrays.count_below(sorted_codes, ends, inclusive=False)
         exits = _picked(self.exits[block], order)
-        at = arrays.positions(exits)
+        at = arrays.positions(exits, n_exits)
         row = at if order is None else order[at]
         sample = self.index.sample
         weights = None if sample is None else sample.values[self.order[block]][:, None]
@@ -224,8 +233,9 @@ class CurveInfluence:
         early = self.drift[:, :lo] if some.codes is None else self.drift[:, :lo][some.codes]
         if some.weights is not None:
             early, added = early * some.weights, added * some.weights
-        influence[:, :lo] += early
-        influence[:, lo:] += added
+        before, after = influence[:, :lo], influence[:, lo:]
+        before += early
+        after += added
 
     def spread(self, X: Array, some: BlockExits, lo: int) -> Array:
         """Return what the jumps of a block, and those before it, add to its rows, (rows, columns from lo on)."""
@@ -243,7 +253,8 @@ class CurveInfluence:
             first, last = padded[some.edges[:-1]], padded[some.edges[1:]]
             added += arrays.pick_rows(carried - drift[first], some.sorted_codes)
             carried += drift[last] - drift[first]
-        added[some.at] -= X * exits
+        X *= exits
+        arrays.subtract_rows(added, some.at, X)
         if some.order is not None:
             back = xp.empty_like(added)
             back[some.order] = added
@@ -314,7 +325,8 @@ class CurveInfluence:
         until = min(until, self.columns.stop) - self.columns.start
         if until > lo:
             column = arrays.columns(self.columns.stop, first)[self.columns.start + lo : self.columns.start + until]
-            X[:, : until - lo] *= column >= first[:, None]
+            early = X[:, : until - lo]
+            early *= column >= first[:, None]
 
     def _exits_until_time(self, count: Array, some: BlockExits) -> Array:
         """Return how many exit rows have a time of at most each row's own; a block does not end within a time."""

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
 from survscore.causes import ALL_STATUSES, check_named_alike
 from survscore.curves import SurvivalCurves
@@ -28,17 +29,12 @@ COUNTED_MODEL = "share of those counted"
 Null = bool | Outcomes | Literal["counted"]
 
 
-def check_outcomes(y: Any, *, entry: bool = False, weights_of: str = "this analysis") -> None:
-    """Raise unless these are outcomes of at least one individual; with delayed entry only where that is allowed.
-
-    `weights_of` says who has no form for sample weights; empty where there is one.
-    """
+def check_outcomes(y: Any, *, entry: bool = False) -> None:
+    """Raise unless these are outcomes of at least one individual; with delayed entry only where that is allowed."""
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if len(y) == 0:
         raise InputError("y is empty: there are no individuals to score")
-    if y.weights is not None and weights_of:
-        raise UnfitError(f"{weights_of} has no form for sample weights: y.weighted(None) removes them")
     if y.entry is not None and not entry:
         raise UnfitError(
             "this analysis does not allow for delayed entry: y.since_entry() counts time from entry, and "
@@ -57,27 +53,27 @@ def without_equal_weights(y: Outcomes) -> Outcomes:
 
 def without_models(y: Any) -> Outcomes:
     """Return outcomes that are looked at alone, with time counted from delayed entry."""
-    check_outcomes(y, entry=True, weights_of="")
+    check_outcomes(y, entry=True)
     return y if y.entry is None else from_entry(y, {}, None, whole=False, caller="")[0]
 
 
 def counted_from_entry(
-    y: Outcomes,
-    models: Any,
-    times: ArrayLike | None = None,
-    *,
-    whole: bool = True,
-    weights: bool = False,
-    caller: str,
+    y: Outcomes, models: Any, times: ArrayLike | None = None, *, whole: bool = True, caller: str
 ) -> tuple[Outcomes, Any]:
     """Return outcomes and models with time counted from delayed entry; as they are without it. See `of_cause`."""
-    check_outcomes(y, entry=True, weights_of="" if weights else caller)
+    check_outcomes(y, entry=True)
     return (y, models) if y.entry is None else from_entry(y, as_models(models), times, whole=whole, caller=caller)
+
+
+def rows_of_individuals(y: Outcomes) -> NDArray[np.intp]:
+    """Return which row each individual is in: with frequency weights rows come as often as these say."""
+    rows = np.arange(len(y))
+    return rows if y.weight_kind != "frequency" else np.repeat(rows, arrays.to_host(y.weights).astype(np.intp))
 
 
 def check_one_kind(y: Any, subject: str) -> None:
     """Raise unless these are outcomes whose events are all of one kind."""
-    check_outcomes(y, entry=True, weights_of=subject)
+    check_outcomes(y, entry=True)
     if y.causes:
         raise UnfitError(f"{subject} is of events of one kind: it has no form for competing causes")
 
@@ -113,17 +109,16 @@ def of_cause(
     times: ArrayLike | None = None,
     whole: bool = True,
     multiclass: bool = False,
-    weights: bool = False,
     caller: str = "this analysis",
 ) -> tuple[Outcomes, dict[str, Any]]:
     """Return outcomes and models of one cause of events, the one that was chosen before by default.
 
     Incidence curves become the probabilities of not having had an event of that cause. Where `multiclass` scores are
-    possible, and asked for by ``cause="all"``, they stay as they are; otherwise `caller` is named as having none. So it
-    is where outcomes have sample weights, unless these are possible (`weights`). With delayed entry time is counted
-    from there; predictions are then made for `times`, and between these if the `whole` curves are read.
+    possible, and asked for by ``cause="all"``, they stay as they are; otherwise `caller` is named as having none. With
+    delayed entry time is counted from there; predictions are then made for `times`, and between these if the `whole`
+    curves are read.
     """
-    y, models = counted_from_entry(y, models, times, whole=whole, weights=weights, caller=caller)
+    y, models = counted_from_entry(y, models, times, whole=whole, caller=caller)
     if cause is not None:
         y = y.for_cause(cause)
     _ = y.event_of_interest  # raises, if there are several and none was chosen

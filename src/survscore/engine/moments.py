@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.products import dot
+from survscore._utils.parallel import dot
 from survscore._validation import InputError
 from survscore.engine.null import NullInfluence
 

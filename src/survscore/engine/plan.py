@@ -107,7 +107,7 @@ class Plan:
         """
         # validate
         null = True if null is y else null
-        y, models = of_cause(y, models, times=times, multiclass=True, weights=True)
+        y, models = of_cause(y, models, times=times, multiclass=True)
         y = without_equal_weights(y)
         if y.interest == ALL_STATUSES:
             return cls._of_statuses(
@@ -260,7 +260,7 @@ def _checked_models(
     y: Outcomes, models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]], needs_numpy: str
 ) -> dict[str, Predictions]:
     """Return the models by name, after checking them and the outcomes."""
-    check_outcomes(y, weights_of="")
+    check_outcomes(y)
     named = as_models(models)
     for name, curves in named.items():
         check_predictions(y, curves, "curves" if list(named) == ["curves"] else f"the curves of {name!r}")
@@ -283,8 +283,6 @@ def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, 
     for metric in metrics:
         if not isinstance(metric, (Loss, SampleMetric, FollowUpMetric)):
             raise InputError(f"metric {metric.name!r} is neither a Loss nor a SampleMetric nor a FollowUpMetric")
-        if y.weights is not None and isinstance(metric, FollowUpMetric):
-            raise UnfitError(f"metric {metric.name!r} has no form for sample weights: y.weighted(None) removes them")
         if isinstance(metric, FollowUpMetric):
             check_on_processor(f"metric {metric.name!r}", y, models)
 

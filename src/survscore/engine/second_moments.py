@@ -209,10 +209,12 @@ class Influences:
     def blocks(self) -> Iterator[BlockInfluences]:
         """Yield which individuals, their influences, and what a curve that was fitted to others adds."""
         scored, columns = self.scored, self.columns
+        n_exits = [None if one is None else iter(one.n_exits(self.cut)) for one in scored.exits]
         for block, rows, influences, gradients in self._deviations():
             jumps: list[Any] = []
             jumps_in_block = [
-                None if censoring_jumps is None else censoring_jumps.in_block(block) for censoring_jumps in scored.exits
+                None if one is None or counts is None else one.in_block(block, next(counts))
+                for one, counts in zip(scored.exits, n_exits, strict=True)
             ]
             for a, (x, lo) in gradients.items():
                 operator, in_block = self.operators[a], jumps_in_block[scored.weights.place(a)]
@@ -279,13 +281,18 @@ class Influences:
         matrices = models.in_memory
         if matrices is None:
             raise TypeError("batches have no order of time")
-        martingale = any(censoring_jumps is not None and censoring_jumps.martingale for censoring_jumps in scored.exits)
-        index = scored.index
-        width = self.columns.stop - self.columns.start
-        blocks = row_blocks(models.n, width, index.outcomes.time, len(matrices))
-        for block in _between_times(blocks, index) if martingale else blocks:
-            rows = index.order[block]
+        for block in self.cut:
+            rows = scored.index.order[block]
             yield block, rows, matrices, rows
+
+    @cached_property
+    def cut(self) -> list[slice]:
+        """The blocks in order of time, where there are such."""
+        scored, models, width = self.scored, self.models, self.columns.stop - self.columns.start
+        index, matrices = scored.index, models.in_memory
+        blocks = row_blocks(models.n, width, index.outcomes.time, 1 if matrices is None else len(matrices))
+        martingale = any(one is not None and one.martingale for one in scored.exits)
+        return list(_between_times(blocks, index) if martingale else blocks)
 
     def _read(self, curves: SurvivalCurves, rows: Any) -> Array:
         """Return the predictions for some individuals, None for all, in double precision."""

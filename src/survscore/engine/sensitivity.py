@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from survscore._utils import arrays
-from survscore._utils.parallel import each
-from survscore._utils.products import cross_products
+from survscore._utils.parallel import cross_products, each
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.fitted import FittedOnSample
 from survscore.engine.blocks import Block

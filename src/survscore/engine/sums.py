@@ -111,7 +111,8 @@ def first_moments(block: Block, index: TimeIndex, losses: Sequence[Loss], weight
                 values = loss_cells(loss, survival, statuses[q], projected=True) if projected[q] else known
                 for place, cell in enumerate(cells[q][part.place(a)]):
                     # other models may have more strata
-                    sums[q][place, a, k, : n_buckets(weights)] += _by_bucket(weights, cell, values)
+                    found = sums[q][place, a, k, : n_buckets(weights)]
+                    found += _by_bucket(weights, cell, values)
     return Sums(tuple(sums), tuple(_weights_of(part[0], times, event_free) for part in parts))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
-from survscore._utils.products import dot
+from survscore._utils.parallel import dot
 from survscore.inference.intervals import student_quantile
 from survscore.inference.units import SampleWeights
 from survscore.outcomes import Outcomes

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.products import cross_products
+from survscore._utils.parallel import cross_products
 
 #: Less information about a coefficient than this share of one individual: it has run away to infinity.
 LEAST_INFORMATION = 1e-4

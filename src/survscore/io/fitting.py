@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from survscore._utils.units import WORDS, Unit, named_in, word
+from survscore._utils.dates import WORDS, Unit, named_in, word
 from survscore._validation import warn
 from survscore.io.predictions import PredictedFile
 from survscore.outcomes import Outcomes

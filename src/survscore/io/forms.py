@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from survscore._utils.units import Unit, as_unit
+from survscore._utils.dates import Unit, as_unit
 from survscore._validation import InputError, check_choice, check_flag
 from survscore.curves import PREDICTS, ExtrapolationKind, InterpolationKind, Monotone, Predicts
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import InputError
 from survscore.io.dates import DECIMAL_YEAR, EPOCHS
 from survscore.io.flags import REASON_OPTIONS, WORDS, joined_words

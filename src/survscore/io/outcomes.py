@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.units import Unit, as_unit
+from survscore._utils.dates import Unit, as_unit
 from survscore._validation import InputError, as_event, as_vector, check_choice, plural
 from survscore.causes import Causes
 from survscore.io.flags import Ends, Reasons, flags, is_text, warn_if_flags_are_ignored

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from survscore._utils.units import Unit, word
+from survscore._utils.dates import Unit, word
 from survscore._validation import InputError
 from survscore.curves import Predicts
 from survscore.io.column_names import NamedColumns

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.units import Unit, as_unit, converted
+from survscore._utils.dates import Unit, as_unit, converted
 from survscore._validation import InputError, plural
 from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Predicts, SurvivalCurves
 from survscore.incidence import IncidenceCurves

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils.dates import Unit, as_unit, plural_word
 from survscore._utils.jobs import Progress, silent
-from survscore._utils.units import Unit, as_unit, plural_word
 from survscore._validation import InputError, plural
 from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Predicts, SurvivalCurves
 from survscore.incidence import IncidenceCurves

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from survscore._utils.units import SECONDS, Unit
+from survscore._utils.dates import SECONDS, Unit
 
 DATED = ("start", "event_date", "end", "last_seen", "cutoff")  # roles of columns of dates
 

@@ -214,6 +214,14 @@ class History:
     #: Under competing risks when those with an event of another cause had it, infinity for all others. In `time` they
     #: stay to the end of their potential follow-up, without the event of interest. Shape (n,).
     other_event_time: NDArray[np.float64] | None = None
+    #: The sample weights, by which each individual's part in sums is multiplied; None where all count alike. Shape
+    #: (n,).
+    weights: NDArray[np.float64] | None = None
+
+    @cached_property
+    def mass(self) -> NDArray[np.float64]:
+        """How much each individual counts."""
+        return np.ones(self.time.size) if self.weights is None else self.weights
 
     @cached_property
     def event(self) -> NDArray[np.bool_]:

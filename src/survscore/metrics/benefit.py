@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.products import dot
+from survscore._utils.parallel import dot
 from survscore._validation import FloatArray, check_number
 from survscore.inference.intervals import Direction
 from survscore.metrics.base import MetricValue, SampleMetric

@@ -12,8 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from survscore._utils.parallel import cached_property
-from survscore._utils.products import cross_products, dot
+from survscore._utils.parallel import cached_property, cross_products, dot
 from survscore.inference.intervals import Direction, PossibleRange, Scale
 from survscore.inference.logistic import LogisticFit, combined, expit, restricted_cubic_spline
 from survscore.metrics.base import MetricValue, SampleMetric

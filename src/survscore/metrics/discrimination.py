@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.products import dot
+from survscore._utils.parallel import dot
 from survscore._validation import FloatArray, InputError, check_choice, check_length
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -25,6 +25,13 @@ Controls = Literal["not-case", "event-free"]
 CONTROLS = ("not-case", "event-free")
 KINDS = ("cohort", "pooled", "weighted", "harrell")
 RISKS = ("final", "antolini")
+ROUNDING = 1e-13  # of a share of all pairs
+
+
+def _share_of_pairs(value: float) -> float:
+    """Return the share of concordant pairs; 0 or 1 where sums of weights were rounded, since intervals differ there."""
+    nearest = float(np.round(value))
+    return nearest if abs(value - nearest) < ROUNDING else value
 
 
 @dataclass(frozen=True)
@@ -108,6 +115,7 @@ class AUC(SampleMetric):
             value = (value - 0.5 * own) / (1.0 - own)
             above, below = above - (0.5 - value) * other / controls, below - (0.5 - value) * other / cases
             of_case, of_control = of_case / (1.0 - own), of_control / (1.0 - own)
+        value = _share_of_pairs(value)
         influence = np.empty(order.size)
         influence[order] = of_case * (above - value) + of_control * (below - value)
         return MetricValue(value, influence)
@@ -253,7 +261,7 @@ class Concordance(FollowUpMetric):
         if self.kind in ("pooled", "weighted"):
             codes = np.zeros(time.size, dtype=np.intp) if self.strata is None else self.strata
             check_length("strata", codes.size, "y", time.size)
-            shares = _Shares(codes[order], history.until[order], counted, time, case)
+            shares = _Shares(codes[order], history.until[order], counted, time, case, history.mass[order])
             if not shares.overlap:
                 return MetricValue(np.nan, nothing, "no individual of some stratum could be followed to an event")
 
@@ -262,7 +270,7 @@ class Concordance(FollowUpMetric):
         total = float(by_stratum[1].sum())
         if not total > 0:
             return MetricValue(np.nan, nothing, "no individual was observed event-free after any event")
-        value = float(by_stratum[0].sum() / total)
+        value = _share_of_pairs(float(by_stratum[0].sum() / total))
         by_part = (by_stratum[0] - value * by_stratum[1]) / total
         of_case = by_part.sum(axis=0)
         influence = of_case + (of_control[0] - value * of_control[1]) / total
@@ -350,18 +358,19 @@ def _kinds_of_pairs(
 
     Those with another event stay to the end of their follow-up, with the factor of when they had it, from then on.
     """
-    time, control = history.time[history.order], counted.astype(np.float64)
+    time, mass = history.time[history.order], history.mass[history.order]
+    control = counted * mass
     if lost is None or history.other_event_time is None:
-        return [_Pairs(time, case**2, control)]
+        return [_Pairs(time, mass * case**2, control)]
     left = history.other_event_time[history.order]
     others, until_event = left < np.inf, np.minimum(time, left)
     known = lost.before(np.where(others, left, 0.0))
     factor = np.where(others & (known > 0), control / np.where(known > 0, known, 1.0), 0.0)
     return [
-        _Pairs(until_event, case**2, control),
+        _Pairs(until_event, mass * case**2, control),
         # of those with another event the pairs from it on: all pairs, less those before it
-        _Pairs(time, case, factor, once=True),
-        _Pairs(until_event, case, factor, sign=-1.0, once=True),
+        _Pairs(time, mass * case, factor, once=True),
+        _Pairs(until_event, mass * case, factor, sign=-1.0, once=True),
     ]
 
 
@@ -376,17 +385,24 @@ class _Shares:
     """The shares of each stratum that could be followed to the cases' times; everything is in the order of time."""
 
     def __init__(
-        self, codes: NDArray[np.intp], until: Vector, counted: NDArray[np.bool_], time: Vector, case: NDArray[np.bool_]
+        self,
+        codes: NDArray[np.intp],
+        until: Vector,
+        counted: NDArray[np.bool_],
+        time: Vector,
+        case: NDArray[np.bool_],
+        mass: Vector,
     ) -> None:
-        self.codes, self.case, self.counted = codes, case, counted
+        self.codes, self.case, self.counted, self.mass = codes, case, counted, mass
         self.n = int(codes.max()) + 1
-        self.size = np.bincount(codes[counted], minlength=self.n).astype(np.float64)
+        self.size = np.bincount(codes[counted], mass[counted], self.n)
         #: To how many of the cases' times each is followed.
         self.passed = np.searchsorted(time[case], until, side="right")
         shape = self.n, int(np.count_nonzero(case)) + 1
-        left = np.bincount(codes[counted] * shape[1] + self.passed[counted], minlength=shape[0] * shape[1])
-        #: How many of each stratum are followed to each case's time, (strata, cases).
-        self.followed = self.size[:, None] - np.cumsum(left.reshape(shape), axis=1)[:, :-1]
+        left = np.bincount(codes[counted] * shape[1] + self.passed[counted], mass[counted], shape[0] * shape[1])
+        #: How many of each stratum are followed to each case's time, (strata, cases); summed from the last time on, so
+        #: that rounding leaves nothing where nobody is.
+        self.followed = np.cumsum(left.reshape(shape)[:, ::-1], axis=1)[:, ::-1][:, 1:]
 
     @property
     def overlap(self) -> bool:
@@ -412,5 +428,5 @@ class _Shares:
             own = np.where(self.codes == g, of_case, 0.0) + by_part[g]
             sums = np.concatenate(([0.0], np.cumsum(own[self.case] / self.followed[g])))
             members = self.counted & (self.codes == g)
-            added[members] = own.sum() / self.size[g] - sums[self.passed[members]]
+            added[members] = self.mass[members] * (own.sum() / self.size[g] - sums[self.passed[members]])
         return added

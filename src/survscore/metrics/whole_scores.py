@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.parallel import each, row_blocks
+from survscore._utils.parallel import dot, each, row_blocks
 from survscore._validation import UnfitError
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -64,17 +64,16 @@ class CRPS(FollowUpMetric):
             return MetricValue(np.nan, nothing, pieces)
         late, after = history.event & (time < followed), nothing.copy()
         after[late] = _weight_at_event(history, late)
-        integrals = integrate(
-            curves, pieces, np.minimum(time, followed), followed, after, estimated=history.lost is not None
-        )
+        ends, mass = np.minimum(time, followed), history.mass
+        integrals = integrate(curves, pieces, ends, followed, after, mass, estimated=history.lost is not None)
         own_late = after * integrals.after
-        own = integrals.before + own_late
-        total = float(followed.sum())
+        own, length = integrals.before + own_late, mass * followed
+        total = float(length.sum())
         value = float(own.sum() / total)
         gradient = None
         if history.lost is not None:
             gradient = censoring_gradient(history.lost.times, pieces, integrals, history, own_late) / total
-        return MetricValue(value, (own - value * followed) / total, moved=gradient)
+        return MetricValue(value, (own - value * length) / total, moved=gradient)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
         time, grid = history.time, curves.times
@@ -84,8 +83,9 @@ class CRPS(FollowUpMetric):
             return np.zeros(grid.size)
         late = history.event & (time < followed)
         # all integrals of 1, u - s and (u - s)^2, from the knot s before, times 1 or times the curve, linear in u
-        event_free = pieces.sums_before(np.minimum(time, followed))
-        both = event_free + pieces.sums_after(time[late], followed[late], _weight_at_event(history, late))
+        event_free = pieces.sums_before(np.minimum(time, followed), history.mass)
+        after = history.mass[late] * _weight_at_event(history, late)
+        both = event_free + pieces.sums_after(time[late], followed[late], after)
         width, value = np.diff(pieces.knots), np.asarray(curves.at(pieces.knots)[0], dtype=np.float64)
         rise = np.zeros(width.size) if curves.interpolation == "step" else np.diff(value) / width
         whole = value[:-1] * both[0] - event_free[0] + rise * both[1]
@@ -93,7 +93,7 @@ class CRPS(FollowUpMetric):
         if curves.interpolation != "step":
             at_end = (value[:-1] * both[1] - event_free[1] + rise * both[2]) / width
         by_knot = np.append(whole - at_end, 0.0) + np.append(0.0, at_end)
-        by_knot *= 2.0 / followed.sum()
+        by_knot *= 2.0 / (history.mass * followed).sum()
         # the values at the knots are those of the grid, mixed; at time 0 survival may be one whatever the grid says
         position = curves.interpolate(pieces.knots)
         upper = np.minimum(position.lower + 1, grid.size - 1)
@@ -158,14 +158,14 @@ class Pieces(NamedTuple):
         added = np.array([(stop**p - start**p) / p for p in (1, 2, 3)]) * self.inverse[place]
         return np.asarray(self.up_to[:, place] + added)
 
-    def sums_before(self, end: Vector) -> NDArray[np.float64]:
+    def sums_before(self, end: Vector, mass: Vector) -> NDArray[np.float64]:
         """Return the integrals over each interval, summed over those who are there until `end`, (3, intervals)."""
         place = self.interval(end)
         size = self.whole.shape[1]
-        for_all_of_it = end.size - np.cumsum(np.bincount(place, minlength=size + 1)[:size])
+        for_all_of_it = mass.sum() - np.cumsum(np.bincount(place, mass, size + 1)[:size])
         # of those who end with the horizon, all intervals are whole
-        partial = [np.bincount(place, own, size + 1)[:size] for own in self.partial(end)]
-        return self.whole * for_all_of_it + partial
+        partial = [np.bincount(place, mass * own, size + 1)[:size] for own in self.partial(end)]
+        return np.asarray(self.whole * for_all_of_it + partial)
 
     def sums_after(self, start: Vector, stop: Vector, weight: Vector) -> NDArray[np.float64]:
         """Return the same without 1/G, summed with weights over those who are there from `start` to `stop`."""
@@ -183,7 +183,10 @@ class Pieces(NamedTuple):
 
 
 class Integrals(NamedTuple):
-    """Of individuals: integrals before and after the event, and what makes sums over all who are still there."""
+    """Of individuals: integrals before and after the event, and what makes sums over all who are still there.
+
+    Each individual's are multiplied by how much it counts.
+    """
 
     before: Vector  # of (1 - pi)^2 / G while under observation
     after: Vector  # of pi^2 from the event on
@@ -195,7 +198,14 @@ class Integrals(NamedTuple):
 
 
 def integrate(
-    curves: SurvivalCurves, pieces: Pieces, end: Vector, followed: Vector, after: Vector, *, estimated: bool
+    curves: SurvivalCurves,
+    pieces: Pieces,
+    end: Vector,
+    followed: Vector,
+    after: Vector,
+    mass: Vector,
+    *,
+    estimated: bool,
 ) -> Integrals:
     """Integrate each individual's curve up to `end`, and from there to `followed` where `after` is not zero.
 
@@ -214,7 +224,8 @@ def integrate(
         before, coefficients, partial = _up_to(event_free, pieces, end[rows])
         sums = np.zeros((3, width.size))
         if estimated:
-            sums = np.einsum("prk,rk->pk", event_free, np.arange(width.size) < pieces.interval(end[rows])[:, None])
+            there = np.arange(width.size) < pieces.interval(end[rows])[:, None]
+            sums = np.einsum("prk,rk->pk", event_free, there * mass[rows, None])
         late = np.zeros(before.size)
         cases = np.flatnonzero(after[rows])
         if cases.size:
@@ -222,7 +233,8 @@ def integrate(
             squares = np.array([left * left, 2.0 * left * slope, slope * slope])
             ends = (_up_to(squares, unweighted, time[rows][cases])[0] for time in (followed, end))
             late[cases] = np.subtract(*ends)
-        return Integrals(before, late, coefficients, partial, sums)
+        own = mass[rows]
+        return Integrals(own * before, own * late, own * coefficients, own * partial, sums)
 
     parts = each(work, row_blocks(end.size, knots.size), threads=True)
     before, late, coefficients, partial, sums = zip(*parts, strict=True)
@@ -323,9 +335,10 @@ class LogScore(FollowUpMetric):
 
     def evaluate(self, curves: SurvivalCurves, history: History) -> MetricValue:  # noqa: D102
         counted, nothing = self.eligible(history), np.zeros(history.time.size)
-        number = int(np.count_nonzero(counted))
-        if number == 0:
+        if not counted.any():
             return MetricValue(np.nan, nothing, "no individual is counted")
+        share = np.where(counted, history.mass, 0.0)
+        share /= share.sum()
         own = _OwnInterval.of(curves, history)
         # the density at the time of those with event, the survival of others
         density = np.maximum(own.left - own.right, self.epsilon)
@@ -334,9 +347,9 @@ class LogScore(FollowUpMetric):
         if own.interpolation != "step":
             density = density / own.length
         loss = -np.log(np.where(history.event, density, np.maximum(own.survival, self.epsilon)))
-        value = float(loss[counted].mean())
+        value = float(loss[counted].mean()) if history.weights is None else dot(share, loss)
         gradient = None if history.lost is None else np.zeros(history.lost.times.size)
-        return MetricValue(value, np.where(counted, (loss - value) / number, 0.0), moved=gradient)
+        return MetricValue(value, share * (loss - value), moved=gradient)
 
     def slope(self, curves: SurvivalCurves, history: History) -> Vector:  # noqa: D102
         counted, own = self.eligible(history), _OwnInterval.of(curves, history)
@@ -356,9 +369,9 @@ class LogScore(FollowUpMetric):
             moves = counted & np.where(history.event, event_unclipped, unclipped)
             by_left = np.where(moves & (own.lower >= 0), np.where(history.event, event_left, by_left), 0.0)
             by_right = np.where(moves & (own.upper > own.lower), np.where(history.event, event_right, by_right), 0.0)
-        m = curves.times.size
-        total = np.bincount(np.maximum(own.lower, 0), by_left, m) + np.bincount(own.upper, by_right, m)
-        return np.asarray(-total / max(int(np.count_nonzero(counted)), 1))
+        m, mass = curves.times.size, history.mass
+        total = np.bincount(np.maximum(own.lower, 0), mass * by_left, m) + np.bincount(own.upper, mass * by_right, m)
+        return np.asarray(-total / mass[counted].sum() if counted.any() else total)
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import check_choice
 from survscore.analysis.calibration import Calibration
 from survscore.analysis.distribution_calibration import DistributionCalibration

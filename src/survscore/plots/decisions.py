@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import shown as printable
 from survscore.analysis.backtest_results import Backtest
 from survscore.analysis.decision_curves import TREAT_ALL, TREAT_NONE, DecisionCurve

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import shown as printable
 from survscore.analysis.diagnose import Diagnosis
 from survscore.engine.inputs import NULL_MODELS

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.units import Unit, plural_word
+from survscore._utils.dates import Unit, plural_word
 from survscore._validation import shown as printable
 from survscore.metrics import Direction, sides
 from survscore.plots import style

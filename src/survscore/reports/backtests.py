@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from survscore._utils.units import plural_word
+from survscore._utils.dates import plural_word
 from survscore._validation import InputError, several
 from survscore.analysis.backtest_results import Backtest
 from survscore.reports.cells import Column, with_interval
@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 
 
 def backtested(backtest: Backtest | None, unit: str | None) -> dict[str, Any] | None:
-    """Return what a backtest found as plain data; None where there is none.
-
-    Parameters
-    ----------
-    backtest : Backtest, optional
-        Made by `backtest`.
-    unit : str, optional
-        What times are counted in, for sentences.
-    """
+    """Return what a backtest found as plain data; None where there is none. Times are counted in `unit`."""
     if backtest is None:
         return None
     if not isinstance(backtest, Backtest):

@@ -18,7 +18,7 @@ def causes_shown(y: Any, models: Mapping[str, Any], cause: Any) -> tuple[str, ..
 
     All causes, if all models predict several: predictions of one cause need to be told which one it is.
     """
-    check_outcomes(y, entry=True, weights_of="")
+    check_outcomes(y, entry=True)
     chosen = cause is not None or bool(y.interest) or not y.causes
     return () if chosen or not incidences_of(models) else tuple(y.causes)
 
@@ -33,7 +33,7 @@ def single_incidences(
     y: Outcomes, models: Mapping[str, Any], part: dict[str, Any], n_curves: int, ids: Sequence[Any] | None
 ) -> dict[str, Any]:
     """Return the incidences of some individuals, up to the last time of the report on a cause."""
-    y, named = of_cause(y, models, y.causes[0], weights=True)
+    y, named = of_cause(y, models, y.causes[0])
     times = np.array(part["data"]["remaining"]["time"])
     return single_curves(y, named, times, n_curves, ids, incidences_of(models))
 

@@ -14,9 +14,9 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from survscore._utils.dates import Unit
 from survscore._utils.jobs import Progress, silent
 from survscore._utils.parallel import cached_property
-from survscore._utils.units import Unit
 from survscore._validation import InputError
 from survscore.analysis.backtest_results import Backtest
 from survscore.causes import Cause, takes_cause
@@ -29,7 +29,8 @@ from survscore.io.files import written_whole
 from survscore.metrics import Metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.reports import sections, verdicts
-from survscore.reports.comparing import WHOLE, Table
+from survscore.reports.cells import Table
+from survscore.reports.comparing import WHOLE
 from survscore.reports.section import Section
 from survscore.reports.sections import SECTIONS
 from survscore.reports.single_curves import CurvesSection

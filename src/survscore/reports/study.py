@@ -10,8 +10,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from survscore._utils.dates import Unit
 from survscore._utils.jobs import Progress, silent
-from survscore._utils.units import Unit
 from survscore._validation import (
     FewFollowedWarning,
     FewGroupsWarning,
@@ -77,31 +77,9 @@ class ReportOptions:
 class Study:
     """Outcomes, predictions and their comparison: what sections are made of.
 
-    Attributes
-    ----------
-    options : ReportOptions
-    y, models
-        Of one cause of events, or of all together.
-    of_any_kind, of_any_event
-        The same with events of any cause.
-    incidences : mapping
-        Of several causes, where models predict these.
-    metrics, weightings : list
-        What was computed.
-    comparison, segments, findings, answers
-        All models together, and by segment; what is concluded.
-    recommended : WeightingChoice
-        Which weighting needs no assumption; calibration goes by it.
-    headline : int
-        The weighting that conclusions go by: the projected one, where there is one.
-    horizons : list of float
-        Of calibration.
-    caution : str or None
-        What to beware of where the only weighting is one that is known to mislead.
-    ids : list or None
-        What individuals are called.
-    history, backtest
-        As plain data.
+    `y` and `models` are of one cause of events or of all together, `of_any_kind` and `of_any_event` of any cause.
+    `recommended` is the weighting that needs no assumption, by which calibration goes, and `headline` the place of that
+    which conclusions go by: the projected one, where there is one.
     """
 
     options: ReportOptions
@@ -137,7 +115,7 @@ class Study:
     @classmethod
     def of(cls, y: Outcomes, given: Mapping[str, Any], options: ReportOptions) -> Study:
         """Check what is given, and compare the models."""
-        y, named = of_cause(y, given, options.cause, multiclass=True, weights=True, caller="report")
+        y, named = of_cause(y, given, options.cause, multiclass=True, caller="report")
         # of all causes together, what is no multi-class score is of events of any cause
         of_any_kind, of_any_event = any_event(y, named)
         for name, curves in of_any_event.items():
@@ -167,7 +145,7 @@ class Study:
             comparison = compared.total
             segments = SegmentFindings.of(compared.corrected(options.correction), options.time_range)
         findings = Findings.of(comparison, options.time_range)
-        recommended = recommended_weighting(weightings, n=len(y), n_dropped_out=y.n_dropped_out)
+        recommended = recommended_weighting(weightings, n=y.n_individuals, n_dropped_out=y.n_dropped_out)
         headline = recommended.position
         if findings.projected is not None:
             headline = comparison.weightings.index(findings.projected)

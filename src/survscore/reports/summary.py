@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from survscore._utils.units import plural_word
+from survscore._utils.dates import plural_word
 from survscore._validation import InputError, as_times
 from survscore._version import __version__
 from survscore.causes import ALL_CAUSES, ALL_STATUSES
@@ -67,7 +67,7 @@ def summarise(
         if asked.times is None
         else np.union1d(as_times(asked.times), [] if asked.horizons is None else as_times(asked.horizons))
     )
-    y, given = counted_from_entry(y, given, scored_at, weights=True, caller="a report")
+    y, given = counted_from_entry(y, given, scored_at, caller="a report")
     causes = causes_shown(y, given, asked.cause)
     return _of_several(y, given, causes, asked) if causes else _of_one(y, given, asked)
 

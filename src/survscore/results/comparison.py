@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import InputError, UndefinedScoreWarning, check_choice, check_level, warn
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import ScoreArrays
@@ -19,8 +19,7 @@ from survscore.metrics import Direction, cause_label
 from survscore.results import printing
 from survscore.results.estimates import Estimates, defined_models, has_skill
 from survscore.results.latex import Entry
-from survscore.results.long_tables import LongTable, MeanOver, Tabulated, stacked
-from survscore.results.parts import ScoreParts
+from survscore.results.long_tables import LongTable, MeanOver, Tabulated, parts_table, stacked
 from survscore.results.recommendation import Recommendation, recommend, scored_by_both
 from survscore.results.sensitivity import Sensitivity, times_text
 from survscore.results.tables import Tables
@@ -28,7 +27,7 @@ from survscore.results.tables import Tables
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore.analysis.dropout_test import DropoutTest
+    from survscore.analysis.assumptions import DropoutTest
     from survscore.plots import DifferenceDisplay, ScoresDisplay
 
 
@@ -90,9 +89,9 @@ class Comparison(Tabulated):
         return list(dict.fromkeys(scored.weighting for scored in self.scored))
 
     @property
-    def parts(self) -> ScoreParts | None:
-        """The scores of those who could be followed to t, and of the others, where statuses are projected."""
-        return ScoreParts.of(self.models, self.times, self.scored)
+    def parts(self) -> pd.DataFrame | None:
+        """Long table of both parts of projected scores; see `ScoreCurve.parts`."""
+        return parts_table(self.models, self.times, self.scored)
 
     def sensitivity(self, lower: float | None = None, upper: float | None = None) -> Sensitivity:
         """Return for which hazards of those with hidden status the sign of each projected difference holds.

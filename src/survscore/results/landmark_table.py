@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from survscore._utils import arrays
 from survscore._validation import InputError, check_choice, shown
 from survscore.metrics import cause_label
 from survscore.outcomes import Outcomes
@@ -41,11 +40,7 @@ class LandmarkCounts:
     def of(cls, landmark: Any, label: str, y: Outcomes, n_left_out: int) -> LandmarkCounts:
         """Count."""
         given = landmark if isinstance(landmark, float) else label
-        if y.weight_kind == "frequency":  # each row is so many individuals
-            weights = arrays.to_host(y.weights)
-            events = int(weights[arrays.to_host(y.event_of_interest)].sum())
-            return cls(given, label, int(weights.sum()), events, n_left_out)
-        return cls(given, label, len(y), arrays.count_true(y.event_of_interest), n_left_out)
+        return cls(given, label, y.n_individuals, y.n_of(y.event_of_interest), n_left_out)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

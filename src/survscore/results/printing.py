@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from survscore._validation import (
     FewFollowedWarning,
@@ -25,7 +26,6 @@ from survscore.engine.inputs import about_interpolation
 from survscore.metrics import cause_label, controls_note, metric_label
 from survscore.results.estimates import TOO_FEW, Columns, Estimates
 from survscore.results.latex import Entry
-from survscore.results.parts import part_notes
 from survscore.results.recommendation import is_administrative
 from survscore.results.rounding import Number, p_text
 from survscore.results.tables import SCOPED, Line, Part, Tables, spread_over
@@ -51,7 +51,8 @@ def caption(
     clock = f"; {settings['clock']}" if "clock" in settings else ""
     clock += f"; {settings['sample_weights']} weights" if "sample_weights" in settings else ""
     known = "" if level is None else f"; {100 * level:g} % intervals"
-    return f"{plural(n, 'individual')}{lost}{clock}{reference}{known}"
+    rows = f" in {plural(settings['rows'], 'row')}" if "rows" in settings else ""
+    return f"{plural(n, 'individual')}{rows}{lost}{clock}{reference}{known}"
 
 
 def verdict_of(row: Mapping[Any, Any], encodes: Collection[str]) -> str:
@@ -155,6 +156,24 @@ def _notes(
     if effect is not None and effect.exceeds(scored.scores, r):
         notes.append("some differences are no larger than the effect of interpolation, which intervals allow for")
     return notes
+
+
+def part_notes(scored: ScoreArrays, models: Sequence[str], when: str, weights: NDArray[np.float64]) -> list[str]:
+    """Return a line for each of the two parts of scores, with their proportions; none where all have C* >= t.
+
+    `weights` are those of the times in a mean, or 1 at one time.
+    """
+    parts = scored.parts
+    if parts is None:
+        return []
+    weights = weights[: parts.share.size]
+    share, means = float(parts.share @ weights), parts.mean(parts.scores, weights)
+    lines = []
+    for place, (name, proportion) in enumerate((("observed (C* >= t", share), ("projected (C* < t", 1.0 - share))):
+        scores = zip(models, means[:, place], strict=True)
+        written = [f"{shown(model)} {score:.4f}" for model, score in scores if not np.isnan(score)]
+        lines += [f"{when}, {name}, {100 * proportion:.0f} %): {', '.join(written)}"] if written else []
+    return lines if share < 1 else []
 
 
 def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:

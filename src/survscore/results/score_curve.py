@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.units import Unit
+from survscore._utils.dates import Unit
 from survscore._validation import InputError, plural
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.inference.intervals import LEAST_LOG_DEGREES
 from survscore.metrics import Direction, cause_label
 from survscore.results.estimates import Columns, Estimates
-from survscore.results.long_tables import names_of, padded
-from survscore.results.parts import LEGEND, ScoreParts
+from survscore.results.long_tables import names_of, padded, parts_table
 from survscore.results.printing import caption, interpolation_note, no_score_at
 from survscore.results.rounding import Number, decimals, rounded
 from survscore.results.tables import Line, Part, PrintedAsTables, Tables, spread_over
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from survscore.plots import ScoreCurveDisplay
 
 MOST_ROWS = 10  # of a curve, in print
+LEGEND = "observed: C* >= t; projected: C* < t"
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,7 +117,7 @@ class ScoreCurve(PrintedAsTables):
         return cls(
             times=evaluation.times,
             scores=by_time.pop("estimate"),
-            n=len(y),
+            n=y.n_individuals,
             n_dropped_out=y.n_dropped_out,
             level=evaluation.level,
             default_times=default_times,
@@ -157,9 +157,25 @@ class ScoreCurve(PrintedAsTables):
         return self.n_events + self.n_event_free
 
     @property
-    def parts(self) -> ScoreParts | None:
-        """The score of those who could be followed to t, and of the others, where statuses are projected."""
-        return ScoreParts.of((), self.times, (self.scored,))
+    def parts(self) -> pd.DataFrame | None:
+        r"""Both parts of a score whose statuses are projected: of those who could be followed to t, and of the others.
+
+        .. math:: \mathrm{score} = P(C^* \ge t) \times \mathrm{observed} + P(C^* < t) \times \mathrm{projected}
+
+        Without drop-outs, the observed part is the administrative score. A model that is good for those who could be
+        followed, and bad for the others, probably encodes the entry date. Columns: metric, weighting, time, score,
+        share_observed, observed, projected; None where nothing is projected.
+
+        Examples
+        --------
+        >>> import survscore as ss
+        >>> sample = ss.simulate.SineConstantAcceleratingStudy().sample(1000, seed=1)
+        >>> score = ss.brier_score(sample.outcomes, sample.survival([50]), weighting="projected", times=[50])
+        >>> score.parts.drop(columns=["metric", "weighting"]).round(4)
+           time   score  share_observed  observed  projected
+        0  50.0  0.1098           0.463    0.1097       0.11
+        """
+        return parts_table((), self.times, (self.scored,))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a long pandas table: metric, weighting, time, score, se, lower, upper, reliable, n_counted, and so on.

@@ -12,10 +12,9 @@ from survscore._validation import InputError, check_choice, plural, shown
 from survscore.engine.averaging import WhereNaN
 from survscore.inference.multiplicity import CORRECTIONS, Correction
 from survscore.inference.support import FEW_FOR_DIFFERENCE
-from survscore.results import heterogeneity, printing
+from survscore.results import long_tables, printing
 from survscore.results.comparison import Comparison, IntegratedComparison
-from survscore.results.heterogeneity import Comparand
-from survscore.results.long_tables import ALL, Key, LongTable, Tabulated, cause_column
+from survscore.results.long_tables import ALL, Comparand, Key, LongTable, Tabulated, cause_column
 from survscore.results.tables import Tables
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class _SegmentTables(Tabulated):
             se, lower, upper, p_value, p_adjusted, verdict: "better" where the model fares better here than there.
             NaN, and "too few", where a segment has fewer than 20 of the rarer status.
         """
-        return heterogeneity.between(self._table(), of, model, against)
+        return long_tables.between(self._table(), of, model, against)
 
     def heterogeneity(self, *, of: Comparand = "difference", model: str | None = None) -> pd.DataFrame:
         r"""Return whether all segments could be the same, at every time, or in their means: Cochran's Q.
@@ -70,7 +69,7 @@ class _SegmentTables(Tabulated):
 
         Arguments are those of `between`; columns metric, weighting, model, reference, time, n_segments, q, df, p_value.
         """
-        return heterogeneity.heterogeneity(self._table(), of, model)
+        return long_tables.heterogeneity(self._table(), of, model)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

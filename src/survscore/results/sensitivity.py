@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.polynomial.chebyshev import chebvander
 from numpy.typing import NDArray
 
 from survscore._validation import check_choice, several, shown
@@ -427,14 +428,9 @@ def _fine() -> Vector:
 
 @cache
 def _matrix() -> Vector:
-    """Return what turns values at Chebyshev's points into those of the polynomial through them: barycentric."""
-    nodes, fine = np.log(THETAS), np.log(_fine())
-    weights = (-1.0) ** np.arange(nodes.size)
-    weights[[0, -1]] /= 2
-    apart = fine[:, None] - nodes
-    exact = np.isclose(apart, 0.0, atol=1e-12)
-    terms = weights / np.where(exact, 1.0, apart)
-    return np.asarray(np.where(exact.any(axis=1)[:, None], exact, terms / terms.sum(axis=1, keepdims=True)))
+    """Return what turns values at Chebyshev's points into those of the polynomial through them."""
+    nodes, fine = (chebvander(np.log(theta) / np.log(MOST_THETA), THETAS.size - 1) for theta in (THETAS, _fine()))
+    return np.asarray(fine @ np.linalg.inv(nodes))
 
 
 def _between(nodes: Vector) -> Vector:

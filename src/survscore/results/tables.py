@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.units import Unit, plural_word
+from survscore._utils.dates import Unit, plural_word
 from survscore._validation import InputError, check_choice
 from survscore.results.latex import LAYOUTS, MATRIX, Entry, Layout, Matrix, as_latex
 from survscore.results.rounding import DOUBT, Number, typical_decimals
@@ -127,13 +127,13 @@ class PrintedAsTables(ABC):
         best: bool = False,
         notes: bool | Sequence[str] = True,
     ) -> str:
-        r"""Return the tables as LaTeX, with the rules of the package booktabs; every sign is one in OT1 and T1.
+        r"""Return the tables as LaTeX in UTF-8, for the encodings OT1 and T1. It needs booktabs and graphicx.
 
         Parameters
         ----------
         layout : {"long", "models x metrics"}
             As printed; or, of comparisons and tables of scores, small enough for a paper: a row for each model, a
-            column for each metric, intervals below the numbers, as wide as a page's text.
+            column for each metric, intervals below the numbers. No table is wider than the text.
         caption : str, optional
             By default what is printed above the tables.
         label : str, optional
