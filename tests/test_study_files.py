@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mangling
-import survscore as ss
 from commands import refused, run
 from survscore.cli.study_files import LARGEST
 from survscore.io import write_outcomes

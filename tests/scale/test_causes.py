@@ -202,6 +202,4 @@ def test_a_time_that_the_first_file_lacks(tmp_path):
     pq.write_table(table.drop_columns(["a:default@24"]), tmp_path / "0.parquet")
     pq.write_table(table.slice(0, 50), tmp_path / "1.parquet")
     with pytest.raises(ss.InputError, match=r"1\.parquet: has columns of predictions that 0\.parquet does not have"):
-        ss.InputError, match=r"1\.parquet: has columns of predictions that 0\.parquet does not have, 'a:"
-    ):
         ss.evaluate(tmp_path, cause="default", weighting="administrative", outcomes={"causes": CAUSES})
