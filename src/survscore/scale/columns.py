@@ -208,9 +208,10 @@ def model_columns(
     """Return where predictions are, of one cause if that of the outcomes is named, and what they look like."""
     if form is None:
         return _named_columns(schema, models, outcomes)
-    for wanted, why in (("long", "a row for each individual and time"), ("transposed", "a row for each time")):
-        if getattr(form, wanted):
-            raise InputError(f"{wanted} form, {why}, can't be read piece by piece; survscore score --{wanted} reads it")
+    if form.transposed:
+        raise InputError(
+            "transposed form, a row for each time, can't be read piece by piece; survscore score --transposed reads it"
+        )
     if form.grid is not None:
         raise InputError("a grid of list columns must be in the metadata of files that are read piece by piece")
     if form.columns is not None and models is not None:
@@ -252,8 +253,8 @@ def _named_columns(schema: pa.Schema, models: Any, outcomes: OutcomeColumns) -> 
             raise InputError("models is empty")
         if {"time", "survival"} <= set(names):
             raise InputError(
-                "long form, a row for each individual and time, can't be read piece by piece; survscore score --long "
-                "reads it"
+                "these are predictions in long form, a row for each individual and time: say so (form=Form(long=True), "
+                "--long), and where outcomes are (outcomes_from=, --outcomes)"
             )
         wanted = f"named like {models!r}" if isinstance(models, str) else "named by time (30, 60 or net:30, net:60)"
         raise InputError(f"no column is {wanted}; the columns are {listed(names)}")
