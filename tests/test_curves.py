@@ -64,7 +64,7 @@ def test_other_layouts_become_contiguous_rows():
         ([[0.9, 0.8], [0.5, -0.4]], r"between 0 and 1: 1 value is not, the first in row 1 at time 2 \(-0.4\)"),
         (
             [[90.0, 80.0], [50.0, 40.0]],
-            r"1: 4 .* at time 1 \(90.0\); are these percentages\? Then divide by 100",
+            r"1: 4 .* at time 1 \(90.0\); are these percentages\? Divide them by 100",
         ),
         ([[90.0, 80.0], [50.0, 400.0]], r"between 0 and 1: 4 .* row 0 at time 1 \(90.0\)$"),
         ([[-0.5, 1.5], [2.0, -1.0]], r"between 0 and 1: 4 .*; risk scores are no probabilities: the page"),
