@@ -329,10 +329,14 @@ class TestAnalyses:
         np.testing.assert_allclose(
             ss.brier_score(y, batches, **asked).scores, ss.brier_score(y, curves, **asked).scores
         )
-        with pytest.raises(
-            ss.UnfitError, match=r"StreamingScore does not count time from entry: pass y\.since_entry\(\)"
-        ):
-            ss.StreamingScore(y, weighting="administrative")
+        for times in (None, [2, 5]):
+            stream = ss.StreamingScore(y, weighting="administrative", times=times)
+            for part in parts:
+                stream.update(curves[part])
+            whole = ss.brier_score(y, curves, weighting="administrative", times=times)
+            np.testing.assert_allclose(stream.result().scores, whole.scores)
+            np.testing.assert_allclose(stream.result().times, whole.times)
+            assert stream.result().settings["clock"] == "time since entry"
 
     def test_weights_causes_and_groups_are_kept(self, delayed):
         y, _ = delayed

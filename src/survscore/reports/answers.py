@@ -51,17 +51,7 @@ RELATIONS = {
 
 
 class Answers:
-    """What can be said about all pairs of models under one weighting, by metric.
-
-    Parameters
-    ----------
-    findings : Findings
-        The comparison and its means.
-    time_range : tuple of float
-        Over which the means are.
-    weighting : str
-        The one that the answer goes by.
-    """
+    """What can be said about all pairs of models under one weighting, by metric; `time_range` is that of the means."""
 
     def __init__(self, findings: Findings, time_range: Range, weighting: str) -> None:
         self.findings, self.weighting = findings, weighting
@@ -280,25 +270,9 @@ def recommendation(
 ) -> dict[str, Any]:
     """Return whether to rely on the answer, and why.
 
-    Parameters
-    ----------
-    sentence : str
-        Which weighting to use (`recommended_weighting`).
-    caution : str or None
-        What to beware of where the only weighting is one that is known to mislead.
-    contradictions, unclear : sequence of str
-        Where weightings contradict each other, and which differences are significant under some of them only.
-    certain : bool
-        Whether the recommended weighting is known to fit these data.
-    leaking : sequence of str
-        Models that encode C*, which some of the weightings are known to prefer.
-    concluded : Recommendation, optional
-        What to conclude from administrative and projected scores: then these sentences, and no others.
-
-    Returns
-    -------
-    dict
-        ``trust``, ``heading`` and ``sentences``.
+    With `concluded`, from administrative and projected scores, its sentences and no others. Otherwise `sentence` says
+    which weighting to use and `certain` whether it is known to fit; `caution` what to beware of where the only one is
+    known to mislead; the others where weightings disagree, and which models encode C*, which some weightings prefer.
     """
     if concluded is not None:
         encoding = concluded.encodes

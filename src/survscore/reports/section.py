@@ -131,9 +131,11 @@ class Section:
         return f"mean {told['label']} over {short(low)} to {short(high)}{self.in_unit}"
 
     def _by_metric(self, table: Table) -> Iterable[tuple[str, Table]]:
-        """Yield the rows of each metric of the page that a table has."""
+        """Yield the rows of each metric of the page that a table has, those that the answer goes by first."""
         for metric in self.summary["metrics"]:
             kept = [k for k, one in enumerate(table.get("metric", [])) if one == metric]
+            if "weighting" in table:
+                kept.sort(key=lambda k: table["weighting"][k] != self.summary["headline"])
             if kept:
                 yield metric, {name: [column[k] for k in kept] for name, column in table.items()}
 

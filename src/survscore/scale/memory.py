@@ -98,11 +98,7 @@ def _reading(columns: int, rows: int, remote: bool) -> int:
 
 def table_bytes(what: Specification, segments: int, bins: int) -> int:
     """Return how large the sums of so many segments and bins are."""
-    over_time = what.over_time and not what.two_passes
-    sizes = sizes_of(
-        len(what.metrics), len(what.times), len(what.models), over_time=over_time, segments=segments, bins=bins
-    )
-    return len(what.in_one_pass) * bytes_of(sizes)
+    return len(what.in_one_pass) * bytes_of(sizes_of(what, segments=segments, bins=bins))
 
 
 def check_tables(what: Specification, segments: int, bins: int, limit: int | None) -> None:
