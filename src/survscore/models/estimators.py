@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from survscore._validation import InputError
 from survscore.curves import Monotone
 from survscore.models.grid import Keep, Status, hazard_labels, survival_labels
-from survscore.models.losses import incidence_from_hazards, survival_from_hazards, survival_from_probabilities
+from survscore.models.losses import survival_from_hazards, survival_from_probabilities
 from survscore.models.network_model import CENSORING, EVENT, NetworkModel
-from survscore.models.presets import Preset
+from survscore.models.schedule import Preset
 from survscore.outcomes import Outcomes
 
 Model = TypeVar("Model")
@@ -166,7 +165,7 @@ class LogisticHazard(NetworkModel):
     SurvivalCurves(3 individuals, 2 times from 25 to 50, interpolation='linear', extrapolation='nan', float32)
     """
 
-    _learns_causes = True
+    _learns_causes: ClassVar[bool] = True
 
     def fit_censoring(self, X: Any, y: Any, *, validation: tuple[Any, Any] | None = None) -> Self:
         """Train the network for the censoring distribution G, for use in `IPCW`.
@@ -201,13 +200,7 @@ class LogisticHazard(NetworkModel):
     ) -> NDArray[np.int8]:
         return hazard_labels(time, event, grid, events_first=target == EVENT, whole=whole)
 
-    @staticmethod
-    def _survival(logits: Tensor) -> Tensor:
-        return survival_from_hazards(logits)
-
-    @staticmethod
-    def _incidence(logits: Tensor, n_times: int) -> Tensor:
-        return incidence_from_hazards(logits, n_times)
+    _survival = staticmethod(survival_from_hazards)
 
 
 @_with_parameters(
@@ -239,8 +232,11 @@ class BCESurvival(NetworkModel):
     (2000, 10)
     """
 
-    _monotone: Monotone = "keep"
-    _keep_by_default: Mapping[Preset, Keep] = {"default": "known", "paper": "known"}  # it is about what that does
+    _monotone: ClassVar[Monotone] = "keep"
+    _keep_by_default: ClassVar[Mapping[Preset, Keep]] = {
+        "default": "known",
+        "paper": "known",
+    }  # it is about what that does
 
     def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
         if self.keep == "administrative" and y.n_dropped_out:
@@ -259,6 +255,4 @@ class BCESurvival(NetworkModel):
     ) -> NDArray[np.int8]:
         return survival_labels(time, event, grid)
 
-    @staticmethod
-    def _survival(logits: Tensor) -> Tensor:
-        return survival_from_probabilities(logits)
+    _survival = staticmethod(survival_from_probabilities)

@@ -12,24 +12,10 @@ from survscore._validation import several
 from survscore.engine.averaging import Range
 from survscore.engine.evaluation import ScoreArrays
 from survscore.metrics import sides
-from survscore.reports.cells import Column, fixed, p_values, with_interval
-from survscore.reports.comparing import Findings, as_table, plain
+from survscore.reports.cells import Column, judged, scope, with_interval
+from survscore.reports.comparing import Findings, as_table, mark_of, plain
 from survscore.reports.section import Display, Panel, Section, capital
-from survscore.reports.verdicts import (
-    OUTSIDE,
-    Row,
-    at_most,
-    digits_for,
-    has_bounds,
-    missing,
-    number,
-    outside_bounds,
-    p_value,
-    share,
-    sign_holds,
-    significance,
-    verdict_holds,
-)
+from survscore.reports.verdicts import Row, digits_for, fixed, missing, p_value
 from survscore.results.estimates import Estimates
 from survscore.results.printing import with_short_names
 from survscore.results.recommendation import Recommendation
@@ -51,17 +37,7 @@ RELATIONS = {
 
 
 class Answers:
-    """What can be said about all pairs of models under one weighting, by metric.
-
-    Parameters
-    ----------
-    findings : Findings
-        The comparison and its means.
-    time_range : tuple of float
-        Over which the means are.
-    weighting : str
-        The one that the answer goes by.
-    """
+    """What can be said about all pairs of models under one weighting, by metric; `time_range` is that of the means."""
 
     def __init__(self, findings: Findings, time_range: Range, weighting: str) -> None:
         self.findings, self.weighting = findings, weighting
@@ -86,7 +62,8 @@ class Answers:
         columns["difference"] = columns.pop("estimate")
         place = self.findings.places[metric]
         values = {name: plain(np.asarray(column).reshape(-1)[place]) for name, column in columns.items()}
-        return {"metric": metric, "model": model, "reference": reference, **values}
+        row = {"metric": metric, "weighting": self.weighting, "model": model, "reference": reference, **values}
+        return row | {"mark": mark_of(row, compared.encodes)}
 
     def models(self, metric: str) -> list[str]:
         """Return the models that have a score by a metric, the null model last."""
@@ -218,44 +195,38 @@ class Answers:
         digits = digits_for(row["lower"], row["upper"])
         reference = self.score(row["metric"], row["reference"])
         size, side = _sided(row["difference"], digits, words)
-        nothing = not float(size)
+        nothing = not _value(size)
         card["amount"] = "no difference" if nothing else f"{size} {side}"
         if not nothing and one.has_ratios and one.direction in ("lower", "higher") and reference > 0:
             card["percent"] = (
-                f"{percent(abs(row['difference']) / reference)} of {row['reference']}'s {number(reference)}"
+                f"{percent(abs(row['difference']) / reference)} of {row['reference']}'s {fixed(reference)}"
             )
         between = _between(row["lower"], row["upper"], digits, words, side)
         card["interval"], card["p"] = f"{100 * compared.level:g} % interval {between}", p_value(row["p_value"])
         if not row.get("reliable", True):
             card["notes"].append("Too few events, individuals without event, or groups for a reliable interval.")
-        if has_bounds(row):
-            digits = max(digits, digits_for(row["bound_lower"], row["bound_upper"]))
-            within = _between(row["bound_lower"], row["bound_upper"], digits, words, side)
-            who = f"whatever happened to the {share(compared.n_dropped_out or 0, compared.n)} who dropped out"
-            lies = f"{within} among those with C* ≥ t"
-            if verdict_holds(row, compared.level):
-                card["notes"].append(f"Holds {who}: {lies}, {at_most(row['bound_p_value'])}.")
-            elif sign_holds(row):
-                card["notes"].append(f"The sign holds {who}{significance(row)}: {lies}.")
-            else:
-                card["notes"].append(f"{who[0].upper()}{who[1:]}: {lies}.")
-            card["notes"] += [OUTSIDE] if outside_bounds(row) else []
+        bounds = self.findings.bounds_sentence(row)
+        card["notes"] += [] if bounds is None else [bounds]
         return card
 
 
 def _sided(value: float, digits: int, words: tuple[str, str]) -> tuple[str, str]:
     """Return the size of a difference, and on which side of zero it lies."""
-    return number(abs(value), digits), words[0] if value < 0 else words[1]
+    return fixed(abs(value), digits), words[0] if value < 0 else words[1]
 
 
 def _between(lower: float, upper: float, digits: int, words: tuple[str, str], first: str) -> str:
     """Return between which differences, in words; the end on the side of the estimate first."""
     ends = [_sided(value, digits, words) for value in (lower, upper)]
     if ends[0][1] == ends[1][1]:
-        nearer, farther = sorted((size for size, _ in ends), key=float)
+        nearer, farther = sorted((size for size, _ in ends), key=_value)
         return f"{nearer} to {farther} {ends[0][1]}"
     ends.sort(key=lambda end: end[1] != first)
     return f"from {' '.join(ends[0])} to {' '.join(ends[1])}"
+
+
+def _value(size: str) -> float:
+    return float(size.replace(",", ""))
 
 
 def percent(part: float) -> str:
@@ -275,25 +246,9 @@ def recommendation(
 ) -> dict[str, Any]:
     """Return whether to rely on the answer, and why.
 
-    Parameters
-    ----------
-    sentence : str
-        Which weighting to use (`recommended_weighting`).
-    caution : str or None
-        What to beware of where the only weighting is one that is known to mislead.
-    contradictions, unclear : sequence of str
-        Where weightings contradict each other, and which differences are significant under some of them only.
-    certain : bool
-        Whether the recommended weighting is known to fit these data.
-    leaking : sequence of str
-        Models that encode C*, which some of the weightings are known to prefer.
-    concluded : Recommendation, optional
-        What to conclude from administrative and projected scores: then these sentences, and no others.
-
-    Returns
-    -------
-    dict
-        ``trust``, ``heading`` and ``sentences``.
+    With `concluded`, from administrative and projected scores, its sentences and no others. Otherwise `sentence` says
+    which weighting to use and `certain` whether it is known to fit; `caution` what to beware of where the only one is
+    known to mislead; the others where weightings disagree, and which models encode C*, which some weightings prefer.
     """
     if concluded is not None:
         encoding = concluded.encodes
@@ -421,10 +376,11 @@ class AnswerSection(Section):
                 Column("model", table["model"], "model"),
                 Column("against", table["reference"]),
                 *with_interval("difference", table["difference"], table["lower"], table["upper"], self.level),
-                p_values(table["p_value"]),
-                Column("verdict", table["verdict"], "verdict"),
+                *judged(table),
             ]
-            caption = f"Every pair of models by {self._mean(metric)}, the better one first, {self.headline}"
+            caption = (
+                f"Every pair of models by {self._mean(metric)}, the better one first, {self.headline}{scope(table)}"
+            )
             yield Display("pairs", caption, columns, table["model"], metric)
 
     charts = {"answer": _differences}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -30,11 +30,11 @@ from survscore.engine.inputs import Null
 from survscore.engine.times import shared_times
 from survscore.metrics import controls_note
 from survscore.outcomes import Outcomes
-from survscore.reports.cells import Column, decimals, digits_of, even, fixed, p_values, with_interval
+from survscore.reports.cells import Column, Table, decimals, digits_of, even, judged, scope, with_interval
 from survscore.reports.cells import numbers as of_numbers
-from survscore.reports.comparing import Table, as_table, plain
+from survscore.reports.comparing import as_table, extend, mark_of, plain, records
 from survscore.reports.section import Display, Panel, Section, runs
-from survscore.reports.verdicts import short
+from survscore.reports.verdicts import fixed, short
 from survscore.results.tables import spread_over
 from survscore.weighting import Administrative, Weighting
 
@@ -46,12 +46,8 @@ CALIBRATION_NUMBERS = (
     "miscalibration", "ici", "ici_if_right",
 )  # fmt: skip
 BRIER_PARTS = (
-    "brier",
-    "isotonic_miscalibration",
-    "isotonic_miscalibration_if_right",
-    "discrimination",
-    "uncertainty",
-)
+    "brier", "isotonic_miscalibration", "isotonic_miscalibration_if_right", "discrimination", "uncertainty",
+)  # fmt: skip
 AT_HORIZONS = ("brier", "auc", "oe")
 MOST_HORIZONS = 4  # of times that were asked for
 
@@ -98,8 +94,7 @@ def calibrated(
 ) -> dict[str, Any]:
     """Return smooth calibration curves, their numbers, and the parts of the Brier score, under one weighting."""
     curves: Table = {name: [] for name in ("model", "horizon", "predicted", "observed", "lower", "upper")}
-    numbers: Table = {name: [] for name in ("model", "horizon", "n", "events", *CALIBRATION_NUMBERS)}
-    parts: Table = {name: [] for name in ("model", "horizon", "n", *BRIER_PARTS)}
+    rows: list[dict[str, Any]] = []
     missing = "calibration is of one cause at a time" if y.interest == ALL_STATUSES else None
 
     def judged(pair: tuple[float, str]) -> Calibration | InputError:
@@ -120,26 +115,21 @@ def calibrated(
             missing = str(found)
             continue
         if not np.isnan(found.curve.observed).all():
-            for name in ("predicted", "observed", "lower", "upper"):
-                curves[name] += [plain(value) for value in getattr(found.curve, name).tolist()]
-            curves["model"] += [model] * found.curve.predicted.size
-            curves["horizon"] += [horizon] * found.curve.predicted.size
-        for table in (numbers, parts):
-            table["model"].append(model)
-            table["horizon"].append(horizon)
-            table["n"].append(found.n_counted)
-        numbers["events"].append(found.n_events)
-        for name, value in _calibration_numbers(found).items():
-            numbers[name].append(plain(value))
-        for name in BRIER_PARTS:
-            parts[name].append(plain(getattr(found, name)))
-    nothing = not numbers["model"]
+            drawn = {name: getattr(found.curve, name) for name in ("predicted", "observed", "lower", "upper")}
+            extend(curves, drawn, model=model, horizon=horizon)
+        about = {"model": model, "horizon": horizon, "n": found.n_counted, "events": found.n_events}
+        rows.append({**about, **_numbers_of(found)})
+    of_all = ("model", "horizon", "n")
+    numbers, parts = (
+        {name: [plain(row[name]) for row in rows] for name in (*of_all, *names)} if rows else {}
+        for names in (("events", *CALIBRATION_NUMBERS), BRIER_PARTS)
+    )
     return {
-        "missing": missing if nothing else None,
+        "missing": None if rows else missing,
         "weighting": weighting.label(y),
-        "curves": {} if nothing else curves,
-        "numbers": {} if nothing else numbers,
-        "parts": {} if nothing else parts,
+        "curves": curves if rows else {},
+        "numbers": numbers,
+        "parts": parts,
     }
 
 
@@ -150,14 +140,15 @@ def for_the_same(weighting: Weighting, times: NDArray[np.float64]) -> Weighting:
     return weighting
 
 
-def _calibration_numbers(found: Calibration) -> dict[str, float]:
-    """Return the numbers that a report shows first."""
+def _numbers_of(found: Calibration) -> dict[str, float]:
+    """Return the numbers that a report shows, and the parts of the Brier score."""
     ratio, slope = found.observed_expected, found.slope
     values = (
         ratio.value, ratio.lower, ratio.upper, slope.value, slope.lower, slope.upper,
         found.miscalibration.value, found.ici.value, found.ici.if_right,
     )  # fmt: skip
-    return dict(zip(CALIBRATION_NUMBERS, values, strict=True))
+    parts = {name: getattr(found, name) for name in BRIER_PARTS}
+    return {**dict(zip(CALIBRATION_NUMBERS, values, strict=True)), **parts}
 
 
 def at_horizons(
@@ -170,6 +161,7 @@ def at_horizons(
     null: Null,
     groups: ArrayLike | None,
     level: float,
+    encodes: Collection[str] = (),
 ) -> Table:
     """Return Brier score, AUC and observed/expected at each horizon, with differences to a reference and p-values."""
     if not horizons:
@@ -184,7 +176,10 @@ def at_horizons(
             )  # fmt: skip
         except InputError:  # data that calibration can't do either, which says why
             return {}
-    frame = found.to_frame().drop(columns=["over_time", "weighting"])
+    frame = found.to_frame().drop(columns=["over_time"])
+    rows = ({**row, "reference": reference} for row in records(frame))
+    frame["mark"] = [mark_of(row, encodes) for row in rows]
+    frame = frame.drop(columns="weighting")
     order = {name: place for place, name in enumerate(AT_HORIZONS)}
     placed = frame.assign(place=frame["metric"].map(order)).sort_values(["time", "place"], kind="stable")
     return as_table(placed.drop(columns="place").rename(columns={"time": "horizon"}))
@@ -211,7 +206,15 @@ class CalibrationSection(Section):
         return {
             "calibration": calibrated(y, named, weighting, study.horizons, groups, level, asked=asked),
             "horizons": at_horizons(
-                y, named, weighting, study.horizons, reference=reference, null=options.null, groups=groups, level=level
+                y,
+                named,
+                weighting,
+                study.horizons,
+                reference=reference,
+                null=options.null,
+                groups=groups,
+                level=level,
+                encodes=study.comparison.encodes,
             ),
         }
 
@@ -261,10 +264,12 @@ class CalibrationSection(Section):
             f"{fixed(table['n_events'][first[horizon]], 0)} with event"
             for horizon in table["horizon"]
         ]
+        weighting = self.short(self.summary["calibration"]["weighting"])
+        told = f"Accuracy, discrimination and calibration at single times, {weighting}"
         controls = controls_note(table["metric"], self.summary.get("cause") or "")
         yield Display(
             "horizons",
-            ". ".join([f"Accuracy, discrimination and calibration at single times, {self.headline}", *controls]),
+            ". ".join([told, *controls]) + scope(table),
             [Column("measure", names), Column("model", table["model"], "model"),
              *(Column(one.heading, [row[c] for row in rows], one.kind) for c, one in enumerate(columns))],
             table["model"],
@@ -280,10 +285,10 @@ class CalibrationSection(Section):
             table["difference_upper"], self.level, digits,
         )  # fmt: skip
         own = [model == self.summary["reference"] for model in table["model"]]
-        columns = [*differences, p_values(table["p_value"])]
+        columns = [*differences, *judged(table)]
         for column in columns:
             column.texts[:] = ["" if mine else text for mine, text in zip(own, column.texts, strict=True)]
-        return [*estimates, *columns, Column("verdict", [one or "" for one in table["verdict"]], "verdict")]
+        return [*estimates, *columns]
 
     def _numbers(self) -> Iterable[Display]:
         """Yield the numbers of calibration."""

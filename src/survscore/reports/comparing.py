@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, plural
@@ -17,14 +18,13 @@ from survscore.engine.inputs import about_interpolation
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.metrics import Direction, metric_label
 from survscore.reports import verdicts
+from survscore.reports.cells import Table
 from survscore.results.comparison import Comparison, IntegratedComparison
 from survscore.results.printing import undefined_times, verdict_of
 from survscore.results.recommendation import Recommendation, is_administrative
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Table = dict[str, list[Any]]
 
 WHOLE: Range = (None, None)
 
@@ -125,14 +125,14 @@ class Findings:
         sentence = verdicts.verdict_sentence(row, self.comparison.level, whose, self.comparison.scored[0].cause)
         return sentence if about_bounds is None else f"{sentence} {about_bounds}"
 
-    def bounds_sentence(self, row: dict[str, Any]) -> str | None:
+    def bounds_sentence(self, row: Mapping[str, Any]) -> str | None:
         """Return what those who dropped out could change about a contrast; None where that is not known."""
         compared = self.comparison
         return verdicts.bounds_sentence(row, compared.n_dropped_out or 0, compared.n, compared.level)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return scores and contrasts by time, means with skill, and verdicts, with their marks."""
-        marks = [verdict_of(row, self.comparison.encodes).removeprefix(row["verdict"]) for row in records(self.judged)]
+        marks = [mark_of(row, self.comparison.encodes) for row in records(self.judged)]
         return {
             "scores": self.comparison.scores,
             "contrasts": self.comparison.contrasts,
@@ -215,6 +215,11 @@ def at_one_time(table: pd.DataFrame, compared: Comparison) -> pd.DataFrame:
     return table[table["time"] == table["metric"].map(times)].reset_index(drop=True)
 
 
+def mark_of(row: Mapping[str, Any], encodes: Collection[str]) -> str:
+    """Return the mark behind a verdict of the administrative score on a model that encodes C*; else nothing."""
+    return verdict_of(row, encodes).removeprefix(row["verdict"]) if row["verdict"] else ""
+
+
 def _about(metrics: Sequence[str], sentence: str) -> str:
     """Return a sentence about some of the metrics, or about all."""
     told = f"{', '.join(map(metric_label, metrics))}: {sentence}" if metrics else sentence
@@ -236,6 +241,14 @@ def by_name(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[tuple[str, ...
 def as_table(frame: pd.DataFrame) -> Table:
     """Return a data frame as lists of plain values, None for NaN."""
     return {str(name): [plain(value) for value in frame[name].tolist()] for name in frame.columns}
+
+
+def extend(table: Table, columns: Mapping[str, NDArray[Any]], **repeated: Any) -> None:
+    """Add rows to a table: columns of numbers, beside values that are the same in all these rows."""
+    for name, values in columns.items():
+        table.setdefault(name, []).extend(plain(value) for value in values.tolist())
+    for name, value in repeated.items():
+        table.setdefault(name, []).extend([value] * len(next(iter(columns.values()))))
 
 
 def plain(value: Any) -> Any:

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from survscore.metrics import sides
-from survscore.reports.cells import Column, even, p_values, relative, with_interval
+from survscore.reports.cells import Column, even, judged, relative, scope, with_interval
 from survscore.reports.comparing import as_table, rows_of
-from survscore.reports.section import Display, Panel, Section, capital, runs
-from survscore.results.tables import ON_SCOPED
+from survscore.reports.section import Display, Panel, Section, capital
 
 if TYPE_CHECKING:
     from survscore.reports.study import Study
@@ -35,27 +34,13 @@ class ScoresSection(Section):
         }
 
     def _by_time(self, key: str, y: str, ylabel: str) -> list[Panel]:
-        panels: dict[tuple[str, str], Panel] = {}
-        for (metric, weighting, model), start, stop in runs(self.summary[key], ("metric", "weighting", "model")):
-            named = {"sides": [*sides(self.summary["metrics"][metric]["direction"])]} if y == "difference" else {}
-            panel = panels.setdefault(
-                (metric, weighting),
-                {
-                    "metric": metric,
-                    **self.of_weighting(weighting),
-                    **named,
-                    "x": "time",
-                    "y": y,
-                    "lower": "lower",
-                    "upper": "upper",
-                    "xlabel": self.time(),
-                    "ylabel": ylabel.format(**self.summary["metrics"][metric]),
-                    "zero": True,
-                    "series": [],
-                },
-            )
-            panel["series"].append(self.series(model, start, stop))
-        return sorted(panels.values(), key=lambda panel: "main" not in panel)
+        def about(metric: str) -> Panel:
+            told = self.summary["metrics"][metric]
+            named = {"sides": [*sides(told["direction"])]} if y == "difference" else {}
+            axes = {"x": "time", "y": y, "lower": "lower", "upper": "upper", "xlabel": self.time()}
+            return {**named, **axes, "ylabel": ylabel.format(**told), "zero": True}
+
+        return self.by_weighting(self.summary[key], about)
 
     def _means(self) -> Iterable[Display]:
         """Yield mean scores, by metric."""
@@ -88,10 +73,8 @@ class ScoresSection(Section):
                         "in percent", [relative(d, s) for d, s in zip(table["difference"], of, strict=True)], "number"
                     )
                 )
-            marked = [f"{verdict}{mark}" for verdict, mark in zip(table["verdict"], table["mark"], strict=True)]
-            columns += [*self._bounds(table, metric), p_values(table["p_value"]), Column("verdict", marked, "verdict")]
-            caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}"
-            caption += f". {ON_SCOPED}" if any(table["mark"]) else ""
+            columns += [*self._bounds(table, metric), *judged(table)]
+            caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}{scope(table)}"
             yield Display("verdicts", caption, columns, table["model"], metric, table["weighting"])
 
     def _scores(self) -> list[Panel]:

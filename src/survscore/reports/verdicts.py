@@ -9,16 +9,14 @@ from typing import Any
 
 from survscore._validation import several
 from survscore.metrics import cause_label, metric_label
+from survscore.results.rounding import LEAST_P, interval_decimals
 
 Row = Mapping[str, Any]
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """Return a number for a sentence, with a true minus sign, and none before zero."""
-    if value is None or math.isnan(value):
-        return "-"
-    text = f"{value:.{digits}f}"
-    return text.replace("-", "−" if float(text) else "")
+def fixed(value: Any, digits: int = 4) -> str:
+    """Return a number rounded to so many decimals, with a true minus sign, and none before zero."""
+    return "–" if missing(value) else f"{value:z,.{digits}f}".replace("-", "−")
 
 
 def short(value: Any) -> str:
@@ -44,22 +42,21 @@ def share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,}"
 
 
-def p_value(value: float | None) -> str:
+def p_value(value: float | None, relation: str = "=") -> str:
     """Return a p-value as it is printed in papers."""
     if value is None or math.isnan(value):
         return "p unknown"
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+    return f"p < {LEAST_P:g}" if value < LEAST_P else f"p {relation} {value:.3f}"
 
 
-def missing(value: float | None) -> bool:
+def missing(value: Any) -> bool:
     """Whether there is no number."""
     return value is None or math.isnan(value)
 
 
 def digits_for(lower: float, upper: float) -> int:
     """Return with how many digits to tell an interval, so that half its length has two of its own."""
-    half = (upper - lower) / 2
-    return min(12, max(4, 1 - math.floor(math.log10(half)))) if half > 0 else 4
+    return interval_decimals([lower], [upper], least=4) or 4
 
 
 def verdict_sentence(row: Row, level: float, population: str = "", cause: str = "") -> str:
@@ -72,10 +69,10 @@ def verdict_sentence(row: Row, level: float, population: str = "", cause: str = 
     if row["verdict"] == "unknown":
         return f"{row['model']} and {row['reference']} cannot be compared: their difference has no interval."
     digits = digits_for(row["lower"], row["upper"])
-    lower, upper = number(row["lower"], digits), number(row["upper"], digits)
+    lower, upper = fixed(row["lower"], digits), fixed(row["upper"], digits)
     interval = f"{100 * level:g} % interval {lower} to {upper}, {p_value(row['p_value'])}"
     relation = _relation(row["model"], row["verdict"], row["reference"])
-    sentence = f"{relation}{population}: its {score} differs by {number(row['difference'], digits)} ({interval})."
+    sentence = f"{relation}{population}: its {score} differs by {fixed(row['difference'], digits)} ({interval})."
     if row.get("reliable", True):
         return sentence
     return f"{sentence} There are too few events, individuals without event, or groups for a reliable interval."
@@ -106,26 +103,6 @@ def has_bounds(row: Row) -> bool:
     return not (missing(row.get("bound_lower")) or missing(row.get("bound_upper")))
 
 
-def sign_holds(row: Row) -> bool:
-    """Whether a model that is better or worse has the better or worse score wherever within its bounds they differ."""
-    significant = row["verdict"] in ("better", "worse") and has_bounds(row)
-    return significant and all(row[bound] * row["difference"] > 0 for bound in ("bound_lower", "bound_upper"))
-
-
-def verdict_holds(row: Row, level: float) -> bool:
-    """Whether the difference is significant as well whatever happened to those who dropped out."""
-    return sign_holds(row) and not missing(row["bound_p_value"]) and row["bound_p_value"] < 1.0 - level
-
-
-def outside_bounds(row: Row) -> bool:
-    """Whether the weighted estimate is one that the scored individuals can't have, whatever happened to the lost."""
-    rounding = 1e-9 * abs(row["difference"])
-    return has_bounds(row) and not row["bound_lower"] - rounding <= row["difference"] <= row["bound_upper"] + rounding
-
-
-OUTSIDE = "The weighted estimate lies outside these bounds: those who dropped out differ from those who stayed."
-
-
 def bounds_sentence(row: Row, n_dropped_out: int, n: int, level: float) -> str | None:
     """Return what those who dropped out could change about a difference; None where that is not known.
 
@@ -135,27 +112,24 @@ def bounds_sentence(row: Row, n_dropped_out: int, n: int, level: float) -> str |
         return None
     of_interval = 4 if row["verdict"] == "unknown" else digits_for(row["lower"], row["upper"])
     digits = max(of_interval, digits_for(row["bound_lower"], row["bound_upper"]))
-    between = f"{number(row['bound_lower'], digits)} and {number(row['bound_upper'], digits)}"
+    between = f"{fixed(row['bound_lower'], digits)} and {fixed(row['bound_upper'], digits)}"
     who = f"whatever happened to the {share(n_dropped_out, n)} who dropped out"
     lies = f"among those with C* ≥ t, the difference lies between {between}"
-    if verdict_holds(row, level):
-        sentence = f"The verdict holds {who}: {lies}, with {at_most(row['bound_p_value'])}."
-    elif sign_holds(row):
-        sentence = f"The sign holds {who}{significance(row)}: {lies}."
+    # better or worse wherever within the bounds it lies
+    sign = all(row[bound] * row["difference"] > 0 for bound in ("bound_lower", "bound_upper"))
+    p, sign = row["bound_p_value"], sign and row["verdict"] in ("better", "worse")
+    if sign and not missing(p) and p < 1.0 - level:
+        sentence = f"The verdict holds {who}: {lies}, with {p_value(p, 'at most')}."
+    elif sign:
+        may_be = "" if missing(p) else f", significance does not (p up to {p:.3f})"
+        sentence = f"The sign holds {who}{may_be}: {lies}."
     else:
         sentence = f"{who[0].upper()}{who[1:]}, {lies}."
-    return f"{sentence} {OUTSIDE}" if outside_bounds(row) else sentence
-
-
-def at_most(p: float) -> str:
-    """Return the largest p-value over all that can have happened to those who dropped out."""
-    return "p < 0.001" if p < 0.001 else f"p at most {p:.3f}"
-
-
-def significance(row: Row) -> str:
-    """Return that significance may be lost, where it is known."""
-    unknown = missing(row["bound_p_value"])
-    return "" if unknown else f", significance does not (p up to {row['bound_p_value']:.3f})"
+    rounding = 1e-9 * abs(row["difference"])
+    if row["bound_lower"] - rounding <= row["difference"] <= row["bound_upper"] + rounding:
+        return sentence
+    outside = "The weighted estimate lies outside these bounds: those who dropped out differ from those who stayed."
+    return f"{sentence} {outside}"
 
 
 def contradiction(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:

@@ -17,7 +17,7 @@ from survscore._validation import InputError, as_event, plural
 from survscore.causes import MOST_CAUSES, Causes
 from survscore.curves import SurvivalCurves
 from survscore.io.flags import codes_of_words, flags_of_words, is_text
-from survscore.io.predictions import advised, from_percentages
+from survscore.io.predictions import from_percentages
 from survscore.io.tables import listed
 from survscore.metrics.sample import OTHER_EVENT
 from survscore.outcomes import Outcomes
@@ -55,21 +55,23 @@ class Batch:
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """What was observed."""
+        """What was observed; with delayed entry, counted from there."""
+        return self.given_outcomes.since_entry()
+
+    @cached_property
+    def given_outcomes(self) -> Outcomes:
+        """What was observed, as it was given."""
         columns = self.specification.outcomes
-        if columns.dated and (columns.end or columns.date_format or columns.origin):
-            return self._from_dates()
         if columns.dated:
-            names = self.table.schema.names
-            cutoff = self._values(columns.cutoff) if columns.cutoff in names else columns.cutoff  # type: ignore[arg-type]
-            last_seen = None if columns.last_seen is None else self._values(columns.last_seen)
-            start, event_date = self._values(columns.start), self._values(columns.event_date)
-            return Outcomes.from_dates(start, event_date, cutoff, unit=columns.unit, last_seen=last_seen)  # type: ignore[arg-type]
+            return self._from_dates()
+        more = {"weights": columns.weights, "entry": columns.entry}
+        given: dict[str, Any] = {name: self._values(column) for name, column in more.items() if column is not None}
+        given["weight_kind"] = columns.weight_kind
         end = columns.censoring_time
         times, ends = self._values(columns.time), None if end is None else self._values(end)
         if columns.cause is None:
-            return Outcomes(times, self._had_event(), ends)
-        return Outcomes(times, self._codes(), ends, causes=self._causes).for_cause(self._causes[0])
+            return Outcomes(times, self._had_event(), ends, **given)
+        return Outcomes(times, self._codes(), ends, causes=self._causes, **given).for_cause(self._causes[0])
 
     @property
     def _causes(self) -> tuple[str, str]:
@@ -111,9 +113,7 @@ class Batch:
         return flags_of_words(self._values(name), name) if is_text(self._column(name).type) else self._values(name)
 
     def _from_dates(self) -> Outcomes:
-        """Return outcomes of dates that are written in a form of their own, or that end for other reasons, too."""
-        from survscore._utils.dates import follow_up as follow_up_of  # which loads pandas, as the next does
-        from survscore.io.dates import read_dates
+        from survscore.io.dates import read_dates  # which loads pandas
 
         columns = self.specification.outcomes
 
@@ -129,28 +129,29 @@ class Batch:
             with suppress(InputError):  # it is written as usual, whatever the files write
                 cutoff = read_dates(np.array([cutoff], dtype=object), "cutoff", columns.date_format, columns.origin)[0]
         event_date, last_seen = dates(columns.event_date if columns.end is None else columns.end), None
-        codes: NDArray[np.int8] | None = None
+        kinds: dict[str, Any] = {}
         if columns.end is None:
             last_seen = dates(columns.last_seen)
         else:
-            codes = None if columns.cause is None else self._codes()
-            had_event = self._had_event() if codes is None else codes != 0
+            if columns.cause is not None:
+                kinds = {"cause": self._codes(), "causes": dict(zip(self._causes, (1, 2), strict=True))}
+            had_event = kinds["cause"] != 0 if kinds else self._had_event()
             ended = np.asarray(event_date).astype(object)
-            nothing = np.full(ended.shape, None, dtype=object)
             missing = np.array([one is None or one != one for one in ended]) & had_event  # noqa: PLR0124 - NaT
             if missing.any():
                 raise InputError(
                     f"column {columns.end!r} must hold a date for every individual with event: {int(missing.sum())} of "
                     f"{int(had_event.sum())} have none, the first in row {int(np.argmax(missing))}"
                 )
+            nothing = np.full(ended.shape, None, dtype=object)
             event_date, last_seen = np.where(had_event, ended, nothing), np.where(had_event, nothing, ended)
-        unit = as_unit("unit", columns.unit)
-        follow_up = follow_up_of(dates(columns.start), event_date, cutoff, unit, last_seen, drop_late_starts=False)
-        if codes is None:
-            return Outcomes.of_follow_up(follow_up)
-        return Outcomes.of_follow_up(follow_up, codes, dict(zip(self._causes, (1, 2), strict=True))).for_cause(
-            self._causes[0]
-        )
+        kinds |= {} if columns.weights is None else {"weights": self._values(columns.weights)}
+        start, unit, entry_date = dates(columns.start), as_unit("unit", columns.unit), dates(columns.entry_date)
+        made = Outcomes.from_dates(
+            start, event_date, cutoff, unit=unit, last_seen=last_seen, entry_date=entry_date,
+            weight_kind=columns.weight_kind, **kinds,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return made.for_cause(self._causes[0]) if columns.cause is not None else made
 
     def segments(self) -> tuple[NDArray[np.int32], list[Labels]]:
         """Return each individual's segment as a number, and the labels of each."""
@@ -180,7 +181,17 @@ class Batch:
         return self._encoded(self.specification.groups)
 
     def columns(self, model: ModelColumns) -> Iterator[NDArray[Any]]:
-        """Yield what a model predicts at each evaluation time."""
+        """Yield what a model predicts at each evaluation time; with delayed entry, for those event-free then."""
+        entry = self.given_outcomes.entry
+        if entry is not None:
+            try:
+                later = self.curves(model).since_entry(entry, self.specification.at)
+            except InputError as error:
+                raise InputError(
+                    f"model {model.name!r}, given that individuals are event-free at entry: {error}"
+                ) from None
+            yield from np.ascontiguousarray(later.at(self.specification.at).T)
+            return
         grid = np.array(model.grid)
         places = np.searchsorted(grid, self.specification.at)
         places = np.minimum(places, grid.size - 1)
@@ -233,6 +244,17 @@ class Batch:
         for model in self.specification.models:
             self.curves(model)
 
+    def check_columns(self, columns: list[list[NDArray[Any]]]) -> None:
+        """Raise unless predictions, by model and time, are probabilities that do not rise."""
+        from survscore.scale import _kernels
+
+        for model, several in zip(self.specification.models, columns, strict=True):
+            before, tolerance = several[0][:0], 4.0 * float(np.finfo(several[0].dtype).eps)
+            for column in several:
+                if _kernels.is_no_survival(read_only(column), read_only(before), tolerance):
+                    self.check()
+                before = column if model.monotone == "check" else before
+
     def curves(self, model: ModelColumns) -> SurvivalCurves:
         """Return a model's predictions as if they were in memory; raise where they are none, naming the model."""
         kinds: dict[str, Any] = {"extrapolation": model.extrapolation, "monotone": model.monotone}
@@ -241,8 +263,7 @@ class Batch:
             matrix, grid = self._matrix(model), np.array(model.grid)
             if model.percent:
                 matrix = from_percentages(matrix, grid, model.predicts, all_of_them=False)  # type: ignore[arg-type]
-            with advised():
-                return make(matrix, grid, model.interpolation, **kinds)  # type: ignore[arg-type]
+            return make(matrix, grid, model.interpolation, **kinds)  # type: ignore[arg-type]
         except InputError as error:
             raise InputError(f"model {model.name!r}: {error}") from None
 
@@ -287,6 +308,17 @@ class Batch:
         if name not in self._names:
             raise InputError(f"there is no column {name!r}; the columns are {listed(self.table.schema.names)}")
         return self.table.column(name)
+
+
+def with_weight(what: Specification, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that have a weight: the others have no part in anything."""
+    import pyarrow.compute as pc
+
+    name = what.outcomes.weights
+    if name is None or name not in rows.schema.names:
+        return rows
+    none = pc.equal(rows.column(name), 0)
+    return rows.filter(pc.invert(pc.fill_null(none, False))) if pc.any(none).as_py() else rows
 
 
 def _distinct(codes: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
