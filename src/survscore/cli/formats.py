@@ -130,17 +130,17 @@ play" writes some. --study takes a long command from a TOML file, which "survsco
 
 @command(short_help="Explain what files must look like, propose the command for yours, and check them.")
 @click.argument("paths", nargs=-1, metavar="[FILE]...", type=options.FILE)
-@click.option("--check", is_flag=True, help="Read all rows, and say what files hold and whether that is right; so does "
-              "any of the options below that say what they look like.")  # fmt: skip
+@click.option("--check", is_flag=True, help="Read all rows, describe the contents of files and check them; so does "
+              "any of the options below that describe files.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the proposal as JSON.")
 @click.option("--toml", is_flag=True, help="Print the proposal as a study file, for --study.")
 @options.reading
 def formats(paths: tuple[Path, ...], check: bool, as_json: bool, toml: bool, **arguments: Any) -> None:
     """Explain what files must look like; with FILES, propose the command that reads them.
 
-    FILES are any tables, outcomes and predictions in any order, or folders of them as Spark writes. Names and values of
-    some rows show what columns look like; what is uncertain has a question mark. With --check or options that say
-    what files look like, all rows are read, and what is wrong with them is said.
+    FILES are any tables, outcomes and predictions in any order, or folders of them as Spark writes. The
+    proposal is based on the names of columns and the values of some rows; a question mark marks what is uncertain. With
+    --check, or options that describe files, all rows are read, and errors are reported.
 
     \b
     Examples:
