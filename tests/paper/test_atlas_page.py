@@ -198,6 +198,6 @@ def test_what_the_page_includes_is_made_from_the_files(found, page, tmp_path):
     drawings = {name: (tmp_path / name).read_text() for name in ("forest.svg", "forest-narrow.svg")}
     page.write_page(DOCS / "atlas", tmp_path / "again")
     for name, drawing in drawings.items():
-        words = " ".join(re.findall("<text[^>]*>([^<]*)", drawing))
+        words = " ".join(re.findall(r"<text[^>]*>(.*?)</text>", drawing, flags=re.DOTALL))
         assert all(one in words for one in [*names, *models.FAMILIES, "mean over sets"])
         assert (tmp_path / "again" / name).read_text() == drawing

@@ -126,7 +126,7 @@ def test_long_form_without_outcomes_is_refused_in_one_line(capsys, tmp_path, fra
 
 @pytest.mark.parametrize(
     ("form", "message"),
-    [("event", "--predicts event takes these"), ("percent", "--percent takes these")],
+    [("event", "--predicts event takes these"), ("percent", "read files with --percent")],
 )
 def test_the_advice_of_score_is_given(capsys, tmp_path, frame, form, message):
     table, _ = changed(frame, form)
