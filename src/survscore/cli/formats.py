@@ -23,7 +23,8 @@ def formats(paths: tuple[Path, ...], check: bool, as_json: bool) -> None:
     """Explain what files must look like; with FILES, propose the command that reads them.
 
     FILES are any tables, outcomes and predictions in any order, or folders of them as Spark writes. The proposal is
-    based on the names of columns and the values of some rows; what is uncertain is asked. With --check all rows are read.
+    based on the names of columns and the values of some rows, and asks about what is uncertain. With --check all rows
+    are read.
 
     \b
     Examples:
