@@ -98,7 +98,7 @@ def test_the_censored_are_taken_for_event_free(prepared):
 
 def test_a_grid_leaves_statuses_at_its_times_as_they_are(prepared):
     y, horizons = prepared.y, prepared.horizons
-    moved = models.OnGrid(None, horizons, 5)._on_grid(y)
+    moved = models.OnGrid(None, horizons, 5)._changed(y)
     assert np.unique(moved.time[moved.event]).size <= 5 + horizons.size
     for h in horizons:
         np.testing.assert_array_equal(y.event & (y.time <= h), moved.event & (moved.time <= h))
