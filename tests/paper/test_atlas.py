@@ -482,7 +482,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert code == 0, err
     assert err.startswith("survscore: note: sets that can't be loaded here are left out: elsewhere (")
     assert err.count("\n") == 1
-    assert "We let 2 real data sets end" in " ".join(out.split())
+    assert "We ended the follow-up of 2 real data sets" in " ".join(out.split())
     assert (tmp_path / "a" / "forest.svg").exists()
     before = out
     code, out, _ = run_command(capsys, "atlas", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1")
