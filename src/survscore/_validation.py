@@ -213,6 +213,8 @@ def as_event(values: Any, name: str = "event", *, device: Any = None) -> Any:
 
 def check_status(name: str, values: Any) -> None:
     """Raise unless an array or tensor holds 0 and 1 only; beside codes of causes, what is no code is named first."""
+    if not is_tensor(values) and values.dtype.kind == "b":
+        return
     other = ~((values == 0) | (values == 1))
     with np.errstate(invalid="ignore"):  # infinity has no remainder, and is no code
         coded = (values > 1) & (values % 1 == 0)
