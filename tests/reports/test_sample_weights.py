@@ -61,15 +61,6 @@ def test_falls_are_those_of_the_individuals_as_they_are(case, summary):
     np.testing.assert_allclose(falls["fall_after"].astype(float), plain.models["fall_after"])
 
 
-def test_scaled_weights_give_the_same_report(case, weights, summary):
-    y, models = case
-    scaled = summarise(y.weighted(7 * weights), models, **ASKED)
-    for name in ("means", "verdicts", "horizons"):
-        one, other = (pd.DataFrame(found[name]) for found in (summary, scaled))
-        pd.testing.assert_frame_equal(one, other, rtol=1e-6)
-    assert scaled["data"]["sample_weights"] == pytest.approx(summary["data"]["sample_weights"])
-
-
 def test_frequency_weights_are_repeated_rows(case):
     y, models = case
     often = np.random.default_rng(2).integers(0, 3, len(y))

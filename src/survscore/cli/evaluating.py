@@ -64,6 +64,8 @@ asked = options.several(
     option("--groups", metavar="COLUMN", help="Labels of individuals that belong together. Takes a second pass."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as '{model}_{time}', or "
            "'{cause}_{time}' for those by cause.", usual="{time}, {model}:{time} or {model}:{cause}@{time}"),
+    option("--long", is_flag=True, help="With --outcomes, predictions have a row per individual and time."),
+    option("--time-column", metavar="COLUMN", usual="time, times, t or horizon", help="Their times."),
     option("--cause", metavar="NAME",
            help="Under competing risks, the cause of events that scores are of, by its name or its number."),
     option("--outcomes", "outcomes_from", metavar="SOURCE",
@@ -211,7 +213,7 @@ def _form(sources: tuple[str, ...], arguments: Arguments) -> tuple[tuple[str, ..
     """Return the sources without options in brackets, and what options say that their predictions look like."""
     from survscore.io import Form
 
-    named = ("interpolation", "extrapolation", "monotone", "predicts", "percent")
+    named = ("interpolation", "extrapolation", "monotone", "predicts", "percent", "long", "time_column")
     shared = Form(**{name: arguments[name] for name in named}, unit=arguments["predictions_unit"])
     paths, forms = zip(*(_with_options(source, shared) for source in sources), strict=True)
     told = [form.said for form in forms]

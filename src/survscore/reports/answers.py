@@ -15,21 +15,7 @@ from survscore.metrics import sides
 from survscore.reports.cells import Column, judged, scope, with_interval
 from survscore.reports.comparing import Findings, as_table, mark_of, plain
 from survscore.reports.section import Display, Panel, Section, capital
-from survscore.reports.verdicts import (
-    OUTSIDE,
-    Row,
-    at_most,
-    digits_for,
-    fixed,
-    has_bounds,
-    missing,
-    outside_bounds,
-    p_value,
-    share,
-    sign_holds,
-    significance,
-    verdict_holds,
-)
+from survscore.reports.verdicts import Row, digits_for, fixed, missing, p_value
 from survscore.results.estimates import Estimates
 from survscore.results.printing import with_short_names
 from survscore.results.recommendation import Recommendation
@@ -219,18 +205,8 @@ class Answers:
         card["interval"], card["p"] = f"{100 * compared.level:g} % interval {between}", p_value(row["p_value"])
         if not row.get("reliable", True):
             card["notes"].append("Too few events, individuals without event, or groups for a reliable interval.")
-        if has_bounds(row):
-            digits = max(digits, digits_for(row["bound_lower"], row["bound_upper"]))
-            within = _between(row["bound_lower"], row["bound_upper"], digits, words, side)
-            who = f"whatever happened to the {share(compared.n_dropped_out or 0, compared.n)} who dropped out"
-            lies = f"{within} among those with C* ≥ t"
-            if verdict_holds(row, compared.level):
-                card["notes"].append(f"Holds {who}: {lies}, {at_most(row['bound_p_value'])}.")
-            elif sign_holds(row):
-                card["notes"].append(f"The sign holds {who}{significance(row)}: {lies}.")
-            else:
-                card["notes"].append(f"{who[0].upper()}{who[1:]}: {lies}.")
-            card["notes"] += [OUTSIDE] if outside_bounds(row) else []
+        bounds = self.findings.bounds_sentence(row)
+        card["notes"] += [] if bounds is None else [bounds]
         return card
 
 

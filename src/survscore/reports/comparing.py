@@ -125,7 +125,7 @@ class Findings:
         sentence = verdicts.verdict_sentence(row, self.comparison.level, whose, self.comparison.scored[0].cause)
         return sentence if about_bounds is None else f"{sentence} {about_bounds}"
 
-    def bounds_sentence(self, row: dict[str, Any]) -> str | None:
+    def bounds_sentence(self, row: Mapping[str, Any]) -> str | None:
         """Return what those who dropped out could change about a contrast; None where that is not known."""
         compared = self.comparison
         return verdicts.bounds_sentence(row, compared.n_dropped_out or 0, compared.n, compared.level)

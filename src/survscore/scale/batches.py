@@ -17,7 +17,7 @@ from survscore._validation import InputError, as_event, plural
 from survscore.causes import MOST_CAUSES, Causes
 from survscore.curves import SurvivalCurves
 from survscore.io.flags import codes_of_words, flags_of_words, is_text
-from survscore.io.predictions import advised, from_percentages
+from survscore.io.predictions import from_percentages
 from survscore.io.tables import listed
 from survscore.metrics.sample import OTHER_EVENT
 from survscore.outcomes import Outcomes
@@ -263,8 +263,7 @@ class Batch:
             matrix, grid = self._matrix(model), np.array(model.grid)
             if model.percent:
                 matrix = from_percentages(matrix, grid, model.predicts, all_of_them=False)  # type: ignore[arg-type]
-            with advised():
-                return make(matrix, grid, model.interpolation, **kinds)  # type: ignore[arg-type]
+            return make(matrix, grid, model.interpolation, **kinds)  # type: ignore[arg-type]
         except InputError as error:
             raise InputError(f"model {model.name!r}: {error}") from None
 

@@ -27,7 +27,7 @@ from survscore.scale.columns import OutcomeColumns
 from survscore.scale.files import counted_twice
 from survscore.scale.finishing import finish
 from survscore.scale.gathering import Gathered
-from survscore.scale.joining import MEMORY, joined
+from survscore.scale.joining import MEMORY, joined, pivoted
 from survscore.scale.memory import as_bytes
 from survscore.scale.running import Run
 from survscore.scale.sources import identified, open_source
@@ -144,7 +144,8 @@ def evaluate(
     form : Form, optional
         What predictions look like, if they are not survival: probabilities of the event (``predicts="event"``),
         percentages, in another unit of time (``unit="month"``, with the ``unit`` of `outcomes`); and how they are read
-        (``interpolation``, ``extrapolation``, ``monotone``). Files in long or transposed form are refused.
+        (``interpolation``, ``extrapolation``, ``monotone``); and ``long=True``, with `outcomes_from`, for a row per
+        individual and time. Files in transposed form are refused.
     id : str, default "id"
         The column of ids in both; every prediction needs one outcome.
     by : str or sequence of str
@@ -329,10 +330,20 @@ def _prepared(source: Any, options: Options, *, one_pass: bool = False) -> tuple
     columns = _columns(given)
     if given["cause"] is not None:
         columns = (columns or OutcomeColumns()).of_cause(given["cause"])
+    form: Form | None = given["form"]
+    long = form is not None and (form.long or form.time_column is not None)
+    share = MEMORY if memory is None else memory // (3 if long else 2)
+    if form is not None and long:
+        if outcomes_from is None:
+            raise InputError(
+                "long form, a row for each individual and time, needs outcomes in a table of their own: `outcomes_from`"
+            )
+        opened = pivoted(opened, id=given["id"], time_column=form.time_column, memory_limit=share)
+        given["form"] = replace(form, long=False, time_column=None)
+        memory = None if memory is None else memory - share
     if outcomes_from is not None:
         nullable = (columns or OutcomeColumns()).nullable()
         remote = storage_options if isinstance(outcomes_from, str) and "://" in outcomes_from else None
-        share = MEMORY if memory is None else memory // 2
         memory = None if memory is None else memory - share
         opened = joined(
             opened, outcomes_from, id=given["id"], nullable=nullable, storage_options=remote, memory_limit=share
