@@ -19,7 +19,7 @@ from survscore import Outcomes
 from survscore.models import LogisticHazard
 from survscore.models.architectures import DenseNet, TabularNet
 from survscore.models.schedule import Schedule
-from survscore.models.training import Settings, _Stepper, train
+from survscore.models.training import WARM_UP_STEPS, Settings, _Stepper, train
 from survscore.models.training_data import Examples
 
 CASES = {
@@ -86,7 +86,7 @@ def together(n_nets: int, n: int, p: int, m: int, net: dict[str, Any]) -> float:
     steppers = [_Stepper(make(p, m, net).train(), draw(n, p, m), SETTINGS) for _ in range(n_nets)]
     streams = [torch.cuda.Stream() for _ in range(n_nets)]
     for stepper in steppers:  # capture, one after the other
-        for start, stop in (stepper.batches[0], stepper.batches[-1]):
+        for start, stop in [stepper.batches[0], stepper.batches[-1]] * (WARM_UP_STEPS + 1):
             stepper.step(torch.arange(start, stop, device="cuda"))
     seconds = []
     for _ in range(5):

@@ -27,7 +27,7 @@ AT_ONCE = {
 EXTRAS = ("plots", "report", "models", "data", "dask", "spark", "datasets", "atlas", "reproduce")
 # Imported only when somebody hands over an object, a loop or an address of that package, and so has it already.
 HANDED_OVER = {
-    "fsspec": "scale/filesystems.py",
+    "fsspec": "scale/listing.py",
     "lifelines": "adapters/lifelines.py",
     "polars": "scale/sources.py",
     "torchtuples": "adapters/pycox.py",

@@ -20,6 +20,10 @@ def one(run, history=None, **keys):
     return found
 
 
+def means(run):
+    return [row for row in run.tables["scores"] if row["from"] < row["to"]]
+
+
 def changed(run, table, keep=lambda row: True, **values):
     """Return a run with other values in the rows of a table."""
     rows = [{**row, **values} if keep(row) else row for row in run.tables[table]]
@@ -67,7 +71,6 @@ def test_what_should_be_close_to_a_target_can_lie_between_limits_and_not_be_wors
         one(run, metric="slope", model="new", reference="old")
     with pytest.raises(ss.InputError, match="skill is of metrics of which lower values are better, not of 'slope'"):
         one(run, metric="slope", model="new", value="skill", above=0)
-    assert one(run, metric="*", model="new", reference="old", worse_by=0.5).metric == "brier"
 
 
 def test_worse_knows_that_a_higher_auc_is_better(run, comparison):
@@ -90,14 +93,13 @@ def test_skill_is_against_the_null_model(run, comparison):
     assert one(run, model="old", value="skill", reference="new", above=0).value > 0
     with pytest.raises(ss.InputError, match="lower values are better, not of 'auc'"):
         findings(run, metric="auc", value="skill", above=0)
-    assert {found.metric for found in findings(run, metric="*", value="skill", above=0)} == {"brier"}
 
 
 def test_all_models_are_all_but_the_null_model_and_the_reference(run):
     assert [found.model for found in findings(run, below=1)] == ["old", "new"]
     assert [found.model for found in findings(run, reference="old", worse_by=1)] == ["new"]
     assert [found.model for found in findings(run, model=["Kaplan-Meier", "new"], below=1)] == ["Kaplan-Meier", "new"]
-    assert {found.metric for found in findings(run, metric="*", below=1)} == {"brier", "auc"}
+    assert {found.metric for found in findings(run, metric=["brier", "auc"], below=1)} == {"brier", "auc"}
 
 
 def test_against_an_earlier_run_scores_are_independent(run):
@@ -109,13 +111,12 @@ def test_against_an_earlier_run_scores_are_independent(run):
     names = ("new", "brier", "administrative")
     ses = [
         next(row["se"] for row in rows if (row["model"], row["metric"], row["weighting"]) == names)
-        for rows in (run.tables["means"], earlier[-1].tables["means"])
+        for rows in (means(run), means(earlier[-1]))
     ]
     half = 1.959963984540054 * math.hypot(*ses)
     assert found.lower == pytest.approx(found.estimate - half, abs=1e-12)
     assert found.upper == pytest.approx(found.estimate + half, abs=1e-12)
-    for reference, wanted in (("run-3", 3), ("2025-01-03", 3)):
-        assert one(run, earlier, model="new", reference=reference).reference == f"run run-{wanted}"
+    assert one(run, earlier, model="new", reference="run-3").reference == "run run-3"
     # itself is no earlier run
     assert one(run, [*earlier, run], model="new", reference="last").reference == "run run-4"
 
@@ -133,7 +134,7 @@ def test_without_an_earlier_run_it_is_skipped_and_a_changed_range_is_undefined(r
 
 def test_nan_never_passes(comparison):
     nan = dict.fromkeys(("score", "lower", "upper"), np.nan)
-    broken = changed(Run.of(comparison), "means", lambda row: row["model"] == "new", **nan)
+    broken = changed(Run.of(comparison), "scores", lambda row: row["model"] == "new", **nan)
     for keys in ({"below": 1}, {"above": -1}, {"above": -9, "below": 9}, {"value": "upper", "below": 9}):
         found = one(broken, model="new", **keys)
         assert (found.verdict, found.fails) == ("undefined", True)
@@ -191,8 +192,7 @@ def test_ambiguous_names_are_refused(comparison):
     with pytest.raises(ss.InputError, match="name one in full"):
         findings(run, weighting="ipcw", below=1)
     run = Run.of(comparison)
-    for table in ("scores", "means"):
-        run = changed(run, table, lambda row: row["model"] == "old", model="last")
+    run = changed(run, "scores", lambda row: row["model"] == "old", model="last")
     with pytest.raises(ss.InputError, match="is a model and a run of the history"):
         findings(run, [], model="new", reference="last")
 

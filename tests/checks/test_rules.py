@@ -1,14 +1,12 @@
 """Rules: what they mean by default, and that nothing but InputError comes of wrong ones."""
 
-import datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import survscore as ss
 from combinations import examples
-from survscore.checks import EXAMPLE, parse_rules, read_rules
+from survscore.checks import example, parse_rules, read_rules
 from survscore.checks.rules import KEYS, VALUES
 
 
@@ -18,13 +16,11 @@ def rule(**keys):
 
 def test_defaults():
     found = rule(below=0.2)
-    assert (found.value, found.model, found.metric, found.segment) == ("score", ("*",), None, "total")
+    assert (found.value, found.model, found.metric, found.segment) == ("score", None, None, "total")
     assert (found.severity, found.label) == ("error", "check 1")
     assert rule(reference="old", below=0).value == "difference"
     assert rule(reference="old").worse_by == 0
     assert rule(reference="old", worse_by=0.1).value == "difference-lower"
-    assert rule(reference=datetime.date(2025, 1, 31)).reference == "2025-01-31"
-    assert rule(segment={"country": 3.0}, below=1).segment == {"country": "3"}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +64,7 @@ def test_thresholds(threshold, passing, failing, printed):
         ({"below": 1, "value": "difference"}, "needs a reference"),
         ({"worse_by": 1}, "'difference-lower' needs a reference"),
         ({"worse_by": -1, "reference": "old"}, "worse_by must be a number, zero or larger"),
-        ({"below": 1, "value": "upper", "reference": "old"}, "value = 'difference-upper' does"),
+        ({"below": 1, "value": "upper", "reference": "old"}, "value = 'upper' has no use for a reference"),
         ({"above": 0, "value": "skill", "reference": "last"}, "is against a model"),
         ({"below": 1, "at": 3, "range": [0, 5]}, "at and range exclude each other"),
         ({"below": 1, "at": -3}, "at must be a number, zero or larger"),
@@ -77,8 +73,7 @@ def test_thresholds(threshold, passing, failing, printed):
         ({"below": 1, "min_events": -1}, "min_events must be a number, zero or larger"),
         ({"below": 1, "model": []}, "model must name at least one"),
         ({"below": 1, "model": [3]}, "model must be a text"),
-        ({"below": 1, "segment": "all"}, "segment must be 'total', 'each'"),
-        ({"below": 1, "segment": {"country": [1]}}, "segment: 'country' must be a text or a number"),
+        ({"below": 1, "segment": "all"}, "segment must be one of 'total', 'each'"),
         ({"reference": {"model": "old"}}, "reference must be a text"),
         ({"below": 1, "name": 3}, "name must be a text"),
     ],
@@ -118,17 +113,17 @@ def test_the_message_names_the_check_and_the_file(tmp_path):
 
 def test_the_example_is_right_also_where_it_is_commented_out(tmp_path):
     path = tmp_path / "rules.toml"
-    path.write_text(EXAMPLE)
+    path.write_text(example())
     assert len(read_rules(path)) == 2
     keys = ("# [[", *(f"# {key} =" for key in KEYS))
-    lines = [line[2:] if line.startswith(keys) else line for line in EXAMPLE.splitlines()]
+    lines = [line[2:] if line.startswith(keys) else line for line in example().splitlines()]
     path.write_text("\n".join(lines))
     assert len(read_rules(path)) == 11
 
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8), st.dates(), st.datetimes(), st.times(),
-    st.sampled_from([10**400, "last", "total", "each", "*", "error", *VALUES]),
+    st.sampled_from([10**400, "last", "total", "each", "error", *VALUES]),
 )  # fmt: skip
 ANYTHING = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)

@@ -23,8 +23,8 @@ def history(tmp_path):
             name: [{**row, "model": renamed.get(row["model"], row["model"])} for row in rows]
             for name, rows in run.tables.items()
         }
-        for row in tables["means"]:
-            if (row["model"], row["metric"]) == ("Kaplan-Meier", "auc"):
+        for row in tables["scores"]:
+            if (row["model"], row["metric"]) == ("Kaplan-Meier", "auc") and row["from"] < row["to"]:
                 row["score"] = 0.5 + (k - 2) * 2.0**-54  # the same but for rounding
         append_run(path, replace(run, tables=tables))
     return path

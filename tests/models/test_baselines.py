@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from joblib import parallel_config
 from lifelines import AalenJohansenFitter, CoxPHFitter, KaplanMeierFitter
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -202,8 +201,7 @@ def test_a_baseline_with_times_of_its_own():
 def test_several_at_once_give_the_same():
     X, y = censored(300)
     one = HorizonClassifiers(HistGradientBoostingClassifier(max_iter=5), [0.2, 0.4, 0.8]).fit(X, y)
-    with parallel_config("threading"):  # processes are joblib's matter, and other tests in this one end some of them
-        two = clone(one).set_params(n_jobs=2).fit(X, y)
+    two = clone(one).set_params(n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(one.predict_curves(X).probabilities, two.predict_curves(X).probabilities)
 
 

@@ -1,8 +1,6 @@
 """Models of competing causes: literal versions, special cases that must agree, and what is refused."""
 
-import json
 import math
-import struct
 
 import numpy as np
 import pytest
@@ -299,46 +297,14 @@ def test_aalen_johansen_of_one_cause_is_kaplan_meier():
 # Files
 
 
-@pytest.mark.parametrize("model", [LogisticHazard(**QUICK), AalenJohansen(), AalenJohansen(times=[5, 9])])
-def test_predictions_from_a_file_are_the_same(tmp_path, model):
+def test_predictions_from_a_file_are_the_same(tmp_path):
     path = tmp_path / "model.safetensors"
-    model.fit(X, Y).save(path)
-    again = load(path)
-    assert type(again) is type(model)
-    expected, got = model.predict_curves(X), again.predict_curves(X)
+    model = LogisticHazard(**QUICK).fit(X, Y)
+    model.save(path)
+    expected, got = model.predict_curves(X), load(path).predict_curves(X)
     np.testing.assert_array_equal(got.probabilities, expected.probabilities)
     assert got.causes == expected.causes == Y.causes
     np.testing.assert_array_equal(got.times, expected.times)
-
-
-def rewrite(path, change):
-    """Change the JSON of a model file, keeping its weights."""
-    data = path.read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + size])
-    described = json.loads(header["__metadata__"]["survscore"])
-    change(described["learnt"])
-    header["__metadata__"]["survscore"] = json.dumps(described)
-    raw = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(raw)) + raw + data[8 + size :])
-
-
-@pytest.mark.parametrize("causes", ["churn", [1, 2], ["a", "a"], ["only one"], ["a", "b", "c"], None])
-@pytest.mark.parametrize("model", [LogisticHazard(**QUICK), AalenJohansen()])
-def test_damaged_causes_are_refused(tmp_path, model, causes):
-    path = tmp_path / "model.safetensors"
-    model.fit(X, Y).save(path)
-    rewrite(path, lambda learnt: learnt.update(causes=causes))
-    with pytest.raises(ss.InputError, match="is damaged"):
-        load(path)
-
-
-def test_files_from_before_causes_are_read(tmp_path):
-    path = tmp_path / "model.safetensors"
-    model = LogisticHazard(**QUICK).fit(X, ss.Outcomes(Y.time, Y.event, Y.censoring_time))
-    model.save(path)
-    rewrite(path, lambda learnt: learnt.pop("causes"))
-    np.testing.assert_array_equal(load(path).predict_curves(X).probabilities, model.predict_curves(X).probabilities)
 
 
 # scikit-learn

@@ -1,9 +1,7 @@
 """The atlas by cause: its models against literal ones, its rows against single scores, runs that go on, bad input."""
 
-import json
 from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,21 +10,15 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import survscore as ss
-from atlas_case import BASE, TINY, simulated
+from atlas_case import TINY, simulated
 from commands import run as run_command
 from survscore import InputError, datasets
 from survscore.analysis.selection import curves_of
 from survscore.cli.atlas import notes
-from survscore.paper.atlas import AtlasByCause, atlas_by_cause, cause_models, causes, data, models, running
-from survscore.paper.atlas.cause_models import CauseSpecificCox, combined
+from survscore.paper.atlas import Atlas, atlas, data, earlier, models, running
+from survscore.paper.atlas.models import CauseSpecificCox, combined
 
-DOCS = Path(__file__).parents[2] / "docs"
 HORIZONS = np.array([200.0, 300.0])
-
-
-def plain(text):
-    """Return text on one line, without mark-up of lines."""
-    return " ".join(text.replace("| ", " ").split())
 
 
 def with_causes(name="simulated", *, n=250, seed=1):
@@ -51,14 +43,14 @@ def prepared():
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     folder = tmp_path_factory.mktemp("causes")
-    return folder, atlas_by_cause([with_causes(), with_causes("other", seed=2)], out=folder, size=TINY)
+    return folder, atlas([with_causes(), with_causes("other", seed=2)], out=folder, size=TINY, by_cause=True)
 
 
 # The models
 
 
 def test_every_model_predicts_incidences(prepared):
-    entries = list(models.listed(cause_models.RECIPES))
+    entries = list(models.listed(by_cause=True))
     assert len({one.name for one in entries}) == len(entries) == 15
     assert [len(models.family(name, entries)) for name in models.FAMILIES] == [15, 11, 8, 6]
     train, test = np.arange(200), np.arange(200, 250)
@@ -127,8 +119,8 @@ def test_rows_are_scores_of_each_cause(prepared, finished):
     there = prepared.dates.start <= np.datetime64(day)
     now = prepared.y[there]
     then = now.as_of(day)
-    horizons = causes.horizons_by_cause(prepared, np.datetime64(day))
-    entries = list(models.listed(cause_models.RECIPES))
+    horizons = earlier.horizons_on(prepared, np.datetime64(day), by_cause=True)
+    entries = list(models.listed(by_cause=True))
     made = {name: np.zeros((len(now), 2, horizons.size)) for name in found.settings["models"]}
     for train, test in ss.EventKFold(TINY.folds, True, 1).split(prepared.X[there], then):
         X = prepared.X[there]
@@ -157,28 +149,23 @@ def test_means_over_sets_and_against_the_null_model(finished):
     runs = found.backtests.query("family == 'all' and score == 'IPCW'")
     by_set = [runs[runs["set"] == name]["ordered"].mean() for name in ("simulated", "other")]
     assert row["ordered"] == pytest.approx(np.mean(by_set))
-    assert (row["sets"], row["causes"], row["runs"]) == (2, 4, len(runs))
+    assert (row["sets"], row["runs"]) == (2, len(runs))
+    assert found.sentences[0].startswith("2 sets have 4 causes. With 15 models on ")
     null = found.models[found.models["model"] == "Aalen-Johansen"]
     assert len(null) == 2 * 2 * 3
     assert (null[["said", "truth"]] == 0).all().all()
     assert (found.models["runs"] == found.backtests.groupby(["set", "cause", "family", "score"]).size().iloc[0]).all()
 
 
-@pytest.mark.nightly
-def test_a_rerun_keeps_what_is_there_and_gives_the_same_numbers(finished, tmp_path, monkeypatch):
+def test_what_is_written_can_be_read(finished):
     folder, found = finished
-    again = atlas_by_cause([with_causes(), with_causes("other", seed=2)], out=tmp_path, size=TINY)
-    for name in causes.WRITTEN:
-        pd.testing.assert_frame_equal(getattr(again, name), getattr(found, name), check_exact=True)
-    monkeypatch.setattr(causes, "by_cause", None)  # nothing is computed
-    kept = atlas_by_cause([with_causes(), with_causes("other", seed=2)], out=tmp_path, size=TINY)
-    pd.testing.assert_frame_equal(kept.backtests, found.backtests)
-    read = AtlasByCause.read(folder)
+    names = ("about", "backtests", "models", "summary", "truths")
+    assert {path.name for path in folder.iterdir()} == {
+        "causes", "causes_settings.json", *(f"causes_{name}.csv" for name in names)
+    }  # fmt: skip
+    read = Atlas.read(folder, by_cause=True)
     assert read.sentences == found.sentences
     pd.testing.assert_frame_equal(read.models, found.models, check_exact=True)
-    assert {path.name for path in folder.iterdir()} == {
-        "causes", "causes_about.csv", "causes_models.csv", "causes_backtests.csv", "causes_settings.json",
-    }  # fmt: skip
 
 
 def test_results_of_events_of_any_cause_are_not_taken_for_these(tmp_path, finished):
@@ -186,17 +173,17 @@ def test_results_of_events_of_any_cause_are_not_taken_for_these(tmp_path, finish
     plain = running.AtlasPlan(TINY, 1, ("Cox",), tmp_path)
     assert plain.path("simulated") != running.AtlasPlan(TINY, 1, ("Cox",), tmp_path, by_cause=True).path("simulated")
     with pytest.raises(InputError, match=r"simulated\.json was made with another seed: remove it"):
-        atlas_by_cause([with_causes()], out=folder, size=TINY, seed=2)
+        atlas([with_causes()], out=folder, size=TINY, seed=2, by_cause=True)
 
 
 def test_days_need_enough_events_of_each_cause(prepared):
     every = data.prepare(simulated(), TINY.most, seed=1)
     day = prepared.cutoffs[-1]
-    assert causes.horizons_by_cause(prepared, day).tolist() == running.earlier.horizons_on(every, day).tolist() != []
+    assert earlier.horizons_on(prepared, day, by_cause=True).tolist() == earlier.horizons_on(every, day).tolist() != []
     rare = prepared.y.dates
     label = np.where(np.arange(len(prepared.y)) < 8, "b", "a")
     y = ss.Outcomes.from_dates(rare.start, rare.event_date, rare.cutoff, cause=label)
-    assert causes.horizons_by_cause(replace(prepared, y=y), day).size == 0
+    assert earlier.horizons_on(replace(prepared, y=y), day, by_cause=True).size == 0
 
 
 def test_bad_input_is_refused(tmp_path):
@@ -206,7 +193,7 @@ def test_bad_input_is_refused(tmp_path):
         ([with_causes(n=60)], "sets: none of simulated has an earlier closing date on which enough events of each"),
     ]:
         with pytest.raises(InputError) as error:
-            atlas_by_cause(sets, out=tmp_path, size=TINY)
+            atlas(sets, out=tmp_path, size=TINY, by_cause=True)
         assert str(error.value).startswith(message)
     assert list(tmp_path.glob("*.csv")) == []
 
@@ -226,56 +213,5 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "a" / "causes_backtests.csv").exists()
     assert not (tmp_path / "a" / "backtests.csv").exists()
     monkeypatch.setattr(models, "find_spec", lambda name: None)
-    assert notes(every_set=False, causes=True) == ["models of scikit-survival are left out: pip install "
+    assert notes(every_set=False, by_cause=True) == ["models of scikit-survival are left out: pip install "
                                                    "'survscore[atlas]'"]  # fmt: skip
-
-
-# The page
-
-
-@pytest.fixture(scope="module")
-def found():
-    return AtlasByCause.read(DOCS / "atlas")
-
-
-def test_the_page_is_of_a_whole_run(found):
-    settings = found.settings
-    assert settings["models"] == [one.name for one in models.listed(cause_models.RECIPES)]
-    assert settings["sets_not_available"] == settings["missing_packages"] == []
-    assert settings["size"] == json.loads(json.dumps(running.asdict(running.SIZES["full"])))
-    assert found.about["set"].tolist() == datasets.names(causes=True)
-    assert np.datetime64(BASE) < np.datetime64(found.about["closing_date"].max())
-
-
-def test_what_the_page_says_in_words(found):
-    """The exceptions that it names, and whose predictions IPCW takes for better than they are."""
-    runs = found.backtests.query("family == 'all'")
-    ordered = runs.groupby(["set", "cause", "score"])["ordered"].mean().unstack()
-    behind = ordered.index[ordered["projected"] < ordered[["administrative", "IPCW"]].max(axis=1)]
-    assert set(behind.get_level_values("set")) == {"senators"}
-    most = (ordered[["administrative", "IPCW"]].max(axis=1) - ordered["projected"]).idxmax()
-    assert most == ("senators", "retirement")
-    means = found.models.groupby(["score", "model"])[["said", "truth"]].mean()
-    worst = means.loc["IPCW", "truth"].nlargest(2).index
-    assert set(worst) == {name for name in found.settings["models"] if "dropped + entry" in name}
-    assert (means.loc["IPCW", "said"][list(worst)] < 0).all()
-    assert means.loc["IPCW", "said"].idxmin() in worst
-    # the projected score is close to the truth, for all models
-    np.testing.assert_allclose(means.loc["projected", "said"], means.loc["projected", "truth"], atol=0.04)
-    retirement = found.models.query("set == 'senators' and cause == 'retirement' and score == 'projected'")
-    best = retirement.loc[retirement["truth"].idxmin()]
-    assert best["model"] == "Cox by cause + entry"
-    assert best["truth"] < 5 * best["said"] < 0
-
-
-def test_settings_are_said(found):
-    page = plain((DOCS / "atlas.rst").read_text())
-    assert f"there are {data.FEWEST_WITH_STATUS} events of each cause" in page
-    minutes = sum(found.settings["seconds"].values()) / 60
-    assert f"took {minutes:.0f} minutes on one core" in page
-
-
-def test_sentences_are_those_of_the_files(found):
-    page = plain((DOCS / "atlas.rst").read_text())
-    for sentence in (*found.sentences, found.leak_sentence, found.cost_sentence, found.fair_sentence):
-        assert sentence in page

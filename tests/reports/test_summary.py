@@ -284,7 +284,7 @@ def test_verdicts_in_words():
     assert "p = 0.200" in verdicts.verdict_sentence(undecided, 0.9)
     assert "90 % interval" in verdicts.verdict_sentence(ROW, 0.9)
     small = {**ROW, "difference": 1e-9, "lower": -2.1e-6, "upper": 2.1e-6}
-    assert "differs by 0.0000000 (95 % interval −0.0000021 to 0.0000021" in verdicts.verdict_sentence(small, 0.95)
+    assert "differs by 0.000000 (95 % interval −0.000002 to 0.000002" in verdicts.verdict_sentence(small, 0.95)
     for missing in (None, float("nan")):
         unknown = {**ROW, "lower": missing, "upper": missing, "p_value": missing, "verdict": "unknown"}
         assert verdicts.verdict_sentence(unknown, 0.9).startswith("a and b cannot be compared")
@@ -315,7 +315,7 @@ def test_bounds_in_words():
     for row in ({"bound_upper": 0.0031}, {"verdict": "undecided"}, {**worse, "bound_lower": -0.1}):
         assert bounds_in_words(**holds | row).startswith(open_verdict)
     narrow = bounds_in_words(**holds | {"bound_lower": -0.0009530, "bound_upper": -0.0009481})
-    assert "between −0.0009530 and −0.0009481" in narrow
+    assert "between −0.000953 and −0.000948" in narrow
     assert narrow.endswith(
         "The weighted estimate lies outside these bounds: those who dropped out differ from those who stayed."
     )

@@ -105,11 +105,12 @@ def test_bad_files_are_left_out_and_told(kind, data, tmp_path, capsys):
     assert code == 0
     notes = [line for line in err.splitlines() if "note:" in line]
     assert len(notes) == 1
-    assert f"1 file of 100 could not be read and was left out, the first {data / BAD}: " in notes[0]
+    assert f"1 file of 100 could not be read and was left out, the first {BAD}: " in notes[0]
     settings = json.loads(out.read_text())["settings"]
     assert (settings["files_read"], settings["files_skipped"], settings["individuals"]) == (99, 1, 99 * 20)
     (skipped,) = settings["skipped_files"]
-    assert skipped["file"] == str(data / BAD)
+    assert skipped["file"] == BAD
+    assert str(tmp_path).encode() not in state.read_bytes()
     assert what in skipped["reason"]
     # the same as if the file had never been there
     (data / BAD).unlink()

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow import fs
 
 import survscore as ss
 from cluster_case import check_alike, check_close, in_files, in_memory, rows, spoiled, sums, with_ids
@@ -212,5 +213,6 @@ def test_dates_come_through_frames(client):
 
 
 def test_credentials_are_not_shown(client):
-    part = FilePart("x", {"type": "s3", "options": {"secret_key": "hush"}}, "parquet", 1, "")
+    system = fs.S3FileSystem(access_key="who", secret_key="hush", region="eu-west-1")
+    part = FilePart("x", system, "parquet", 1)
     assert "hush" not in repr(part)

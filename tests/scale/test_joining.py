@@ -156,16 +156,14 @@ def test_stopping_early_leaves_nothing_behind(predictions, outcomes):
     assert read(source, ["30", "duration"]).num_rows == N
 
 
-def test_the_database_reaches_for_nothing(predictions, outcomes):
-    held = joining._Outcomes(open_source(outcomes), "id", ["duration"], (), "500MB", joining._duckdb())
+def test_the_database_reaches_for_nothing(outcomes):
+    held = joining._Outcomes(open_source(outcomes), "id", ["duration"], (), 500 * 10**6)
     cursor = held.cursor()
     settings = dict(cursor.execute("SELECT name, value FROM duckdb_settings()").fetchall())
     assert settings["autoinstall_known_extensions"] == settings["autoload_known_extensions"] == "false"
     assert settings["enable_external_access"] == settings["preserve_insertion_order"] == "false"
     assert "build_side_probe_side" in settings["disabled_optimizers"]
     assert settings["memory_limit"].startswith("476")  # MiB
-    with pytest.raises(InputError, match="memory_limit 'plenty' is refused"):
-        read(joined(open_source(predictions), outcomes, id="id", memory_limit="plenty"), ["30"])
 
 
 def test_a_stream_is_read_once(predictions, outcomes):

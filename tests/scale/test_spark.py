@@ -68,7 +68,7 @@ def test_files_give_the_same_sums(session, folders, wanted, count):
 
 @pytest.mark.nightly
 def test_large_files_are_tasks_of_their_own_and_small_ones_share(session):
-    large, small = (FilePart("a", {"type": "local"}, "parquet", size, "") for size in (100 << 20, 1000))
+    large, small = (FilePart("a", None, "parquet", size) for size in (100 << 20, 1000))
     assert tasks([large] * 500, 4) == 500
     assert tasks([small] * 500, 4) == 32
     assert tasks([small] * 20, 4) == 20

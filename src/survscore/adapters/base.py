@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -20,15 +21,16 @@ N_TIMES = 200  # of the default grid of a formula, which has none of its own
 CELLS_AT_ONCE = 1 << 22
 
 
+@dataclass(eq=False, repr=False)
 class Adapter(MetaEstimatorMixin, SurvivalModel):  # type: ignore[misc]
     """An estimator of another package, fitted to `Outcomes`."""
 
-    estimator_: Any
-    end_: float
+    estimator: Any
+    _: KW_ONLY
+    times: ArrayLike | None = None
 
-    def __init__(self, estimator: Any, *, times: ArrayLike | None = None) -> None:
-        self.estimator = estimator
-        self.times = times
+    estimator_: Any = field(init=False)
+    end_: float = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a clone of the estimator.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from survscore._validation import FloatArray, InputError
 from survscore.adapters.base import Adapter, as_pandas
@@ -17,6 +18,7 @@ from survscore.outcomes import Outcomes
 TIME, EVENT = "survscore_time", "survscore_event"
 
 
+@dataclass(eq=False, repr=False)
 class Lifelines(Adapter):
     """A lifelines regression model (``CoxPHFitter``, ``WeibullAFTFitter`` and others) as a scikit-learn estimator.
 
@@ -61,11 +63,7 @@ class Lifelines(Adapter):
            [0.8, 0.7, 0.6]])
     """
 
-    def __init__(
-        self, estimator: Any, *, times: ArrayLike | None = None, fit_options: dict[str, Any] | None = None
-    ) -> None:
-        super().__init__(estimator, times=times)
-        self.fit_options = fit_options
+    fit_options: dict[str, Any] | None = field(default=None, kw_only=True)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters, and with `deep` those of the lifelines model as ``estimator__...``."""

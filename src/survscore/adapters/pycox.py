@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from survscore._utils.frames import as_frame
 from survscore._validation import FloatArray, InputError, as_times, check_number, check_whole, warn
@@ -27,6 +28,7 @@ SAMPLED_CONTROLS = ("CoxCC", "CoxTime")
 LEAST_DRAWN = 5000
 
 
+@dataclass(eq=False, repr=False)
 class Pycox(Adapter):
     """A pycox model (``LogisticHazard``, ``DeepHitSingle``, ``PCHazard``, ``CoxPH``, ``CoxTime`` and others).
 
@@ -80,29 +82,14 @@ class Pycox(Adapter):
     10
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        net: Callable[[int, int], Any],
-        *,
-        optimizer: Any = None,
-        n_times: int = 20,
-        times: ArrayLike | None = None,
-        epochs: int = 500,
-        batch_size: int = 128,
-        patience: int = 10,
-        validation_share: float = 0.2,
-        random_state: int | None = None,
-    ) -> None:
-        super().__init__(estimator, times=times)
-        self.net = net
-        self.optimizer = optimizer
-        self.n_times = n_times
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.patience = patience
-        self.validation_share = validation_share
-        self.random_state = random_state
+    net: Callable[[int, int], Any]
+    optimizer: Any = field(default=None, kw_only=True)
+    n_times: int = field(default=20, kw_only=True)
+    epochs: int = field(default=500, kw_only=True)
+    batch_size: int = field(default=128, kw_only=True)
+    patience: int = field(default=10, kw_only=True)
+    validation_share: float = field(default=0.2, kw_only=True)
+    random_state: int | None = field(default=None, kw_only=True)
 
     def _fitted(self, X: Any, y: Outcomes) -> Any:
         import torchtuples

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Never
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Never, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,9 +14,10 @@ from survscore.adapters.survival_model import SurvivalModel, check_within
 from survscore.curves import InterpolationKind, Monotone, SurvivalCurves
 
 Output = Literal["survival", "survival_logits", "hazards", "hazard_logits"]
-OUTPUTS = ("survival", "survival_logits", "hazards", "hazard_logits")
+OUTPUTS = get_args(Output)
 
 
+@dataclass(eq=False, repr=False)
 class TorchModule(SurvivalModel):
     r"""A trained torch module with one output per time, as an estimator that only predicts.
 
@@ -49,22 +51,13 @@ class TorchModule(SurvivalModel):
     array([[0.5  , 0.25 , 0.125]])
     """
 
-    def __init__(
-        self,
-        module: Any,
-        times: ArrayLike,
-        *,
-        output: Output = "survival",
-        interpolation: InterpolationKind = "linear",
-        monotone: Monotone = "check",
-        batch_size: int = 65536,
-    ) -> None:
-        self.module = module
-        self.times = times
-        self.output = output
-        self.interpolation = interpolation
-        self.monotone = monotone
-        self.batch_size = batch_size
+    module: Any
+    times: ArrayLike
+    _: KW_ONLY
+    output: Output = "survival"
+    interpolation: InterpolationKind = "linear"
+    monotone: Monotone = "check"
+    batch_size: int = 65536
 
     def fit(self, X: Any, y: Any) -> Never:
         """Refuse: a module is taken as it was trained."""

@@ -85,10 +85,13 @@ class Windows:
         """Compare one model's falls."""
         ordered = curves[self.order]
         start, end = (
-            np.stack([ordered.before(np.full(len(curves), age)) for age in ages], axis=1)
+            np.stack([ordered.before(np.full(len(curves), age)) for age in ages])
             for ages in (self.ages, self.ages + self.width)
         )
-        dates = [self._falls(ordered[self.own], begin, start, start - end) for begin in self.starts]
+        fall = start - end
+        # at each age, over those whose C* is at least as late
+        sums = [np.cumsum(values[:, ::-1], axis=1)[:, ::-1] for values in (start, fall)]
+        dates = [self._falls(ordered[self.own], begin, start, fall, *sums) for begin in self.starts]
         # of those whose windows they are, and of others: (2, dates) and (2, dates, n)
         falls, influence = (np.stack(parts, axis=1) for parts in zip(*dates, strict=True))
         hazard = TRIFLE - np.log1p(-np.clip(falls, 0.0, LARGEST_FALL))
@@ -116,10 +119,12 @@ class Windows:
             falls_of_others=falls[1],
         )
 
-    def _falls(self, own: SurvivalCurves, begin: Vector, start: Vector, fall: Vector) -> tuple[Vector, Vector]:
+    def _falls(
+        self, own: SurvivalCurves, begin: Vector, start: Vector, fall: Vector, start_sums: Vector, fall_sums: Vector
+    ) -> tuple[Vector, Vector]:
         """Return the falls at one date of those whose windows they are and of others, with the influences of all.
 
-        `start` and `fall` are those of all individuals at the ages.
+        `start` and `fall` are those at the ages of all individuals, by C*; and their sums over those who come later.
         """
         n, ages = len(self.order), self.ages
         alive = own.before(begin)
@@ -129,11 +134,10 @@ class Windows:
         step = ages[upper] - ages[lower]
         part = np.divide(begin - ages[lower], step, out=np.zeros(begin.size), where=step > 0)
 
-        def of_others(values: Vector) -> Vector:
-            sums = np.cumsum(values[::-1], axis=0)[::-1]
-            return np.asarray((1.0 - part) * sums[self.others_from, lower] + part * sums[self.others_from, upper])
-
-        others_alive, others_lost = of_others(start), of_others(fall)
+        others_alive, others_lost = (
+            (1.0 - part) * sums[lower, self.others_from] + part * sums[upper, self.others_from]
+            for sums in (start_sums, fall_sums)
+        )
         usable = others_alive > 0
         alive, lost = np.where(usable, alive, 0.0), np.where(usable, lost, 0.0)
         weight = np.divide(1.0, others_alive, out=np.zeros(alive.size), where=usable)
@@ -146,13 +150,13 @@ class Windows:
         influence[0, self.own] = (lost - falls[0] * alive) / total
         influence[1, self.own] = alive * (share - falls[1]) / total
         # those with a later C* move the share of each individual with whom they are compared
-        by_lost, by_alive = np.zeros((n, ages.size)), np.zeros((n, ages.size))
+        by_lost, by_alive = np.zeros((ages.size, n)), np.zeros((ages.size, n))
         coefficient = alive * weight / total
         for column, of_column in ((lower, 1.0 - part), (upper, part)):
-            np.add.at(by_lost, (self.others_from, column), coefficient * of_column)
-            np.add.at(by_alive, (self.others_from, column), coefficient * share * of_column)
-        influence[1] += np.einsum("ij,ij->i", np.cumsum(by_lost, axis=0), fall)
-        influence[1] -= np.einsum("ij,ij->i", np.cumsum(by_alive, axis=0), start)
+            np.add.at(by_lost, (column, self.others_from), coefficient * of_column)
+            np.add.at(by_alive, (column, self.others_from), coefficient * share * of_column)
+        influence[1] += np.einsum("ji,ji->i", np.cumsum(by_lost, axis=1), fall)
+        influence[1] -= np.einsum("ji,ji->i", np.cumsum(by_alive, axis=1), start)
         return falls, influence
 
 

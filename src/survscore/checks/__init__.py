@@ -1,14 +1,12 @@
 """Checks of scores by rules, and the history of earlier runs: tables in, findings out."""
 
-from survscore.checks.example import EXAMPLE
 from survscore.checks.history import History, append_run, read_history
 from survscore.checks.judging import Finding, check, exit_code
 from survscore.checks.output import as_json, as_junit, as_markdown
-from survscore.checks.rules import Rule, parse_rules, read_rules
+from survscore.checks.rules import Rule, example, parse_rules, read_rules
 from survscore.checks.runs import Run, read_results, run_of_results
 
 __all__ = [
-    "EXAMPLE",
     "Finding",
     "History",
     "Rule",
@@ -18,6 +16,7 @@ __all__ = [
     "as_junit",
     "as_markdown",
     "check",
+    "example",
     "exit_code",
     "parse_rules",
     "read_history",

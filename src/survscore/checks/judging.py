@@ -10,8 +10,8 @@ from typing import Literal
 
 from survscore._validation import shown
 from survscore.causes import ALL_CAUSES
-from survscore.checks.rules import EVERY, LAST, OF_DIFFERENCES, OF_RECOMMENDATIONS, Rule, Severity, nearest
-from survscore.checks.runs import Row, Run, Segment, When, same_time
+from survscore.checks.rules import LAST, OF_DIFFERENCES, OF_RECOMMENDATIONS, Rule, Severity, nearest
+from survscore.checks.runs import Row, Run, When, same
 from survscore.inference.intervals import limits
 from survscore.results.long_tables import ALL
 from survscore.results.recommendation import is_administrative
@@ -31,8 +31,8 @@ class Finding:
     ----------
     number, check : int, str
         Of the check in its file, and its name.
-    segment : dict of str to str
-        Of which segment; empty for all individuals.
+    segment : str
+        Of which segment, such as "country = DE"; empty for all individuals.
     metric, weighting, model, reference, when : str
         Of what, compared with what (None: nothing), and at which time or over which the mean is, in words.
     quantity : str
@@ -59,22 +59,22 @@ class Finding:
 
     number: int
     check: str
-    segment: dict[str, str]
-    metric: str
-    weighting: str
-    model: str
-    reference: str | None
-    when: str
-    quantity: str
-    value: float
-    estimate: float
-    lower: float
-    upper: float
-    n_events: float
-    threshold: str
-    verdict: Verdict
-    severity: Severity
-    reason: str
+    segment: str = ""
+    metric: str = "brier"
+    weighting: str = ""
+    model: str = "all models"
+    reference: str | None = None
+    when: str = "mean over time"
+    quantity: str = "score"
+    value: float = math.nan
+    estimate: float = math.nan
+    lower: float = math.nan
+    upper: float = math.nan
+    n_events: float = math.nan
+    threshold: str = ""
+    verdict: Verdict = "skipped"
+    severity: Severity = "error"
+    reason: str = ""
     recommendation: str = ""
     cause: str = ""
 
@@ -96,7 +96,7 @@ class Finding:
     @property
     def whose(self) -> str:
         """The segment in words."""
-        return ", ".join(f"{column} = {value}" for column, value in self.segment.items()) or ALL
+        return self.segment or ALL
 
     @property
     def what(self) -> str:
@@ -155,8 +155,6 @@ def summary(findings: Sequence[Finding]) -> str:
     return ", ".join(parts)
 
 
-Estimate = tuple[float, float, float]  # a number, and its limits
-UNKNOWN: Estimate = (math.nan, math.nan, math.nan)
 #: In place of a run: the history has none yet to compare with.
 ABSENT = Run("", "", "", {}, {})
 
@@ -173,59 +171,58 @@ class _Subject:
     metric: str
     weighting: str
     model: str
-    segment: Segment
+    segment: str
     when: When
     reference: str | None = None
     earlier: Run | None = None
 
-    def row(self, model: str, reference: str = "", *, table: str = "") -> Row | None:
+    def row(self, model: str, reference: str = "", table: str = "scores") -> Row | None:
         """Return the row about a model, or about a model and a reference."""
-        table = table or ("scores" if self.when[0] == self.when[1] else "means")
-        rows = self.run.index.get((table, self.metric, self.weighting, model, reference, self.segment), {})
-        return next((row for when, row in rows.items() if _same(when, self.when)), None)
+        key = (table, self.metric, self.weighting, model, reference, self.segment)
+        return self.run.index.get(key, {}).get(self.when)
 
     def recommendation(self) -> tuple[str, str]:
         """Return what is recommended about the model and the reference, and its sentence; empty where there is none."""
         reference = str(self.reference)
-        row = self.row(self.model, reference, table="recommendations")
+        row = self.row(self.model, reference, "recommendations")
         if row is not None:
             return row["verdict"], row["sentence"]
-        row = self.row(reference, self.model, table="recommendations")
+        row = self.row(reference, self.model, "recommendations")
         if row is None:
             return "", ""
         return OPPOSITE.get(row["verdict"]) or row["verdict"], row["sentence"]
 
 
-def _findings(rule: Rule, run: Run, earlier: Sequence[Run] | None) -> Iterator[Finding]:
+def _findings(rule: Rule, run: Run, history: Sequence[Run] | None) -> Iterator[Finding]:
     about = Finding(
-        rule.number, rule.label, {}, ", ".join(rule.metric or ("brier",)), rule.weighting or "", "all models",
-        rule.reference, "mean over time", rule.value, math.nan, *UNKNOWN, math.nan, rule.threshold(), "skipped",
-        rule.severity, "", cause=rule.cause or run.cause,
+        rule.number, rule.label, metric=", ".join(rule.metric or ("brier",)), weighting=rule.weighting or "",
+        reference=rule.reference, quantity=rule.value, threshold=rule.threshold(), severity=rule.severity,
+        cause=rule.cause or run.cause,
     )  # fmt: skip
     if not _is_about(rule, run):
         yield replace(about, reason=f"the scores are{_for_cause(run.cause)}")
         return
-    reference, stored = _reference(rule, run, earlier)
-    paired = reference is not None and stored is None
-    models = _named(rule, "model", rule.model, run.names("model"))
-    if EVERY in rule.model:
-        models = [name for name in models if name != run.null and not (paired and name == reference)]
-        if not models:
-            raise rule.wrong("there is no model but the reference and the null model; name it")
-    elif paired and reference in models:
+    reference, earlier = _reference(rule, run, history)
+    paired = reference is not None and earlier is None
+    for name in rule.model or ():
+        _known(rule, "model", name, run.names("model"))
+    models = rule.model or [one for one in run.names("model") if one != run.null and not (paired and one == reference)]
+    if not models:
+        raise rule.wrong("there is no model but the reference and the null model; name it")
+    if paired and reference in models:
         raise rule.wrong(f"model and reference are both {shown(reference)!r}")
     if rule.value == "hazard-ratio":  # of late starters, whatever the model
         models = models[:1]
     weighting = _weighting(rule, run, projected=paired and rule.value != "skill")
     named = reference
-    if stored is not None:
-        named = f"run {stored.id or reference}" if stored.id or reference != LAST else "the last run"
+    if earlier is not None:
+        named = f"run {earlier.id or reference}" if earlier.id or reference != LAST else "the last run"
     for metric, segment, model in product(_metrics(rule, run), _segments(rule, run), models):
         when = _chosen_when(rule, run, metric, weighting, model, segment)
-        subject = _Subject(run, metric, weighting, model, segment, when, reference, stored)
+        subject = _Subject(run, metric, weighting, model, segment, when, reference, earlier)
         of = replace(
-            about, segment=dict(segment), metric=metric, weighting=weighting, model=model, reference=named,
-            when=_told(when), cause=run.cause,
+            about, segment=segment, metric=metric, weighting=weighting, model=model, reference=named,
+            when=_words(when), cause=run.cause,
         )  # fmt: skip
         yield _judged(rule, subject, of)
 
@@ -239,7 +236,7 @@ def _judged(rule: Rule, subject: _Subject, finding: Finding) -> Finding:
     if higher:  # the limits change places
         turned = {"difference-lower": "difference-upper", "difference-upper": "difference-lower"}
         finding = replace(finding, quantity=turned.get(rule.value, rule.value))
-    if rule.min_events is not None and not events >= rule.min_events:
+    if rule.min_events and not events >= rule.min_events:
         many = "unknown" if math.isnan(events) else f"{events:.6g}"
         return replace(finding, reason=f"too few events: {many}, of the {rule.min_events:g} it takes")
     if subject.earlier is ABSENT:
@@ -270,7 +267,7 @@ def _by_recommendation(subject: _Subject, finding: Finding) -> Finding:
         return finding
     code, sentence = subject.recommendation()
     if not code:
-        reason = f"there is no recommendation {_told(subject.when)}; a rule with a weighting needs none"
+        reason = f"there is no recommendation {_words(subject.when)}; a rule with a weighting needs none"
         return replace(finding, verdict="undefined", reason=reason)
     finding = replace(finding, reason=OPEN.get(code, ""), recommendation=sentence)
     return replace(finding, verdict="undefined") if code in OPEN else finding
@@ -286,9 +283,8 @@ def _recommended(rule: Rule, subject: _Subject, finding: Finding) -> Finding:
     else:
         rows = [
             row
-            for row in subject.run.tables["recommendations"]
+            for row in _when_recommended(subject, subject.run)
             if subject.model in (row["model"], row["reference"]) and row["metric"] == subject.metric
-            if not subject.segment and _same(row["when"], subject.when)
         ]
         for row in rows:
             if subject.model in row["encodes"]:
@@ -299,46 +295,50 @@ def _recommended(rule: Rule, subject: _Subject, finding: Finding) -> Finding:
     return replace(finding, reason="there is no recommendation, which takes administrative and projected scores")
 
 
-def _estimate(rule: Rule, subject: _Subject, row: Row | None) -> Estimate:
+def _when_recommended(subject: _Subject, run: Run) -> Iterator[Row]:
+    """Yield the recommendations of a run at the time, which are about all individuals."""
+    rows = () if subject.segment else run.tables["recommendations"]
+    return (row for row in rows if same((row["from"], row["to"])) == subject.when)
+
+
+def _estimate(rule: Rule, subject: _Subject, row: Row | None) -> tuple[float, float, float]:
     """Return the number that a rule is about, with its interval."""
     if rule.value == "hazard-ratio":
         return _hazard_ratio(subject)
     if row is None:
-        raise _UndefinedError(f"there is no such score {_told(subject.when)}")
+        raise _UndefinedError(f"there is no such score {_words(subject.when)}")
     if subject.earlier is not None:  # of different data, so that nothing is paired
         other = _earlier_row(subject, subject.earlier)
         difference = row["score"] - other["score"]
         return (difference, *limits(difference, math.hypot(row["se"], other["se"]), subject.run.level))
     if subject.reference is None:
         return row["score"], row["lower"], row["upper"]
-    against = subject.row(subject.reference)
-    if against is None:
-        raise _UndefinedError(f"there is no score of {subject.reference} {_told(subject.when)}")
     if rule.value == "skill":
-        return (1.0 - row["score"] / against["score"] if against["score"] > 0 else math.nan), math.nan, math.nan
-    found = subject.row(subject.model, subject.reference, table="contrasts")
+        against = subject.row(subject.reference)
+        known = against is not None and against["score"] > 0
+        return (1.0 - row["score"] / against["score"] if against and known else math.nan), math.nan, math.nan
+    found = subject.row(subject.model, subject.reference, "contrasts")
     if found is not None:
         return found["difference"], found["lower"], found["upper"]
-    turned = subject.row(subject.reference, subject.model, table="contrasts")
+    turned = subject.row(subject.reference, subject.model, "contrasts")
     if turned is not None:
         return -turned["difference"], -turned["upper"], -turned["lower"]
-    known = ", ".join(dict.fromkeys(repr(shown(one["reference"])) for one in subject.run.tables["contrasts"]))
+    there = ", ".join(dict.fromkeys(repr(shown(one["reference"])) for one in subject.run.tables["contrasts"]))
     raise rule.wrong(
         f"the results hold no difference of {shown(subject.model)!r} to {shown(subject.reference)!r} "
-        f"{_told(subject.when)}{f', only differences to {known}' if known else ''}; compare with --reference"
+        f"{_words(subject.when)}{f', only differences to {there}' if there else ''}; compare with --reference"
     )
 
 
-def _hazard_ratio(subject: _Subject) -> Estimate:
+def _hazard_ratio(subject: _Subject) -> tuple[float, float, float]:
     """Return the hazard of late starters as a multiple of that of the others; of two runs, the quotient of both."""
     logs, ses = [], []
     for run in [subject.run] if subject.earlier is None else [subject.run, subject.earlier]:
-        rows = () if subject.segment else run.tables["recommendations"]
-        same = (row for row in rows if _same(row["when"], subject.when) and not math.isnan(row["hazard_ratio"]))
-        row = next(same, None)
+        rows = _when_recommended(subject, run)
+        row = next((row for row in rows if not math.isnan(row["hazard_ratio"])), None)
         if row is None:
             whose = "there is" if run is subject.run else "that run has"
-            raise _UndefinedError(f"{whose} no hazard ratio of late starters {_told(subject.when)}")
+            raise _UndefinedError(f"{whose} no hazard ratio of late starters {_words(subject.when)}")
         # its interval is symmetric on the logarithmic scale, by a normal quantile
         width = math.log(row["ratio_upper"] / row["ratio_lower"])
         logs.append(math.log(row["hazard_ratio"]))
@@ -349,23 +349,18 @@ def _hazard_ratio(subject: _Subject) -> Estimate:
 
 
 def _earlier_row(subject: _Subject, run: Run) -> Row:
-    """Return the score of an earlier run that is of the same."""
-    absent = [column for column, _ in subject.segment if column not in run.segment_columns]
-    if absent:
-        raise _UndefinedError(f"that run has no segments by {absent[0]}")
+    """Return the score of an earlier run that is of the same; labels of weightings may differ after the first word."""
     known = [label for label in run.names("weighting") if _first_word(label) == _first_word(subject.weighting)]
     weighting = subject.weighting if subject.weighting in known else known[0] if len(known) == 1 else ""
-    there = replace(subject, run=run, weighting=weighting)
-    found = there.row(subject.model)
+    found = replace(subject, run=run, weighting=weighting).row(subject.model)
     if found is not None:
         return found
-    means = run.index.get(("means", subject.metric, weighting, subject.model, "", subject.segment), {})
-    if subject.when[0] != subject.when[1] and means:
+    mean = _mean(run, subject.metric, weighting, subject.model, subject.segment)
+    if subject.when[0] != subject.when[1] and mean is not None:
         raise _UndefinedError(
-            f"that run has the {_told(next(iter(means)))}, not the {_told(subject.when)}; "
-            "range = [from, to] keeps it the same"
+            f"that run has the {_words(mean)}, not the {_words(subject.when)}; range = [from, to] keeps it the same"
         )
-    raise _UndefinedError(f"that run has no such score {_told(subject.when)}")
+    raise _UndefinedError(f"that run has no such score {_words(subject.when)}")
 
 
 def _is_about(rule: Rule, run: Run) -> bool:
@@ -374,8 +369,8 @@ def _is_about(rule: Rule, run: Run) -> bool:
         return True
     if not run.cause:
         raise rule.wrong(f"cause {shown(rule.cause)!r}: the results are not of a cause of competing risks")
-    if rule.cause not in (run.cause, *run.known_causes) and run.known_causes:
-        raise rule.wrong(f"cause {shown(rule.cause)!r} is not in the results; {nearest(rule.cause, run.known_causes)}")
+    if rule.cause != run.cause and run.known_causes:
+        _known(rule, "cause", rule.cause, run.known_causes)
     return rule.cause == run.cause
 
 
@@ -396,7 +391,7 @@ def _reference(rule: Rule, run: Run, earlier: Sequence[Run] | None) -> tuple[str
             raise rule.wrong("skill needs the null model, which the results do not hold, or a reference")
         return run.null, None
     # a run of another cause has a name, too: it is a run that can't be compared with, and not a mistake in the rules
-    of_name = [one for one in earlier or () if wanted in (LAST, one.id)] or _of_date(wanted, earlier or ())
+    of_name = [one for one in earlier or () if wanted in (LAST, one.id)]
     is_run = wanted == LAST or bool(of_name)
     if wanted in models and is_run:
         raise rule.wrong(f"reference {shown(wanted)!r} is a model and a run of the history; one must get another name")
@@ -404,48 +399,35 @@ def _reference(rule: Rule, run: Run, earlier: Sequence[Run] | None) -> tuple[str
         raise rule.wrong("the hazard ratio of late starters is compared with a run of the history, not with a model")
     if wanted in models:
         return wanted, None
-    if is_run and earlier is None:
+    if not is_run:
+        known = [*models, LAST, *(one.id for one in earlier or ())]
+        hint = f"is neither a model of the results nor a run of the history; {nearest(wanted, known)}"
+        raise rule.wrong(f"reference {shown(wanted)!r} {hint}")
+    if earlier is None:
         raise rule.wrong(f"reference {shown(wanted)!r} is a run, which needs a history: --history FILE")
-    if is_run and rule.value in ("skill", "recommendation"):
+    if rule.value in ("skill", "recommendation"):
         raise rule.wrong(f"{rule.value} is against a model, not against a run of the history")
-    if is_run:
-        comparable = [one for one in of_name if one.cause == run.cause]
-        return wanted, comparable[-1] if comparable else ABSENT
-    known = [*models, LAST, *(one.id for one in earlier or ())]
-    raise rule.wrong(
-        f"reference {shown(wanted)!r} is neither a model of the results nor a run of the history; "
-        + nearest(wanted, known)
-    )
-
-
-def _of_date(wanted: str, earlier: Sequence[Run]) -> list[Run]:
-    is_date = len(wanted) >= len("2025-01-31") and wanted[:4].isdigit()
-    return [one for one in earlier if is_date and one.date.startswith(wanted.replace(" ", "T"))]
+    comparable = [one for one in of_name if one.cause == run.cause]
+    return wanted, comparable[-1] if comparable else ABSENT
 
 
 def _metrics(rule: Rule, run: Run) -> list[str]:
     known = run.names("metric")
     if rule.metric is None and "brier" not in known and len(known) > 1:
         raise rule.wrong(f"metric must be given; {nearest('', known)}")
-    asked = rule.metric or ("brier" if "brier" in known else known[0],)
-    chosen = _named(rule, "metric", asked, known)
-    allowed: tuple[str, ...] = ()
-    whose = ""
-    if rule.value == "skill":
-        allowed, whose = ("lower",), "skill is of metrics of which lower values are better"
-    elif rule.worse_by is not None:
-        allowed, whose = ("lower", "higher"), "worse_by is of metrics of which lower or higher values are better"
-    other = [name for name in chosen if allowed and run.direction(name) not in allowed]
-    if other and EVERY not in asked:
-        raise rule.wrong(f"{whose}, not of {other[0]!r}")
-    return [name for name in chosen if name not in other]
+    chosen = list(rule.metric or ("brier" if "brier" in known else known[0],))
+    for name in chosen:
+        _known(rule, "metric", name, known)
+        if rule.value == "skill" and run.direction(name) != "lower":
+            raise rule.wrong(f"skill is of metrics of which lower values are better, not of {name!r}")
+        if rule.worse_by is not None and run.direction(name) not in ("lower", "higher"):
+            raise rule.wrong(f"worse_by is of metrics of which lower or higher values are better, not of {name!r}")
+    return chosen
 
 
-def _named(rule: Rule, key: str, names: Sequence[str], known: list[str]) -> list[str]:
-    for name in names:
-        if name != EVERY and name not in known:
-            raise rule.wrong(f"{key} {shown(name)!r} is not in the results; {nearest(name, known)}")
-    return list(known) if EVERY in names else list(names)
+def _known(rule: Rule, key: str, name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise rule.wrong(f"{key} {shown(name)!r} is not in the results; {nearest(name, known)}")
 
 
 def _weighting(rule: Rule, run: Run, *, projected: bool) -> str:
@@ -456,12 +438,11 @@ def _weighting(rule: Rule, run: Run, *, projected: bool) -> str:
         return wanted[0] if wanted and (projected or rule.value in OF_RECOMMENDATIONS) else known[0]
     matching = [one for one in known if one == rule.weighting]
     matching = matching or [one for one in known if _first_word(one) == rule.weighting]
+    if not matching:
+        _known(rule, "weighting", rule.weighting, [*map(_first_word, known), *known])
     if len(matching) > 1:
         named = " and ".join(repr(shown(one)) for one in matching)
         raise rule.wrong(f"weighting {shown(rule.weighting)!r} is the first word of {named}; name one in full")
-    if not matching:
-        hint = nearest(rule.weighting, [*map(_first_word, known), *known])
-        raise rule.wrong(f"weighting {shown(rule.weighting)!r} is not in the results; {hint}")
     return matching[0]
 
 
@@ -469,57 +450,43 @@ def _first_word(label: str) -> str:
     return label.partition(" ")[0]
 
 
-def _segments(rule: Rule, run: Run) -> list[Segment]:
+def _segments(rule: Rule, run: Run) -> list[str]:
     """Return the segments that a rule is about; the empty one is of all individuals."""
-    known = list(dict.fromkeys(key[-1] for key in run.index if key[0] in ("means", "scores")))
+    known = run.names("segment")
     if rule.segment == "total":
-        if () not in known:
+        if "" not in known:
             raise rule.wrong("the results hold scores of segments only; say segment = 'each'")
-        return [()]
-    known = [one for one in known if one]
-    if not known:
+        return [""]
+    if not any(known):
         raise rule.wrong("segment: the results have no segments")
-    if isinstance(rule.segment, str):
-        return known
-    for column, value in rule.segment.items():
-        if column not in run.segment_columns:
-            raise rule.wrong(f"segment: there is no column {shown(column)!r}; {nearest(column, run.segment_columns)}")
-        there = [pair[1] for one in known for pair in one if pair[0] == column]
-        if value not in there:
-            raise rule.wrong(f"segment: {shown(column)} = {shown(value)!r} is not there; {nearest(value, there)}")
-    chosen = [one for one in known if rule.segment.items() <= dict(one).items()]
-    if not chosen:
-        raise rule.wrong("segment: none has these values together")
-    return chosen
+    return [one for one in known if one]
 
 
-def _chosen_when(rule: Rule, run: Run, metric: str, weighting: str, model: str, segment: Segment) -> When:
-    """Return the time or range of a rule as the results have it."""
-    table = "scores" if rule.at is not None else "means"
-    known: list[When] = list(dict.fromkeys(row["when"] for row in run.tables[table]))
-    wanted = rule.range if rule.at is None else (rule.at, rule.at)
-    if wanted is None:
-        means, scores = (
-            run.index.get((name, metric, weighting, model, "", segment), {}) for name in ("means", "scores")
-        )
-        if means or len(scores) == 1:
-            return next(iter(means or scores))
-        if not known:
+def _chosen_when(rule: Rule, run: Run, metric: str, weighting: str, model: str, segment: str) -> When:
+    """Return the time or range of a rule as the results have it; without one, that of the whole mean of the scores."""
+    by_time = rule.at is not None
+    known = list(dict.fromkeys(when for key, rows in run.index.items() if key[0] == "scores" for when in rows))
+    known = [when for when in known if (when[0] == when[1]) == by_time]
+    if rule.at is None and rule.range is None:
+        mean = _mean(run, metric, weighting, model, segment)
+        if mean is None and not known:
             raise rule.wrong("the results hold no means over time; name a time with at")
-        return known[0]
-    for when in known:
-        if _same(when, wanted):
-            return when
+        return mean or known[0]
+    wanted = same(rule.range or (rule.at or 0.0, rule.at or 0.0))
+    if wanted in known:
+        return wanted
     known.sort(key=lambda one: abs(one[0] - wanted[0]) + abs(one[1] - wanted[1]))
-    what, option = ("an evaluation time", "--horizons") if rule.at is not None else ("a range of means", "--range")
-    there = " and ".join(map(_told, known[:2]))
+    what, option = ("an evaluation time", "--horizons") if by_time else ("a range of means", "--range")
+    there = " and ".join(map(_words, known[:2]))
     hint = f"nearest are scores {there}; {option} names others" if there else "there is none"
-    raise rule.wrong(f"{_told(wanted)} is not {what} of the results; {hint}")
+    raise rule.wrong(f"{_words(wanted)} is not {what} of the results; {hint}")
 
 
-def _same(when: When, other: When) -> bool:
-    return same_time(when[0], other[0]) and same_time(when[1], other[1])
+def _mean(run: Run, metric: str, weighting: str, model: str, segment: str) -> When | None:
+    """Return over which time the whole mean of a metric, weighting, model and segment is; the only time without one."""
+    whens = list(run.index.get(("scores", metric, weighting, model, "", segment), {}))
+    return next((when for when in whens if when[0] < when[1]), whens[0] if len(whens) == 1 else None)
 
 
-def _told(when: When) -> str:
+def _words(when: When) -> str:
     return f"at {when[0]:.6g}" if when[0] == when[1] else f"mean over {when[0]:.6g} to {when[1]:.6g}"

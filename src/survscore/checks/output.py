@@ -12,8 +12,10 @@ from xml.etree import ElementTree as ET
 from survscore._validation import shown
 from survscore.checks.judging import Finding, exit_code, summary
 from survscore.checks.runs import Run, plain
+from survscore.results.rounding import interval_decimals
 
 LONGEST = 300
+LEAST_DECIMALS = 4
 SENTENCES = 4000  # letters of a recommendation
 QUANTITIES = {
     "upper": "upper limit",
@@ -40,7 +42,7 @@ def as_json(run: Run, findings: Sequence[Finding]) -> str:
         From `check`.
     """
     data = {
-        "run": {"id": run.id, "date": run.date, "survscore": run.version, "settings": dict(run.settings)},
+        "run": {"id": run.id, "date": run.date, "survscore": run.version, "settings": run.settings},
         "summary": {
             "checks": len(findings),
             "failed": sum(one.fails for one in findings),
@@ -49,7 +51,7 @@ def as_json(run: Run, findings: Sequence[Finding]) -> str:
             "exit_code": exit_code(findings),
         },
         "recommendation": recommended(run, findings),
-        "findings": [{name: plain(value) for name, value in asdict(one).items()} for one in findings],
+        "findings": [plain(asdict(one)) for one in findings],
     }
     return json.dumps(data, indent=1, allow_nan=False) + "\n"
 
@@ -141,15 +143,9 @@ def with_interval(finding: Finding) -> str:
         return "-"
     sign = "+" if "difference" in finding.quantity else ""
     numbers = [finding.estimate, finding.lower, finding.upper]
-    digits = _digits(finding)
+    digits = interval_decimals([finding.lower], [finding.upper], least=LEAST_DECIMALS) or LEAST_DECIMALS
     value, lower, upper = (f"{number:{sign}.{digits}f}" for number in numbers)
     return value if math.isnan(finding.lower) or math.isnan(finding.upper) else f"{value} ({lower} to {upper})"
-
-
-def _digits(finding: Finding) -> int:
-    """Return so many digits that half of the interval has two of its own."""
-    half = (finding.upper - finding.lower) / 2
-    return min(10, max(4, 1 - math.floor(math.log10(half)))) if half > 0 else 4
 
 
 def required(finding: Finding) -> str:

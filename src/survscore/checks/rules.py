@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import datetime
 import difflib
 import math
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,11 +16,10 @@ from survscore.io.files import check_regular
 
 Severity = Literal["error", "warning"]
 
-EVERY = "*"
 LAST = "last"
 OF_SCORES = ("score", "upper", "lower")
 OF_DIFFERENCES = ("difference", "difference-upper", "difference-lower")
-#: What a rule can be about; those of the last line need administrative and projected scores.
+#: These need administrative and projected scores.
 OF_RECOMMENDATIONS = ("recommendation", "leak", "hazard-ratio")
 VALUES = (*OF_SCORES, *OF_DIFFERENCES, "skill", *OF_RECOMMENDATIONS)
 CODES = ("better", "worse", "undecided", "depends", "too few")
@@ -40,7 +39,7 @@ class Rule:
     value : str
         Which number: one of `VALUES`.
     metric, model : tuple of str, or None
-        Which; None is the default, ``"*"`` all.
+        Which; None is the Brier score, and all models but the null model and the reference.
     weighting : str or None
         Its label or the first word of it. None: of differences between models and of recommendations the projected
         one, where there is one; of all else the first.
@@ -48,10 +47,10 @@ class Rule:
         An evaluation time.
     range : tuple of float, or None
         From when to when the mean is taken; without `at` and `range`, the mean is the whole one.
-    segment : "total", "each" or dict
-        Whose scores: of all, of each segment, or of those with these values.
+    segment : {"total", "each"}
+        Whose scores: of all individuals, or of each segment.
     reference : str or None
-        What is compared with: a model, ``"last"``, or the id or date of a stored run.
+        What is compared with: a model, ``"last"``, or the id of a stored run.
     below, above : float or None
         What the value must be.
     worse_by : float or None
@@ -60,7 +59,7 @@ class Rule:
         Which recommendations pass.
     severity : {"error", "warning"}
         Whether a failure counts, or is only reported.
-    min_events : float or None
+    min_events : float
         With fewer events the check is skipped.
     cause : str or None
         Under competing risks, the cause of events whose scores it is about; None is any.
@@ -70,18 +69,18 @@ class Rule:
     name: str = ""
     value: str = "score"
     metric: tuple[str, ...] | None = None
-    model: tuple[str, ...] = (EVERY,)
+    model: tuple[str, ...] | None = None
     weighting: str | None = None
     at: float | None = None
     range: tuple[float, float] | None = None
-    segment: str | Mapping[str, str] = "total"
+    segment: str = "total"
     reference: str | None = None
     below: float | None = None
     above: float | None = None
     worse_by: float | None = None
     verdict: tuple[str, ...] = ("better", "undecided")
     severity: Severity = "error"
-    min_events: float | None = None
+    min_events: float = 0.0
     cause: str | None = None
 
     @property
@@ -100,10 +99,8 @@ class Rule:
 
     def threshold(self, *, higher_is_better: bool = False) -> str:
         """Return what the value must be, in words."""
-        if self.value == "recommendation":
-            return " or ".join(self.verdict)
-        if self.value == "leak":
-            return "none"
+        if self.value in ("recommendation", "leak"):
+            return "none" if self.value == "leak" else " or ".join(self.verdict)
         if self.worse_by is not None:
             return f"at least {0.0 - self.worse_by:g}" if higher_is_better else f"at most {self.worse_by:g}"
         limits = {"above": self.above, "below": self.below}
@@ -112,6 +109,11 @@ class Rule:
     def wrong(self, message: str) -> InputError:
         """Return the error that says what is wrong with it."""
         return _wrong(self.number, self.name, message)
+
+
+def example() -> str:
+    """Return rules to begin with, with comments, as a TOML file has them."""
+    return (files("survscore.checks") / "example.toml").read_text(encoding="utf-8")
 
 
 def read_rules(path: Path | str) -> tuple[Rule, ...]:
@@ -181,21 +183,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"there is {some}{', ...' if len(names) > 8 else ''}" if names else "there is none"
 
 
-def segment_label(value: Any) -> str:
-    """Return a segment's value as text, so that 1, 1.0 and "1" are the same."""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return value.isoformat() if isinstance(value, datetime.date) else str(value)
-
-
-def _wrong(number: int, name: str, message: str) -> InputError:
-    called = f" ({shown(name)!r})" if name else ""
+def _wrong(number: int, name: Any, message: str) -> InputError:
+    called = f" ({shown(name)!r})" if isinstance(name, str) and name else ""
     return InputError(f"check {number}{called}: {message}")
 
 
 def _rule(number: int, table: Any) -> Rule:
-    name = table.get("name", "") if isinstance(table, Mapping) else ""
-    name = name if isinstance(name, str) else ""
     try:
         if not isinstance(table, Mapping):
             raise InputError("must be a table of keys")
@@ -204,7 +197,7 @@ def _rule(number: int, table: Any) -> Rule:
                 raise InputError(f"unknown key {shown(key)!r}; {nearest(str(key), KEYS)}")
         return _consistent({"number": number, **{key: KEYS[key](key, given) for key, given in table.items()}})
     except InputError as error:
-        raise _wrong(number, name, str(error)) from None
+        raise _wrong(number, table.get("name") if isinstance(table, Mapping) else "", str(error)) from None
 
 
 def _consistent(given: dict[str, Any]) -> Rule:
@@ -212,14 +205,12 @@ def _consistent(given: dict[str, Any]) -> Rule:
     compared, limits = "reference" in given, [key for key in LIMITS if key in given]
     if "value" not in given:
         simple = "below" in given or "above" in given
-        given["value"] = (
-            "difference-lower" if not simple and (compared or limits) else "difference" if compared else "score"
-        )
+        differs = "difference" if simple else "difference-lower"
+        given["value"] = differs if compared or (limits and not simple) else "score"
     value = given["value"]
     if compared and value == "difference-lower" and not limits:
         # a model and a reference alone: the model must not be significantly worse
         given["worse_by"], limits = 0.0, ["worse_by"]
-    of_score = "" if value == "score" else f"-{value}"
     no_limits = value in ("recommendation", "leak")
     mistakes = {
         "worse_by is for differences, and excludes below and above": "worse_by" in given
@@ -229,9 +220,7 @@ def _consistent(given: dict[str, Any]) -> Rule:
         "verdict is for value = 'recommendation'": "verdict" in given and value != "recommendation",
         f"value = {value!r} needs a reference: a model, or a run of the history such as 'last'": not compared
         and value in (*OF_DIFFERENCES, "recommendation"),
-        f"value = {value!r} has no use for a reference; value = 'difference{of_score}' does": compared
-        and value in OF_SCORES,
-        "value = 'leak' has no use for a reference": compared and value == "leak",
+        f"value = {value!r} has no use for a reference": compared and value in (*OF_SCORES, "leak"),
         f"value = {value!r} is against a model, not against a run of the history": given.get("reference") == LAST
         and value in ("skill", "recommendation"),
         "at and range exclude each other; give one": "at" in given and "range" in given,
@@ -244,19 +233,16 @@ def _consistent(given: dict[str, Any]) -> Rule:
 
 
 def _text(key: str, given: Any) -> str:
-    if isinstance(given, datetime.date):  # TOML's own dates, of which a run is named
-        given = given.isoformat()
     if not isinstance(given, str) or not given.strip():
         raise InputError(f"{key} must be a text that is not empty, not {_printed(given)}")
     return given
 
 
 def _names(key: str, given: Any) -> tuple[str, ...]:
-    if isinstance(given, list):
-        if not given:
-            raise InputError(f"{key} must name at least one")
-        return tuple(dict.fromkeys(_text(key, one) for one in given))
-    return (_text(key, given),)
+    given = given if isinstance(given, list) else [given]
+    if not given:
+        raise InputError(f"{key} must name at least one")
+    return tuple(dict.fromkeys(_text(key, one) for one in given))
 
 
 def _choice(*choices: str) -> Callable[[str, Any], str]:
@@ -272,21 +258,17 @@ def _codes(key: str, given: Any) -> tuple[str, ...]:
     return tuple(_choice(*CODES)(key, one) for one in _names(key, given))
 
 
-def _number(key: str, given: Any) -> float:
-    return _bounded(key, given, -math.inf, "a number")
-
-
-def _positive(key: str, given: Any) -> float:
-    return _bounded(key, given, 0.0, "a number, zero or larger")
-
-
-def _bounded(key: str, given: Any, least: float, rule: str) -> float:
+def _number(key: str, given: Any, least: float = -math.inf, rule: str = "a number") -> float:
     number = math.nan
     if isinstance(given, (int, float)) and not isinstance(given, bool):
         number = math.inf if isinstance(given, int) and given.bit_length() > 1000 else float(given)
     if not math.isfinite(number) or number < least:
         raise InputError(f"{key} must be {rule}, not {_printed(given)}")
     return number
+
+
+def _positive(key: str, given: Any) -> float:
+    return _number(key, given, 0.0, "a number, zero or larger")
 
 
 def _pair(key: str, given: Any) -> tuple[float, float]:
@@ -296,19 +278,6 @@ def _pair(key: str, given: Any) -> tuple[float, float]:
     if not low < high:
         raise InputError(f"{key} must go up, from a smaller to a larger number, not {_printed(given)}")
     return low, high
-
-
-def _segment(key: str, given: Any) -> str | dict[str, str]:
-    if given in ("total", "each"):
-        return str(given)
-    if not isinstance(given, Mapping) or not given:
-        raise InputError(
-            f"segment must be 'total', 'each' or a table such as {{country = 'DE'}}, not {_printed(given)}"
-        )
-    for column, value in given.items():
-        if not isinstance(value, (str, int, float, datetime.date)):
-            raise InputError(f"segment: {shown(column)!r} must be a text or a number, not {_printed(value)}")
-    return {str(column): segment_label(value) for column, value in given.items()}
 
 
 def _printed(given: Any) -> str:
@@ -321,7 +290,7 @@ def _printed(given: Any) -> str:
 
 KEYS: dict[str, Callable[[str, Any], Any]] = {
     "name": _text, "cause": _text, "metric": _names, "weighting": _text, "model": _names, "at": _positive,
-    "range": _pair, "segment": _segment, "reference": _text, "value": _choice(*VALUES), "below": _number,
-    "above": _number, "worse_by": _positive, "verdict": _codes, "severity": _choice("error", "warning"),
-    "min_events": _positive,
+    "range": _pair, "segment": _choice("total", "each"), "reference": _text, "value": _choice(*VALUES),
+    "below": _number, "above": _number, "worse_by": _positive, "verdict": _codes,
+    "severity": _choice("error", "warning"), "min_events": _positive,
 }  # fmt: skip

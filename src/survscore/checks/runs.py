@@ -6,8 +6,8 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -18,7 +18,7 @@ from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, shown
 from survscore._version import __version__
 from survscore.causes import ALL_CAUSES
-from survscore.checks.rules import LAST, nearest, segment_label
+from survscore.checks.rules import LAST, nearest
 from survscore.engine.averaging import Range, WhereNaN, trapezoid_weights
 from survscore.io.files import check_regular
 from survscore.metrics import METRICS, Direction
@@ -31,25 +31,23 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 When = tuple[float, float]  # from and to; a time twice
-Segment = tuple[tuple[str, str], ...]  # the columns and values that it has; none for all individuals
-Key = tuple[str, str, str, str, str, Segment]
+Key = tuple[str, str, str, str, str, str]
 
 NAMES = ("metric", "weighting", "model")
 NUMBERS = ("se", "lower", "upper")
-#: The columns of each table: texts, numbers, and numbers that may be missing.
+#: Of each table: texts, numbers, and numbers that may be missing.
 TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
-    "scores": (NAMES, ("time", "score", *NUMBERS), ("n_events",)),
-    "means": (NAMES, ("from", "to", "score", *NUMBERS), ("n_events",)),
-    "contrasts": ((*NAMES, "reference"), ("difference", *NUMBERS), ("time", "from", "to")),
+    "scores": (NAMES, ("score", *NUMBERS), ("n_events",)),
+    "contrasts": ((*NAMES, "reference"), ("difference", *NUMBERS), ()),
     "recommendations": (
-        (*NAMES, "reference", "verdict", "sentence"), ("from", "to"), ("hazard_ratio", "ratio_lower", "ratio_upper"),
+        (*NAMES, "reference", "verdict", "sentence"), (), ("hazard_ratio", "ratio_lower", "ratio_upper"),
     ),
 }  # fmt: skip
-STORED = ("scores", "means", "recommendations")
-TAKEN = {"when", "encodes"}.union(*(group for groups in TABLES.values() for group in groups))
+#: Where results have them: by time, and of means.
+PARTS = {"scores": ("scores", "means"), "contrasts": ("contrasts", "verdicts"), "recommendations": ("recommendations",)}
+TAKEN = {"time", "from", "to", "when", "encodes"}.union(*(group for groups in TABLES.values() for group in groups))
 FEW_TIMES = 20  # at each of so many there is a recommendation
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
-DEEPEST = 20  # levels of settings that are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,13 +65,11 @@ class Run:
     settings : mapping
         How it was made, as plain data; ``level`` of the intervals, ``null`` the name of the null model.
     tables : mapping of str to list of dict
-        The rows of ``scores`` by time, ``means`` over ranges of time (the whole one first), and ``contrasts`` of both:
-        segment columns, metric, weighting, model, (reference,) time or from and to, the numbers, and n_events. Where
-        there are administrative and projected scores, ``recommendations`` for all individuals, each with its verdict
-        and sentence (`Comparison.recommendation`), the models that it says to encode the entry date, and the hazard
-        ratio of late starters; at one time, from and to are the same.
-    segment_columns : tuple of str
-        Columns that say whose scores a row has; ``"(all)"`` in all of them stands for all individuals.
+        The rows of ``scores``, of ``contrasts``, and, where there are administrative and projected scores, of
+        ``recommendations`` for all individuals. Each has a segment (empty for all individuals), metric, weighting,
+        model, (reference,) from and to, which are the same at one time, and the numbers. Of means, the whole one is
+        the first. Recommendations have a verdict and a sentence (`Comparison.recommendation`), the models that they
+        say to encode the entry date, and the hazard ratio of late starters.
     """
 
     id: str
@@ -81,7 +77,6 @@ class Run:
     version: str
     settings: Mapping[str, Any]
     tables: Mapping[str, list[Row]]
-    segment_columns: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -127,21 +122,22 @@ class Run:
         >>> curves = {"truth": sample.survival(range(1, 91))}
         >>> compared = ss.compare(sample.outcomes, curves, weighting="administrative", times=range(10, 81, 10))
         >>> run = Run.of(compared, id="monday")
-        >>> [(row["model"], row["from"], row["to"], round(row["score"], 3)) for row in run.tables["means"]]
+        >>> means = [row for row in run.tables["scores"] if row["from"] < row["to"]]
+        >>> [(row["model"], row["from"], row["to"], round(row["score"], 3)) for row in means]
         [('truth', 10.0, 80.0, 0.202), ('Kaplan-Meier', 10.0, 80.0, 0.202)]
         """
-        by = comparison.by if isinstance(comparison, SegmentedComparison) else ()
-        total = comparison.total if isinstance(comparison, SegmentedComparison) else comparison
-        parts = comparison.parts if isinstance(comparison, SegmentedComparison) else {}
-        everyone = (ALL,) * len(by)
-        tables: dict[str, list[Any]] = {name: [] for name in TABLES}
-        for label, one in {everyone: total, **parts}.items():
-            whose = dict(zip(by, label, strict=True))
-            for name, frame in _frames(one, [whole, *ranges], references):
-                tables[name] += frame.assign(**whose).to_dict("records")
-        whose = dict.fromkeys(by, ALL)
-        for frame in _recommendations(total, [whole, *ranges], references, times):
-            tables["recommendations"] += frame.assign(**whose).to_dict("records")
+        by: tuple[str, ...] = ()
+        every: dict[tuple[str, ...], Comparison] = {}
+        if isinstance(comparison, SegmentedComparison):
+            by, every, comparison = comparison.by, {**comparison.parts}, comparison.total
+        total = comparison
+        spans, chosen = [whole, *ranges], list(dict.fromkeys(references or [total.reference]))
+        tables: dict[str, list[Any]] = {}
+        for label, one in {(ALL,) * len(by): total, **every}.items():
+            frames = [*_frames(one, spans, chosen)]
+            frames += _recommendations(one, spans, chosen, times) if one is total else []
+            for name, frame in frames:
+                tables.setdefault(name, []).extend(frame.assign(**dict(zip(by, label, strict=True))).to_dict("records"))
         described = {
             "level": total.level,
             "null": total.null,
@@ -149,7 +145,8 @@ class Run:
             "directions": {one.metric: one.direction for one in total.scored},
             "cause": total.scored[0].cause,
         }
-        return make_run({**described, **(settings or {})}, tables, segment_columns=by, id=id, date=date)
+        about = {**described, **(settings or {}), "segment_columns": list(by)}
+        return run_of_results({"settings": about, **tables}, id=id, date=date)
 
     @property
     def null(self) -> str | None:
@@ -182,14 +179,13 @@ class Run:
         found: dict[Key, dict[When, Row]] = {}
         for name, rows in self.tables.items():
             for row in rows:
-                segment = tuple((column, row[column]) for column in self.segment_columns if row[column] != ALL)
-                key = (name, row["metric"], row["weighting"], row["model"], row.get("reference", ""), segment)
-                found.setdefault(key, {}).setdefault(row["when"], row)
+                key = (name, row["metric"], row["weighting"], row["model"], row.get("reference", ""), row["segment"])
+                found.setdefault(key, {}).setdefault(same((row["from"], row["to"])), row)
         return found
 
     def names(self, column: str) -> list[str]:
-        """Return the metrics, weightings or models there are, in their order."""
-        return list(dict.fromkeys(row[column] for name in ("scores", "means") for row in self.tables[name]))
+        """Return the metrics, weightings, models or segments there are, in their order."""
+        return list(dict.fromkeys(row[column] for row in self.tables["scores"]))
 
     def direction(self, metric: str) -> Direction:
         """Return which values of a metric are better."""
@@ -198,38 +194,6 @@ class Run:
         if given is None and metric in METRICS:
             return METRICS[metric].direction
         return next((one for one in get_args(Direction) if one == given), "lower")
-
-    def for_history(self, times: Iterable[float] = ()) -> Run:
-        """Return what a history keeps: the means, the scores at these times, and the recommendations."""
-        times = list(times)
-        scores = self.tables["scores"]
-        if self.tables["means"]:  # otherwise one time is all there is
-            scores = [row for row in scores if any(same_time(row["time"], time) for time in times)]
-        return replace(self, tables={**self.tables, "scores": scores, "contrasts": []})
-
-
-def make_run(
-    settings: Mapping[str, Any],
-    tables: Mapping[str, Any],
-    *,
-    segment_columns: tuple[str, ...] = (),
-    id: str | None = None,
-    date: datetime | None = None,
-) -> Run:
-    """Return a run of tables that may have more columns than are needed; what is wrong with them is an `InputError`."""
-    for column in segment_columns:
-        if column in TAKEN:
-            raise InputError(f"a segment column must not be called {column!r}, which is the name of another column")
-    moment = (date or datetime.now(UTC)).astimezone(UTC)
-    checked = {name: _checked(name, tables.get(name) or [], segment_columns) for name in TABLES}
-    _add_events(checked, segment_columns)
-    run = Run("", moment.isoformat(), __version__, plain(settings), checked, segment_columns)
-    if id is None:
-        content = [run.date, run.settings, plain(run.tables["means"] or run.tables["scores"])]
-        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
-        return replace(run, id=f"{moment:%Y-%m-%dT%H%M%SZ}-{digest}")
-    check_id(id)
-    return replace(run, id=id)
 
 
 def read_results(path: Path | str, *, id: str | None = None, date: datetime | None = None) -> Run:
@@ -278,50 +242,32 @@ def run_of_results(data: Any, *, id: str | None = None, date: datetime | None = 
         raise InputError("does not hold settings and scores, as survscore compare --json writes them")
     if data["scores"] == []:
         raise InputError("scores is empty")
-    settings, tables = dict(data["settings"]), {name: data[name] for name in TABLES if name in data}
+    settings, first = plain(data["settings"]), data["scores"][0] if isinstance(data["scores"], list) else {}
     columns = settings.get("segment_columns")
-    if columns is None and isinstance(data["scores"], list) and isinstance(data["scores"][0], Mapping):
-        names = list(data["scores"][0])
+    if columns is None:
+        names = list(first) if isinstance(first, Mapping) else []
         columns = names[: names.index("metric")] if "metric" in names else []
-    of_means = data.get("verdicts")  # contrasts of the means, or once more of the one time there is
-    if isinstance(of_means, list) and of_means and isinstance(of_means[0], Mapping) and "from" in of_means[0]:
-        tables["contrasts"] = [*(tables.get("contrasts") or []), *of_means]
-    run = make_run(settings, tables, segment_columns=_columns(columns or []), id=id, date=date)
-    if "null" not in settings and isinstance(settings.get("curves"), Mapping):
-        added = [name for name in run.names("model") if name not in settings["curves"]]
-        return replace(run, settings={**run.settings, "null": added[0] if len(added) == 1 else None})
-    return run
-
-
-def run_of_line(said: Any) -> Run:
-    """Return a stored run: its id, date, version, settings and segment columns, and the rows of its tables."""
-    for name in ("id", "date", "version"):
-        _text(name, said.get(name))
-    if not isinstance(said.get("settings"), Mapping):
-        raise InputError("settings must be a table")
-    try:
-        date = datetime.fromisoformat(said["date"])
-    except ValueError:
-        raise InputError(f"date must be as ISO 8601 writes it, not {shown(said['date'])!r}") from None
-    tables = {name: said[name] for name in STORED if name in said}
-    columns = _columns(said.get("segment_columns", []))
-    run = make_run(said["settings"], tables, segment_columns=columns, id=said["id"], date=date)
-    return replace(run, version=said["version"])
-
-
-def as_line(run: Run) -> Row:
-    """Return what a history keeps of a run, as plain data; `run_of_line` reads it."""
-    about = {"id": run.id, "date": run.date, "version": run.version, "segment_columns": list(run.segment_columns)}
-    rows = {
-        name: [plain({column: value for column, value in row.items() if column != "when"}) for row in run.tables[name]]
-        for name in STORED
+    if not isinstance(columns, list) or not all(isinstance(one, str) for one in columns):
+        raise InputError("settings: segment_columns must be a list of names")
+    for column in columns:
+        if column in TAKEN:
+            raise InputError(f"a segment column must not be called {column!r}, which is the name of another column")
+    tables = {
+        table: [row for name in parts for row in checked(table, name, data.get(name) or [], columns)]
+        for table, parts in PARTS.items()
     }
-    return {**about, "settings": run.settings, **rows}
+    _add_events(tables["scores"])
+    moment = (date or datetime.now(UTC)).astimezone(UTC)
+    if id is None:
+        digest = hashlib.sha256(json.dumps([str(moment), settings, plain(tables)]).encode()).hexdigest()[:8]
+        id = f"{moment:%Y-%m-%dT%H%M%SZ}-{digest}"
+    check_id(id)
+    return Run(id, moment.isoformat(), __version__, settings, tables)
 
 
-def same_time(time: float, other: float) -> bool:
-    """Whether two times are the same; one that was computed need not be the same number to the last bit."""
-    return math.isclose(time, other, rel_tol=1e-9, abs_tol=1e-12)
+def same(when: When) -> When:
+    """Return a time or range that can be held against others; computed ones may differ in the last bits."""
+    return float(f"{when[0]:.12g}"), float(f"{when[1]:.12g}")
 
 
 def check_id(id: str) -> None:
@@ -332,31 +278,23 @@ def check_id(id: str) -> None:
         )
 
 
-def plain(value: Any, depth: int = DEEPEST) -> Any:
+def plain(value: Any) -> Any:
     """Return what JSON can hold: None for numbers that are not finite, texts of what it does not know."""
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, Mapping) and depth:
-        return {str(key): plain(one, depth - 1) for key, one in value.items()}
-    if isinstance(value, (list, tuple)) and depth:
-        return [plain(one, depth - 1) for one in value]
-    return shown(value) if depth else "..."
+    return json.loads(json.dumps(value, default=shown, skipkeys=True), parse_constant=lambda name: None)
 
 
 def _frames(
-    comparison: Comparison, ranges: Sequence[Range], references: Iterable[str] | None
-) -> Iterable[tuple[str, pd.DataFrame]]:
+    comparison: Comparison, ranges: Sequence[Range], references: Sequence[str]
+) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield the tables of one comparison; the first mean stops where scores do, others are NaN without all scores."""
-    chosen = [comparison.against(one) for one in dict.fromkeys(references or [comparison.reference])]
+    chosen = [comparison.against(one) for one in references]
     yield "scores", comparison.scores
     yield from (("contrasts", one.contrasts) for one in chosen)
     for k, given in enumerate(dict.fromkeys(ranges) if comparison.times.size > 1 else ()):
         over = _over(comparison, given, nan="raise" if k else "stop")
         yield "means", IntegratedComparison(comparison, over).scores
         means = (IntegratedComparison(one, over).contrasts for one in chosen)
-        yield from (("contrasts", contrasts) for contrasts in means if contrasts is not None)
+        yield from (("verdicts", contrasts) for contrasts in means if contrasts is not None)
 
 
 def _over(comparison: Comparison, given: Range, nan: WhereNaN) -> dict[str, MeanOver]:
@@ -366,22 +304,17 @@ def _over(comparison: Comparison, given: Range, nan: WhereNaN) -> dict[str, Mean
     if not first <= low < high <= last:
         raise InputError(
             f"a mean over {low:g} to {high:g} needs evaluation times that cover it, and they go from {first:g} to "
-            f"{last:g}; --times names others"
+            f"{last:g}; --horizons names others"
         )
     try:
-        means = comparison.means_over(low, high, nan=nan)
+        return comparison.means_over(low, high, nan=nan)
     except InputError:  # the range is within the times, so scores are missing
-        means = {}
-    nothing: MeanOver = (np.full(comparison.times.size, np.nan), (low, high))
-    return {
-        metric: nothing if metric not in means or np.isnan(means[metric][0]).any() else means[metric]
-        for metric in comparison.metrics
-    }
+        return dict.fromkeys(comparison.metrics, (np.full(comparison.times.size, np.nan), (low, high)))
 
 
 def _recommendations(
-    compared: Comparison, ranges: Sequence[Range], references: Iterable[str] | None, times: Iterable[float] | None
-) -> Iterable[pd.DataFrame]:
+    compared: Comparison, ranges: Sequence[Range], references: Sequence[str], times: Iterable[float] | None
+) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield what to conclude of means over ranges and at some times, by each loss."""
     if not compared.has_recommendation:
         return
@@ -389,59 +322,61 @@ def _recommendations(
         times = compared.times if compared.times.size <= FEW_TIMES else ()
     asked: list[dict[str, Any]] = [{"lower": lower, "upper": upper} for lower, upper in dict.fromkeys(ranges)]
     known = compared.times[compared.times.size == 1 :]  # the only time is that of the mean as well
-    asked += [{"time": float(one)} for time in times for one in known if same_time(one, time)]
-    for reference in dict.fromkeys(references or [compared.reference]):
+    asked += [{"time": float(one)} for time in times for one in known if same((one, one)) == same((time, time))]
+    for reference in references:
         for metric in dict.fromkeys(one.metric for one in compared.scored if one.by_theta is not None):
             for when in asked:
-                yield compared.against(reference).recommendation(**when, metric=metric).to_frame()
+                frame = compared.against(reference).recommendation(**when, metric=metric).to_frame()
+                yield "recommendations", frame
 
 
-def _checked(name: str, rows: Any, segment_columns: tuple[str, ...]) -> list[Row]:
-    """Return rows with the columns that a table has, after holding their values against it."""
+def checked(table: str, name: str, rows: Any, columns: Sequence[str] | None) -> list[Row]:
+    """Return rows with what a table has, after holding their values against it; `columns` say of which segment one is.
+
+    Without `columns`, rows are those of a history, which name their segment.
+    """
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise InputError(f"{name} must be a list of rows")
-    texts, numbers, optional = TABLES[name]
-    checked = []
+    texts, numbers, optional = TABLES[table]
+    found = []
     for k, row in enumerate(rows):
-        for column in (*segment_columns, *texts, *numbers):
+        ends = ("from", "to") if row.get("time") is None and (table != "scores" or "from" in row) else ("time", "time")
+        for column in (*(columns or ()), *texts, *ends, *numbers):
             if column not in row:
                 raise InputError(f"{name}: row {k} has no {column!r}; {nearest(column, map(str, row))}")
         where = f"{name}: row {k}: "
-        found: Row = {column: _text(where + column, segment_label(row[column])) for column in segment_columns}
-        found |= {column: _text(where + column, row[column]) for column in texts}
-        found |= {column: _number(where + column, row.get(column)) for column in (*numbers, *optional)}
-        if name == "recommendations":
+        labels = {one: text(where + one, _label(row[one])) for one in columns or ()}
+        told = ", ".join(f"{column} = {label}" for column, label in labels.items() if label != ALL)
+        kept: Row = {"segment": told if columns is not None else text(where + "segment", row.get("segment", ""))}
+        kept |= {column: text(where + column, row[column]) for column in texts}
+        kept |= {end: _number(where + column, row[column]) for end, column in zip(("from", "to"), ends, strict=True)}
+        kept |= {column: _number(where + column, row.get(column)) for column in (*numbers, *optional)}
+        if table == "recommendations":
             encodes = row.get("encodes", [])
             if not isinstance(encodes, (list, tuple)):
                 raise InputError(f"{where}encodes must be a list of models, not {shown(encodes)!r}")
-            found["encodes"] = [_text(where + "encodes", model) for model in encodes]
-        at = found.get("time", math.nan)
-        found["when"] = (found["from"], found["to"]) if math.isnan(at) else (at, at)
-        checked.append(found)
-    return checked
+            kept["encodes"] = [text(where + "encodes", model) for model in encodes]
+        found.append(kept)
+    return found
 
 
-def _add_events(tables: dict[str, list[Row]], segment_columns: tuple[str, ...]) -> None:
+def _add_events(scores: list[Row]) -> None:
     """Give means their number of events: the mean over the same time of how many had it by then."""
     by_time: dict[tuple[str, ...], list[tuple[float, float]]] = {}
-    keys = (*segment_columns, *NAMES)
-    for row in tables["scores"]:
-        by_time.setdefault(tuple(row[key] for key in keys), []).append((row["time"], row["n_events"]))
-    for row in tables["means"]:
+    keys = ("segment", *NAMES)
+    for row in scores:
+        if row["from"] == row["to"]:
+            by_time.setdefault(tuple(row[key] for key in keys), []).append((row["from"], row["n_events"]))
+    for row in scores:
         times, events = np.array(sorted(by_time.get(tuple(row[key] for key in keys), []))).reshape(-1, 2).T
-        if math.isnan(row["n_events"]) and times.size > 1 and row["from"] < row["to"]:
+        if times.size > 1 and row["from"] < row["to"]:
             weights = trapezoid_weights(times, row["from"], row["to"])
             used = weights > 0
             row["n_events"] = float(weights[used] @ events[used] / weights[used].sum()) if used.any() else math.nan
 
 
-def _columns(given: Any) -> tuple[str, ...]:
-    if not isinstance(given, (list, tuple)) or not all(isinstance(one, str) for one in given):
-        raise InputError("settings: segment_columns must be a list of names")
-    return tuple(given)
-
-
-def _text(where: str, value: Any) -> str:
+def text(where: str, value: Any) -> str:
+    """Return a text of a file."""
     if not isinstance(value, str):
         raise InputError(f"{where} must be a text, not {shown(value)!r}")
     if any("\ud800" <= char <= "\udfff" for char in value):  # half of a character, which no file can hold
@@ -449,14 +384,20 @@ def _text(where: str, value: Any) -> str:
     return value
 
 
+def _label(value: Any) -> str:
+    """Return a segment's value as text, so that 1, 1.0 and "1" are the same."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 def _number(where: str, value: Any) -> float:
     if value is None:
         return math.nan
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer)):
         raise InputError(f"{where} must be a number or null, not {shown(value)!r}")
-    if isinstance(value, int) and value.bit_length() > 1000:
-        raise InputError(f"{where} is too large a number")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"{where} is too large a number") from None
 
 
 def _no_constant(name: str) -> float:

@@ -15,14 +15,14 @@ from survscore.cli.screen import check_folder, one_line, progress, say
 if TYPE_CHECKING:
     import pandas as pd
 
-    from survscore.paper.atlas import Atlas, AtlasByCause
+    from survscore.paper.atlas import Atlas
 
 
 @command(short_help="Which score would have chosen right, on real data.")
 @click.option("--sets", metavar="NAMES", help="Data sets, as aids2,thoro; by default all that can be loaded here.")
 @click.option(
     "--by-cause",
-    "causes",
+    "by_cause",
     is_flag=True,
     help="Predictions of competing causes, on the sets that have some, instead of events of any cause.",
 )
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
               help="Sets to compute at once; by default as many as there are cores.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="atlas", show_default=True,
               help="Folder for tables and the forest plot. Sets that are finished there are kept.")  # fmt: skip
-def atlas(sets: str | None, causes: bool, size: str, draws: int | None, seed: int, jobs: int | None, out: Path) -> None:
+def atlas(
+    sets: str | None, by_cause: bool, size: str, draws: int | None, seed: int, jobs: int | None, out: Path
+) -> None:
     """Fit the same models to real data sets, and see which score would have chosen the right one.
 
     At the data cut-off: which model each score prefers, and where two scores contradict each other significantly. On
@@ -51,36 +53,32 @@ def atlas(sets: str | None, causes: bool, size: str, draws: int | None, seed: in
     from survscore._config import config
     from survscore.cli.tables import console
     from survscore.paper.atlas import atlas as run
-    from survscore.paper.atlas import atlas_by_cause
-    from survscore.paper.atlas.running import SIZES
+    from survscore.paper.atlas.models import SIZES
 
     check_folder(out)
     names = None if sets is None else [name.strip() for name in sets.split(",") if name.strip()]
-    for text in notes(every_set=names is None, causes=causes):  # before it takes its time
+    for text in notes(every_set=names is None, by_cause=by_cause):  # before it takes its time
         click.echo(f"survscore: note: {one_line(text)}", err=True)
+    amount = SIZES[size] if draws is None else replace(SIZES[size], n_draws=draws)
     with progress(total=None if names is None else len(names)) as show:
         n_jobs = jobs or config.n_cores()
-        if causes:
-            by_cause = atlas_by_cause(names, out=out, size=SIZES[size], seed=seed, n_jobs=n_jobs, progress=show)
-            lines = printed_by_cause(by_cause)
-        else:
-            amount = SIZES[size] if draws is None else replace(SIZES[size], n_draws=draws)
-            lines = printed(run(names, out=out, size=amount, seed=seed, n_jobs=n_jobs, progress=show))
+        found = run(names, out=out, by_cause=by_cause, size=amount, seed=seed, n_jobs=n_jobs, progress=show)
+    lines = printed(found)
     console().print(*lines, sep="\n")
     say(f"Written to {out}")
 
 
-def notes(*, every_set: bool, causes: bool = False) -> list[str]:
+def notes(*, every_set: bool, by_cause: bool = False) -> list[str]:
     """Return what will be left out, a line each."""
     from survscore import datasets
     from survscore.paper.atlas.models import installed, listed
 
     _, packages = installed(listed())
     without = (
-        f"models of scikit-survival{'' if causes else ', and weights by a Cox model,'} are left out: "
+        f"models of scikit-survival{'' if by_cause else ', and weights by a Cox model,'} are left out: "
         "pip install 'survscore[atlas]'"
     )
-    here, names = datasets.available(), datasets.names(causes=True) if causes else datasets.names()
+    here, names = datasets.available(), datasets.names(causes=True) if by_cause else datasets.names()
     unavailable = [name for name in names if name not in here] if every_set and here else []
     not_here = f"sets that can't be loaded here are left out: {', '.join(unavailable)} (survscore.datasets.missing())"
     return [without] * bool(packages) + [not_here] * bool(unavailable)
@@ -88,23 +86,16 @@ def notes(*, every_set: bool, causes: bool = False) -> list[str]:
 
 def printed(found: Atlas) -> list[Any]:
     """Return the summary and what it says, ready to print."""
-    from survscore.paper.atlas.page import closing_table, family_table
+    from survscore.paper.atlas.page import closing_table, family_table, set_table
 
+    days = "earlier days, judged by what happened since"
+    if found.by_cause:
+        first = f"By cause on {days}: all models", set_table(found)
+        return _tables(first, ("Means over sets", family_table(found)), sentences=found.sentences)
     return _tables(
         ("On the closing date: administrative and IPCW", closing_table(found)),
-        ("On earlier days, judged by what happened since: means over sets", family_table(found)),
+        (f"On {days}: means over sets", family_table(found)),
         sentences=[found.closing_sentence, *found.sentences],
-    )
-
-
-def printed_by_cause(found: AtlasByCause) -> list[Any]:
-    """Return the same of causes."""
-    from survscore.paper.atlas.page import causes_family_table, causes_table
-
-    return _tables(
-        ("By cause on earlier days, judged by what happened since: all models", causes_table(found)),
-        ("Means over sets", causes_family_table(found)),
-        sentences=found.sentences,
     )
 
 

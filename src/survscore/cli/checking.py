@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from survscore.checks import Finding, History, Rule, Run
     from survscore.engine.averaging import Range
 
+COLUMNS = ("time", "event", "causes", "censoring_time", "cutoff", "start", "event_date", "last_seen", "unit")
+OF_FOLDER = ("times", "time_range", "by", "groups", "cause", "level")
 OWN = ("rules", "results", "history", "record", "run_id", "init", "json_path", "junit_path", "markdown_path")
 
 
@@ -58,19 +60,22 @@ OWN = ("rules", "results", "history", "record", "run_id", "init", "json_path", "
 def check(**arguments: Any) -> None:
     """Check scores by the rules in RULES, a TOML file: 0 all passed, 1 some failed, 2 something is wrong.
 
-    Files and options are as for "survscore compare". Without --metric and --horizons, those that the rules name are
-    computed, too. Where C* is known, administrative and projected scores are computed by default, and rules about
-    differences between models that name no weighting go by the recommendation, which is printed.
+    Files and options are as for "survscore compare"; OUTCOMES may be a folder, as for "survscore evaluate". Without
+    --metric and --horizons, those that the rules name are computed, too. Where C* is known, administrative and
+    projected scores are computed by default, and rules about differences between models that name no weighting go by
+    the recommendation, which is printed.
 
     \b
     Examples:
       survscore check --init rules.toml
       survscore check rules.toml play/outcomes.csv play/truth.csv play/leaking.csv
       survscore check rules.toml outcomes.csv new=a.parquet old=b.parquet --history history.jsonl
+      survscore check rules.toml lake/ --by country --history history.jsonl
       survscore check rules.toml --results result.json --junit checks.xml --markdown summary.md
     """  # noqa: D301
     from survscore.checks import check as check_run
     from survscore.checks import exit_code, read_rules
+    from survscore.checks.judging import summary
     from survscore.checks.output import recommended
     from survscore.cli.answers import paragraphs
     from survscore.cli.tables import console, findings_table
@@ -89,43 +94,38 @@ def check(**arguments: Any) -> None:
         recommendations = recommended(run, findings)
         if recommendations:
             click.echo(f"{paragraphs(recommendations)}\n")
-        say(_told(findings))
+        say(summary(findings))
     else:
-        click.echo(_told(findings), err=True)
+        click.echo(summary(findings), err=True)
     if exit_code(findings):
         sys.exit(1)
 
 
-def _told(findings: Sequence[Finding]) -> str:
-    from survscore.checks.judging import summary
-
-    return summary(findings)
-
-
 def _write_example(arguments: Arguments) -> None:
-    from survscore.checks import EXAMPLE
+    from survscore.checks import example
     from survscore.io.files import written_whole
 
-    given = [name for name in _named(arguments) if name not in ("rules", "--init")]
+    given = _named(but=("rules", "init"))
     if given:
         raise InputError(f"--init writes an example to {arguments['rules']} and takes nothing else, not {given[0]}")
     check_target(arguments["rules"], (".toml",), [])
     if arguments["rules"].exists():
         raise InputError(f"{arguments['rules']}: is there already, and is not overwritten")
     with written_whole(arguments["rules"]) as temporary:
-        temporary.write_text(EXAMPLE, encoding="utf-8")
+        temporary.write_text(example(), encoding="utf-8")
     say(f"Written: {arguments['rules']}")
 
 
-def _named(arguments: Arguments) -> list[str]:
-    """Return what was given at the command line."""
+def _named(but: Sequence[str] = ()) -> list[str]:
+    """Return what was given at the command line, without some parameters."""
     context = click.get_current_context()
     here = click.core.ParameterSource.COMMANDLINE
     return [
         parameter.opts[0] if isinstance(parameter, click.Option) else str(parameter.name)
         for parameter in context.command.params
-        if context.get_parameter_source(str(parameter.name)) is here
-        and not (isinstance(arguments[str(parameter.name)], tuple) and not arguments[str(parameter.name)])
+        if parameter.name not in but
+        and context.get_parameter_source(str(parameter.name)) is here
+        and not (isinstance(parameter, click.Argument) and not context.params[str(parameter.name)])
     ]
 
 
@@ -133,9 +133,7 @@ def _given(arguments: Arguments) -> Run:
     """Return the run of a file of results."""
     from survscore.checks import read_results
 
-    own = {option for parameter in click.get_current_context().command.params
-           if parameter.name in OWN for option in (*parameter.opts, parameter.name)}  # fmt: skip
-    ignored = [name for name in _named(arguments) if name not in own]
+    ignored = _named(but=OWN)
     if ignored:
         raise InputError(f"--results holds scores that are computed already, without use for {ignored[0]}")
     return read_results(arguments["results"], id=arguments["run_id"])
@@ -143,7 +141,6 @@ def _given(arguments: Arguments) -> Run:
 
 def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
     """Return the run of a comparison of files, with all metrics, times, ranges and references of the rules."""
-    from survscore.analysis.compare import compare as compare_models
     from survscore.checks import Run
     from survscore.checks.runs import check_id
 
@@ -152,15 +149,9 @@ def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
     if arguments["run_id"] is not None:
         check_id(arguments["run_id"])
     arguments |= {"metrics": _metrics(arguments, rules)}
-    study, weightings = read(arguments, show, usual="shown", metrics=arguments["metrics"])
-    show(0, 1, "comparing")
-    times, whole = _times(arguments, rules, study, weightings)
     ranges = list(dict.fromkeys(rule.range for rule in rules if rule.range is not None))
-    compared: Any = compare_models(
-        study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=times,
-        null=arguments["null"], groups=study.groups, level=arguments["level"], ranges=[whole, *ranges],
-        by=study.by,
-    )  # fmt: skip
+    make = _of_folder if arguments["outcomes"].is_dir() else _of_files
+    compared, whole, settings = make(arguments, rules, ranges, show)
     models = getattr(compared, "total", compared).models
     wanted = dict.fromkeys(rule.reference for rule in rules if rule.reference is not None)
     return Run.of(
@@ -169,30 +160,65 @@ def _computed(arguments: Arguments, rules: Sequence[Rule], show: Any) -> Run:
         ranges=ranges,
         references=[name for name in wanted if name in models] or None,
         times=[rule.at for rule in rules if rule.at is not None],
-        settings=settings_of("check", study, weightings, {k: v for k, v in arguments.items() if k not in OWN}),
+        settings=settings,
         id=arguments["run_id"],
     )
 
 
+def _of_files(
+    arguments: Arguments, rules: Sequence[Rule], ranges: Sequence[Range], show: Any
+) -> tuple[Any, Range, dict[str, Any]]:
+    from survscore.analysis.compare import compare as compare_models
+
+    study, weightings = read(arguments, show, usual="shown", metrics=arguments["metrics"])
+    show(0, 1, "comparing")
+    times, whole = _times(arguments, rules, study, weightings)
+    compared = compare_models(
+        study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=times,
+        null=arguments["null"], groups=study.groups, level=arguments["level"], ranges=[whole, *ranges],
+        by=study.by,
+    )  # fmt: skip
+    asked = {name: value for name, value in arguments.items() if name not in OWN}
+    return compared, whole, settings_of("check", study, weightings, asked)
+
+
+def _of_folder(
+    arguments: Arguments, rules: Sequence[Rule], ranges: Sequence[Range], show: Any
+) -> tuple[Any, Range, dict[str, Any]]:
+    """Return scores of a folder of files, as "survscore evaluate" does, at the times that its columns have."""
+    from survscore.scale import evaluate
+
+    ignored = _named(but=(*OWN, "outcomes", "names", "metrics", *OF_FOLDER, *COLUMNS))
+    if arguments["predictions"] or ignored:
+        raise InputError(
+            f"{arguments['outcomes']} is a folder, which holds outcomes and predictions, without use for "
+            f"{(ignored or ['PREDICTIONS'])[0]}; survscore evaluate --json has all options, and --results checks it"
+        )
+    columns = {name: arguments[name] for name in COLUMNS if arguments[name] is not None}
+    compared = evaluate(
+        str(arguments["outcomes"]), metric=arguments["metrics"], weighting=list(arguments["names"]) or None,
+        times=arguments["times"], outcomes=columns or None, ranges="any", progress=show,
+        **{name: arguments[name] for name in ("by", "groups", "cause", "level")},
+    )  # fmt: skip
+    return compared, arguments["time_range"], {"command": "check", "files": {"source": str(arguments["outcomes"])}}
+
+
 def _metrics(arguments: Arguments, rules: Sequence[Rule]) -> tuple[str, ...]:
     """Return the metrics that were asked for, or else those that the rules about this cause name."""
-    from survscore.checks.rules import EVERY, nearest
+    from survscore.checks.rules import nearest
     from survscore.metrics import METRICS
 
     by_rules: list[str] = []
+    cause = arguments["cause"]
     for rule in rules:
         for name in rule.metric or ("brier",):
-            if name != EVERY and name not in METRICS:
+            if name not in METRICS:
                 raise rule.wrong(f"metric {shown(name)!r} is unknown; {nearest(name, METRICS)}")
-            if _may_be_about(rule, arguments["cause"]):
-                by_rules += [name] if name != EVERY else arguments["metrics"]
-    asked = "-m" in _named(arguments) or not by_rules
+            # a number may stand for any name
+            if cause is None or cause.isdigit() or rule.cause in (None, cause):
+                by_rules.append(name)
+    asked = "-m" in _named() or not by_rules
     return tuple(arguments["metrics"]) if asked else tuple(dict.fromkeys(by_rules))
-
-
-def _may_be_about(rule: Rule, cause: str | None) -> bool:
-    """Whether a rule may be about scores of the cause that the command names; a number may stand for any name."""
-    return cause is None or cause.isdigit() or rule.cause in (None, cause)
 
 
 def _times(arguments: Arguments, rules: Sequence[Rule], study: Any, weightings: Any) -> tuple[Any, Range]:

@@ -310,7 +310,7 @@ def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
 
 def _settings(sources: tuple[str, ...], total: State | Gathered, compared: Any, arguments: Arguments) -> dict[str, Any]:
     skipped = [dict(zip(("file", "reason"), told.split(": ", 1), strict=False)) for told in total.skipped]
-    from survscore.scale.filesystems import without_secrets
+    from survscore.scale.files import without_secrets
 
     told = {name.replace("_", "-"): _plain(value) for name, value in arguments.items() if name not in NOT_TOLD}
     cause, causes = compared.scored[0].cause, list(total.specification.outcomes.causes)

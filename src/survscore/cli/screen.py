@@ -87,7 +87,7 @@ def check_folder(folder: Path) -> None:
     """Find out now whether results can be written there, not when they are ready."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file, not a folder")
-    check_parent(folder / "anything")
+    check_parent(folder / "anything", folder)
 
 
 def check_target(path: Path, endings: tuple[str, ...], inputs: list[Path]) -> None:
@@ -103,14 +103,14 @@ def check_target(path: Path, endings: tuple[str, ...], inputs: list[Path]) -> No
     check_parent(path)
 
 
-def check_parent(path: Path) -> None:
+def check_parent(path: Path, told: Path | None = None) -> None:
     """Raise unless a file could be made there, in the next folder above that exists; nothing is left behind."""
     there = next(folder for folder in path.absolute().parents if folder.exists())
     try:
         with tempfile.TemporaryFile(dir=there):
             pass
     except OSError as error:
-        raise InputError(f"{path}: can't be written: {error.strerror}") from None
+        raise InputError(f"{told or path}: can't be written: {error.strerror}") from None
 
 
 @contextmanager

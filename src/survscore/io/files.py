@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import sys
@@ -20,6 +21,7 @@ else:
     import fcntl
 
 LONGEST_WAIT = 60.0  # seconds for another process that writes the same file
+FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # a disk, a file, what one user may have
 FAR_AWAY = 1 << 40  # where a byte is locked on Windows, so that the file can be read meanwhile
 
 
@@ -33,11 +35,18 @@ def written_whole(path: Path) -> Iterator[Path]:
     path = replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     endings = path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]
-    with temporary_file(path.parent, "".join(endings)) as temporary:
-        yield temporary
-        replaceable(path)
-        temporary.chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
-        temporary.replace(path)
+    try:
+        with temporary_file(path.parent, "".join(endings)) as temporary:
+            yield temporary
+            replaceable(path)
+            temporary.chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+            temporary.replace(path)
+    except OSError as error:
+        if error.errno is None or error.errno not in FULL:
+            raise
+        told = OSError(f"{path}: can't be written: {os.strerror(error.errno)}")  # who writes does not say where
+        told.errno = error.errno
+        raise told from None
 
 
 @contextmanager

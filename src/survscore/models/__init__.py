@@ -31,22 +31,22 @@ __all__ = [
     "load",
 ]
 
-_STORED = {model.__name__: model for model in (LogisticHazard, BCESurvival, KaplanMeier, AalenJohansen)}
+_STORED = {model.__name__: model for model in (LogisticHazard, BCESurvival)}
 
 
-def load(path: str | Path, **options: Any) -> LogisticHazard | BCESurvival | KaplanMeier | AalenJohansen:
-    """Read whatever model a file holds that was made by a model's `save`.
+def load(path: str | Path, **options: Any) -> LogisticHazard | BCESurvival:
+    """Read whichever network a file holds that was made by its `save`.
 
     Parameters
     ----------
     path : path
         Of the file.
     **options
-        For the model's own `load`: `net` and `device` of networks.
+        For the network's own `load`: `net` and `device`.
 
     Returns
     -------
-    The fitted model.
+    The fitted network.
     """
     name = _saving.read(path).model
     if name not in _STORED:

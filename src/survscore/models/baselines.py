@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any, Self
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,26 +12,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from survscore._utils.frames import n_rows_of
 from survscore._validation import InputError, as_times, check_whole, plural, warn
-from survscore.adapters.survival_model import SurvivalModel, as_training_data
+from survscore.adapters.survival_model import Curves, SurvivalModel, as_training_data
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves
-from survscore.models import saving
 from survscore.models.grid import equal_steps
 from survscore.outcomes import Outcomes, as_outcomes
 
 
+@dataclass(eq=False, repr=False)
 class _Baseline(SurvivalModel):
     """A product limit of the training data, as a step function that stays after its last jump."""
 
-    times_: NDArray[np.float64]
-    survival_: NDArray[np.float64]
-    _learns_causes = False
+    n_times: int = 200
+    times: ArrayLike | None = None
 
-    def __init__(self, n_times: int = 200, times: ArrayLike | None = None) -> None:
-        self.n_times = n_times
-        self.times = times
+    times_: NDArray[np.float64] = field(init=False)
+    survival_: NDArray[np.float64] = field(init=False)
+    _learns_causes: ClassVar[bool] = False
 
     def _training_data(self, X: Any, y: Any) -> Outcomes:
         check_whole("n_times", self.n_times, 1)
@@ -51,8 +51,21 @@ class _Baseline(SurvivalModel):
                 "Few are at risk early with delayed entry: y.at_landmark(s) takes those at risk at a later start"
             )
 
-    def _grid(self, times: ArrayLike | None) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-        """Return where to predict, and how many jumps have passed there."""
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> Curves:
+        """Return what was learnt once for every row of `X`, which is only counted.
+
+        Parameters
+        ----------
+        X : sized
+            Covariates, or anything with as many rows.
+        times : array_like, optional
+            The grid; by default that of the parameter `times`, or at most `n_times` of the jumps.
+
+        Returns
+        -------
+        SurvivalCurves or IncidenceCurves
+            Read as step functions.
+        """
         check_is_fitted(self)
         times = self.times if times is None else times
         if times is not None:
@@ -61,37 +74,11 @@ class _Baseline(SurvivalModel):
             grid = self.times_
         else:
             grid = self.times_[equal_steps(self.survival_, self.n_times)]
-        return grid, np.searchsorted(self.times_, grid, side="right")
+        return self._tiled(n_rows_of(X), grid, np.searchsorted(self.times_, grid, side="right"))
 
-    def save(self, path: str | Path) -> None:
-        """Write the model to a file, whole or not at all."""
-        check_is_fitted(self)
-        params = self.get_params() | {"times": None if self.times is None else as_times(self.times)}
-        saving.write(path, type(self).__name__, params, *self._learnt())
-
-    def _learnt(self) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
-        """Return plain data and arrays, for a file."""
-        return {}, {"times": self.times_, "survival": self.survival_}
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a model from a file made by `save`; nothing in it is run."""
-        stored = saving.read(path, expected=cls.__name__)
-        with stored.refusing_damage():
-            model = cls(**stored.params)
-            check_whole("n_times", model.n_times, 1)
-            if model.times is not None:
-                as_times(model.times)
-            model._take(stored)
-        return model
-
-    def _take(self, stored: saving.Stored) -> None:
-        """Take what a file holds, checked."""
-        times, survival = as_times(stored.arrays["times"]), stored.arrays["survival"]
-        if survival.dtype != np.float64:
-            raise ValueError(f"survival is {survival.dtype}")
-        SurvivalCurves(survival[None], times)
-        self.times_, self.survival_ = times, survival
+    @abstractmethod
+    def _tiled(self, n: int, grid: NDArray[np.float64], passed: NDArray[np.intp]) -> Curves:
+        """Return n times the curves at `grid`, where so many jumps have passed."""
 
 
 class KaplanMeier(_Baseline):
@@ -134,24 +121,9 @@ class KaplanMeier(_Baseline):
         self._keep(ProductLimit.of_events(self._training_data(X, y)))
         return self
 
-    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
-        """Return the curve once for every row of `X`, which is only counted.
-
-        Parameters
-        ----------
-        X : sized
-            Covariates, or anything with as many rows.
-        times : array_like, optional
-            The grid; by default that of the parameter `times`, or at most `n_times` of the jumps.
-
-        Returns
-        -------
-        SurvivalCurves
-            Read as step functions.
-        """
-        grid, passed = self._grid(times)
+    def _tiled(self, n: int, grid: NDArray[np.float64], passed: NDArray[np.intp]) -> SurvivalCurves:
         values = np.concatenate(([1.0], self.survival_))[passed]
-        return SurvivalCurves(np.tile(values, (n_rows_of(X), 1)), grid, "step", extrapolation="hold")
+        return SurvivalCurves(np.tile(values, (n, 1)), grid, "step", extrapolation="hold")
 
 
 class AalenJohansen(_Baseline):
@@ -201,34 +173,6 @@ class AalenJohansen(_Baseline):
         self.incidence_ = np.array([incidence.table(self.times_)[0] for incidence in several])
         return self
 
-    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> IncidenceCurves:
-        """Return the curves once for every row of `X`, which is only counted.
-
-        Parameters
-        ----------
-        X : sized
-            Covariates, or anything with as many rows.
-        times : array_like, optional
-            The grid; by default that of the parameter `times`, or at most `n_times` of the jumps.
-
-        Returns
-        -------
-        IncidenceCurves
-            Read as step functions.
-        """
-        grid, passed = self._grid(times)
-        values = np.pad(self.incidence_, ((0, 0), (1, 0)))[:, passed]
-        tiled = np.tile(values, (n_rows_of(X), 1, 1))
+    def _tiled(self, n: int, grid: NDArray[np.float64], passed: NDArray[np.intp]) -> IncidenceCurves:
+        tiled = np.tile(np.pad(self.incidence_, ((0, 0), (1, 0)))[:, passed], (n, 1, 1))
         return IncidenceCurves(tiled, grid, causes=self.causes_, interpolation="step", extrapolation="hold")
-
-    def _learnt(self) -> tuple[dict[str, Any], dict[str, NDArray[np.float64]]]:
-        learnt, arrays = super()._learnt()
-        return learnt | {"causes": self.causes_}, arrays | {"incidence": self.incidence_}
-
-    def _take(self, stored: saving.Stored) -> None:
-        super()._take(stored)
-        incidence, causes = stored.arrays["incidence"], saving.as_causes(stored.learnt["causes"])
-        if incidence.dtype != np.float64:
-            raise ValueError(f"incidence is {incidence.dtype}")
-        IncidenceCurves(incidence[None], self.times_, causes=causes)
-        self.incidence_, self.causes_ = incidence, causes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,7 +166,7 @@ class LogisticHazard(NetworkModel):
     SurvivalCurves(3 individuals, 2 times from 25 to 50, interpolation='linear', extrapolation='nan', float32)
     """
 
-    _learns_causes = True
+    _learns_causes: ClassVar[bool] = True
 
     def fit_censoring(self, X: Any, y: Any, *, validation: tuple[Any, Any] | None = None) -> Self:
         """Train the network for the censoring distribution G, for use in `IPCW`.
@@ -239,8 +239,11 @@ class BCESurvival(NetworkModel):
     (2000, 10)
     """
 
-    _monotone: Monotone = "keep"
-    _keep_by_default: Mapping[Preset, Keep] = {"default": "known", "paper": "known"}  # it is about what that does
+    _monotone: ClassVar[Monotone] = "keep"
+    _keep_by_default: ClassVar[Mapping[Preset, Keep]] = {
+        "default": "known",
+        "paper": "known",
+    }  # it is about what that does
 
     def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
         if self.keep == "administrative" and y.n_dropped_out:

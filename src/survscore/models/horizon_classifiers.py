@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from survscore._utils.frames import collected, n_rows_of, take_rows
-from survscore._validation import FloatArray, InputError, as_times, check_choice, check_rule
+from survscore._validation import InputError, as_times, check_choice, check_rule
 from survscore.adapters.survival_model import Curves, SurvivalModel, as_training_data, check_within
 from survscore.analysis.populations import at_horizon
 from survscore.curves import SurvivalCurves
@@ -28,26 +29,7 @@ class _Known(NamedTuple):
     weight: NDArray[np.float64] | None
 
 
-class _Fitted(NamedTuple):
-    """The classifier of a horizon, and the statuses that it tells apart; None where there was only one."""
-
-    classifier: Any
-    statuses: Status
-
-    def probabilities(self, X: Any) -> FloatArray:
-        """Return the probability of each of the statuses, (n, statuses)."""
-        if self.classifier is None:
-            return np.ones((n_rows_of(X), 1))
-        probabilities: FloatArray = self.classifier.predict_proba(X)
-        return probabilities
-
-    def event_free(self, X: Any) -> FloatArray:
-        """Return the probability of being event-free, without competing risks."""
-        if self.classifier is None:
-            return np.full(n_rows_of(X), float(self.statuses[0]))
-        return self.probabilities(X)[:, 1]
-
-
+@dataclass(eq=False, repr=False)
 class HorizonClassifiers(SurvivalModel):
     r"""A scikit-learn classifier for each time, fitted to those whose status there is known.
 
@@ -107,15 +89,15 @@ class HorizonClassifiers(SurvivalModel):
            [0.8, 0.7, 0.6]])
     """
 
-    times_: NDArray[np.float64]
-    estimators_: list[Any]
-    causes_: tuple[str, ...]
+    estimator: Any
+    times: ArrayLike
+    _: KW_ONLY
+    keep: Keep = "known"
+    n_jobs: int | None = None
 
-    def __init__(self, estimator: Any, times: ArrayLike, *, keep: Keep = "known", n_jobs: int | None = None) -> None:
-        self.estimator = estimator
-        self.times = times
-        self.keep = keep
-        self.n_jobs = n_jobs
+    times_: NDArray[np.float64] = field(init=False)
+    estimators_: list[Any] = field(init=False)
+    causes_: tuple[str, ...] = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit one classifier per time.
@@ -143,9 +125,9 @@ class HorizonClassifiers(SurvivalModel):
         if not outcomes.event.all():  # otherwise the status of all is always known
             check_rule("times", f"before the follow-up ends, at {last:g}", times >= last, times)
         jobs = [delayed(_fit_one)(self.estimator, X, self._known(outcomes, t)) for t in times]
-        self._fitted: list[_Fitted] = Parallel(n_jobs=self.n_jobs)(jobs)
-        self.times_, self.estimators_ = times, [fitted.classifier for fitted in self._fitted]
-        self.causes_ = outcomes.causes
+        fitted = Parallel(n_jobs=self.n_jobs)(jobs)
+        self.estimators_, self._statuses = ([one[k] for one in fitted] for k in range(2))
+        self.times_, self.causes_ = times, outcomes.causes
         return self
 
     def _known(self, y: Outcomes, t: float) -> _Known:
@@ -192,13 +174,13 @@ class HorizonClassifiers(SurvivalModel):
 
     def _curves(self, X: Any) -> Curves:
         """Return what is predicted at the horizons."""
+        # of each status: having had the event and event-free, or event-free and each cause
+        values = np.zeros((n_rows_of(X), 1 + max(len(self.causes_), 1), self.times_.size))
+        for j, (classifier, statuses) in enumerate(zip(self.estimators_, self._statuses, strict=True)):
+            values[:, statuses, j] = 1.0 if classifier is None else classifier.predict_proba(X)
         if not self.causes_:
-            survival = [fitted.event_free(X) for fitted in self._fitted]
-            return SurvivalCurves(np.stack(survival, axis=1), self.times_, monotone="keep")
-        incidence = np.zeros((n_rows_of(X), 1 + len(self.causes_), self.times_.size))
-        for j, fitted in enumerate(self._fitted):
-            incidence[:, fitted.statuses, j] = fitted.probabilities(X)
-        return IncidenceCurves(incidence[:, 1:], self.times_, causes=self.causes_, monotone="keep")
+            return SurvivalCurves(values[:, 1], self.times_, monotone="keep")
+        return IncidenceCurves(values[:, 1:], self.times_, causes=self.causes_, monotone="keep")
 
 
 def _last_step(estimator: Any) -> tuple[Any, str]:
@@ -216,13 +198,13 @@ def _status(y: Outcomes, t: float) -> Status:
     return ~happened if y.cause is None else y.cause * happened
 
 
-def _fit_one(estimator: Any, X: Any, known: _Known) -> _Fitted:
-    """Return the fitted classifier, or None where there is nothing to tell apart."""
+def _fit_one(estimator: Any, X: Any, known: _Known) -> tuple[Any, NDArray[np.intp]]:
+    """Return the classifier of a horizon, and the statuses that it tells apart; None where there is only one."""
     rows, status, weight = known
-    statuses: Any = np.unique(status)
+    statuses = np.unique(status)
     if statuses.size == 1:
-        return _Fitted(None, statuses)
+        return None, statuses.astype(np.intp)
     weighted = {} if weight is None else {f"{_last_step(estimator)[1]}sample_weight": weight}
     # numbers without gaps, which some classifiers insist on, where no event of a cause happened so early
     label = status if status.dtype == np.bool_ else np.searchsorted(statuses, status)
-    return _Fitted(clone(estimator).fit(take_rows(X, rows), label, **weighted), statuses)
+    return clone(estimator).fit(take_rows(X, rows), label, **weighted), statuses.astype(np.intp)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import torch
@@ -46,87 +47,54 @@ from survscore.weighting import Weighting
 EVENT, CENSORING = "event", "censoring"
 
 
+@dataclass(eq=False, repr=False)
 class NetworkModel(SurvivalModel):
     """A network with one output per grid time: everything but the question its outputs answer."""
 
+    n_times: int = 50
+    _: KW_ONLY
+    preset: Preset = "default"
+    times: ArrayLike | None = None
+    spacing: str = "equidistant"
+    keep: Keep | None = None
+    interpolation: InterpolationKind = "linear"
+    n_layers: int = 4
+    width: int = 32
+    dropout: float | None = None
+    batch_norm: bool = True
+    net: NetFactory | None = None
+    missing: str = "error"
+    batch_size: int | None = None
+    learning_rate: float | None = None
+    schedule: str | None = None
+    cycle_epochs: int = 1
+    cycle_growth: int = 2
+    cycle_decay: float = 0.8
+    weight_decay: float | None = None
+    averaging: float | None = None
+    epochs: int = 511
+    patience: int | None = None
+    validation_share: float = 0.2
+    device: str = "auto"
+    random_state: Any = None
+    progress: bool | None = None
+    optimizer: OptimizerFactory | None = None
+    stopping_score: ValidationScore | None = None
+    callbacks: Sequence[Callback] | None = None
+
     #: Whether the method makes curves that can't rise.
-    _monotone: Monotone = "check"
+    _monotone: ClassVar[Monotone] = "check"
     #: Whether the method tells competing causes apart.
-    _learns_causes = False
+    _learns_causes: ClassVar[bool] = False
     #: Who is learnt from at each time, where `keep` is left at None.
-    _keep_by_default: Mapping[Preset, Keep] = {"default": "administrative", "paper": "known"}
+    _keep_by_default: ClassVar[Mapping[Preset, Keep]] = {"default": "administrative", "paper": "known"}
 
-    times_: NDArray[np.float64]
-    features_: Features
-    net_: TabularNet
-    history_: TrainingHistory
-    target_: str
-    causes_: tuple[str, ...]
-    n_features_in_: int
-    feature_names_in_: NDArray[Any]
-
-    def __init__(
-        self,
-        n_times: int = 50,
-        *,
-        preset: Preset = "default",
-        times: ArrayLike | None = None,
-        spacing: str = "equidistant",
-        keep: Keep | None = None,
-        interpolation: InterpolationKind = "linear",
-        n_layers: int = 4,
-        width: int = 32,
-        dropout: float | None = None,
-        batch_norm: bool = True,
-        net: NetFactory | None = None,
-        missing: str = "error",
-        batch_size: int | None = None,
-        learning_rate: float | None = None,
-        schedule: str | None = None,
-        cycle_epochs: int = 1,
-        cycle_growth: int = 2,
-        cycle_decay: float = 0.8,
-        weight_decay: float | None = None,
-        averaging: float | None = None,
-        epochs: int = 511,
-        patience: int | None = None,
-        validation_share: float = 0.2,
-        device: str = "auto",
-        random_state: Any = None,
-        progress: bool | None = None,
-        optimizer: OptimizerFactory | None = None,
-        stopping_score: ValidationScore | None = None,
-        callbacks: Sequence[Callback] | None = None,
-    ) -> None:
-        self.n_times = n_times
-        self.preset = preset
-        self.times = times
-        self.spacing = spacing
-        self.keep = keep
-        self.interpolation = interpolation
-        self.n_layers = n_layers
-        self.width = width
-        self.dropout = dropout
-        self.batch_norm = batch_norm
-        self.net = net
-        self.missing = missing
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.cycle_epochs = cycle_epochs
-        self.cycle_growth = cycle_growth
-        self.cycle_decay = cycle_decay
-        self.weight_decay = weight_decay
-        self.averaging = averaging
-        self.epochs = epochs
-        self.patience = patience
-        self.validation_share = validation_share
-        self.device = device
-        self.random_state = random_state
-        self.progress = progress
-        self.optimizer = optimizer
-        self.stopping_score = stopping_score
-        self.callbacks = callbacks
+    times_: NDArray[np.float64] = field(init=False)
+    features_: Features = field(init=False)
+    net_: TabularNet = field(init=False)
+    history_: TrainingHistory = field(init=False)
+    target_: str = field(init=False)
+    causes_: tuple[str, ...] = field(init=False)
 
     # What a method is
 
@@ -287,8 +255,7 @@ class NetworkModel(SurvivalModel):
         self.features_, self.times_, self.target_, self.net_, self.history_ = features, grid, target, net, history
         self.causes_ = causes
         self.n_features_in_ = len(features.columns)
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        self.__dict__.pop("feature_names_in_", None)  # of a fit before this
         if features.names is not None:
             self.feature_names_in_ = np.array(features.names, dtype=object)
         self._made_with = self.get_params(deep=False)
@@ -482,7 +449,7 @@ class NetworkModel(SurvivalModel):
             grid = as_times(stored.learnt["times"])
             target = stored.learnt["target"]
             check_choice("target", target, (EVENT, CENSORING))
-            causes = saving.as_causes(stored.learnt.get("causes", []))
+            causes = saving.as_causes(stored.learnt["causes"])
             features = Features.from_dict(stored.learnt["features"])
             history = TrainingHistory.from_dict(stored.learnt["history"])
             if grid[0] <= 0:

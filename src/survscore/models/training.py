@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from survscore._utils.jobs import Progress, telling
 from survscore._validation import InputError, check_number, check_whole, plural, warn
 from survscore.models.losses import log_likelihood_loss
 from survscore.models.schedule import Schedule
@@ -169,9 +170,9 @@ def train(
     # torch's random numbers and its number of threads belong to the process, so one training at a time changes them
     with ONE_AT_A_TIME, own_random_numbers(dropout_seed, device), _suitable_threads(net, stepper.batches, device):
         shuffle = torch.Generator().manual_seed(order_seed)  # not the device's: the same order everywhere
-        with _progress_bar(settings) as show:
+        with telling(settings.progress) as tell:
             try:
-                history.stopped = _epochs(stepper, validation, settings, shuffle, best, history, scores, show)
+                history.stopped = _epochs(stepper, validation, settings, shuffle, best, history, scores, tell)
             except KeyboardInterrupt:
                 if history.best_epoch is None:
                     raise
@@ -189,7 +190,7 @@ def _epochs(
     best: _Best,
     history: TrainingHistory,
     scores: Sequence[EpochScore],
-    show: Any,
+    tell: Progress,
 ) -> str:
     """Run epochs, and return why they ended."""
     cycles_without_gain, improved = 0, False
@@ -208,7 +209,7 @@ def _epochs(
                 return "diverged"
             values = {score.name: score.value() for score in scores}
             watched = loss if settings.stop_by is None else values[settings.stop_by]
-            if validation is None or best.is_better(watched):
+            if validation is None or watched < best.loss:
                 best.keep(watched)
                 history.best_epoch, improved = number, True
             history.epochs.append(
@@ -225,7 +226,7 @@ def _epochs(
             if history.best_epoch is None:
                 raise InputError(f"stopping_score is not a number in the first epoch: {settings.stop_by} is {watched}")
             ended = [callback(history, stepper.net) for callback in settings.callbacks]  # all of them, also after a yes
-        show(history)
+        tell(number, settings.epochs, _in_words(history))
         if any(ended):
             return "a callback"
         if epoch.ends_cycle:
@@ -233,6 +234,15 @@ def _epochs(
             if cycles_without_gain >= settings.patience:
                 return "no gain"
     return "all epochs"
+
+
+def _in_words(history: TrainingHistory) -> str:
+    """Return the losses of the last epoch."""
+    last = history.epochs[-1]
+    losses = f"train {last['train_loss']:.4f}"
+    if last["validation_loss"] is None:
+        return losses
+    return f"{losses}  validation {last['validation_loss']:.4f}  best at {history.best_epoch}"
 
 
 @torch.inference_mode()
@@ -286,7 +296,11 @@ class _Stepper:
             moving = [*self.weights, *(buffer for buffer in net.buffers() if buffer.is_floating_point())]
             self.average = _Average(moving, settings.averaging)
         self.step = self._captured_step if on_gpu and settings.capture else self._step
+        #: By the number of rows: steps before a graph was captured, and graphs.
+        self.n_ordinary: Counter[int] = Counter()
         self.graphs: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        if on_gpu:
+            self.aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
 
     def epoch(self, rates: list[float], shuffle: torch.Generator) -> float:
         """Make one step per rate over all examples in a new order, and return the mean loss on the way."""
@@ -317,27 +331,24 @@ class _Stepper:
 
     def _captured_step(self, rows: Tensor) -> None:
         """Replay the step as one graph: without it, most of the time goes into launching small kernels."""
-        if rows.shape[0] not in self.graphs:
-            self.graphs[rows.shape[0]] = self._capture(rows)
-        graph, buffer = self.graphs[rows.shape[0]]
+        n = rows.shape[0]
+        if n not in self.graphs:
+            self.n_ordinary[n] += 1
+            # on a stream of its own: graphs captured on the same one share cuBLAS's workspace, and can't run side by
+            # side; the first steps are ordinary, since lazy set-up of kernels and of the optimizer can't be captured
+            self.aside.wait_stream(torch.cuda.current_stream())
+            if self.n_ordinary[n] <= WARM_UP_STEPS:
+                with torch.cuda.stream(self.aside):
+                    self._step(rows)
+                torch.cuda.current_stream().wait_stream(self.aside)
+                return
+            graph, buffer = torch.cuda.CUDAGraph(), rows.clone()
+            with torch.cuda.graph(graph, stream=self.aside):
+                self._step(buffer)
+            self.graphs[n] = graph, buffer
+        graph, buffer = self.graphs[n]
         buffer.copy_(rows)
         graph.replay()
-
-    def _capture(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor]:
-        state = _State([*self.weights, *self.net.buffers(), self.total], self.optimiser)
-        buffer = rows.clone()
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):
-            for _ in range(WARM_UP_STEPS):  # lazy set-up of kernels and of the optimiser must not be captured
-                self._step(buffer)
-        torch.cuda.current_stream().wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        # on a stream of its own: graphs captured on the same one share cuBLAS's workspace, and can't run side by side
-        with torch.cuda.graph(graph, stream=aside):
-            self._step(buffer)
-        state.restore()
-        return graph, buffer
 
 
 def _made_by(factory: OptimizerFactory, weights: list[nn.Parameter], rate: float) -> torch.optim.Optimizer:
@@ -379,24 +390,6 @@ class _Average:
             torch._foreach_copy_(self.tensors, latest)
 
 
-class _State:
-    """Everything that warm-up steps change, to be put back."""
-
-    def __init__(self, tensors: list[Tensor], optimiser: torch.optim.Optimizer) -> None:
-        self.tensors = tensors
-        self.copies = [tensor.detach().clone() for tensor in tensors]
-        self.optimiser = optimiser
-        self.moments = [{k: v.clone() for k, v in state.items()} for state in optimiser.state.values()]
-
-    @torch.no_grad()
-    def restore(self) -> None:
-        for tensor, copy in zip(self.tensors, self.copies, strict=True):
-            tensor.copy_(copy)
-        for i, state in enumerate(self.optimiser.state.values()):
-            for name, tensor in state.items():
-                tensor.copy_(self.moments[i][name]) if self.moments else tensor.zero_()
-
-
 class _Best:
     """The best weights so far."""
 
@@ -404,9 +397,6 @@ class _Best:
         self.net = net
         self.loss = float("inf")
         self.state: dict[str, Tensor] = {}
-
-    def is_better(self, loss: float) -> bool:
-        return loss < self.loss
 
     def keep(self, loss: float) -> None:
         self.loss = loss
@@ -442,30 +432,3 @@ def _suitable_threads(net: nn.Module, batches: Batches, device: torch.device) ->
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextmanager
-def _progress_bar(settings: Settings) -> Iterator[Any]:
-    """Give a function that shows the history so far, where a bar is wanted: by default on a terminal."""
-    wanted = sys.stderr.isatty() if settings.progress is None else settings.progress
-    if not wanted:
-        yield lambda history: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("epoch {task.completed}"), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
-    )  # fmt: skip
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=console.is_terminal) as bar:
-        task = bar.add_task("", total=settings.epochs)
-
-        def show(history: TrainingHistory) -> None:
-            last = history.epochs[-1]
-            losses = f"train {last['train_loss']:.4f}"
-            if last["validation_loss"] is not None:
-                losses += f"  validation {last['validation_loss']:.4f}  best at {history.best_epoch}"
-            bar.update(task, completed=last["epoch"], description=losses)
-
-        yield show

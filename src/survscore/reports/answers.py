@@ -12,17 +12,17 @@ from survscore._validation import several
 from survscore.engine.averaging import Range
 from survscore.engine.evaluation import ScoreArrays
 from survscore.metrics import sides
-from survscore.reports.cells import Column, fixed, p_values, with_interval
-from survscore.reports.comparing import Findings, as_table, plain
+from survscore.reports.cells import Column, judged, scope, with_interval
+from survscore.reports.comparing import Findings, as_table, mark_of, plain
 from survscore.reports.section import Display, Panel, Section, capital
 from survscore.reports.verdicts import (
     OUTSIDE,
     Row,
     at_most,
     digits_for,
+    fixed,
     has_bounds,
     missing,
-    number,
     outside_bounds,
     p_value,
     share,
@@ -86,7 +86,8 @@ class Answers:
         columns["difference"] = columns.pop("estimate")
         place = self.findings.places[metric]
         values = {name: plain(np.asarray(column).reshape(-1)[place]) for name, column in columns.items()}
-        return {"metric": metric, "model": model, "reference": reference, **values}
+        row = {"metric": metric, "weighting": self.weighting, "model": model, "reference": reference, **values}
+        return row | {"mark": mark_of(row, compared.encodes)}
 
     def models(self, metric: str) -> list[str]:
         """Return the models that have a score by a metric, the null model last."""
@@ -218,11 +219,11 @@ class Answers:
         digits = digits_for(row["lower"], row["upper"])
         reference = self.score(row["metric"], row["reference"])
         size, side = _sided(row["difference"], digits, words)
-        nothing = not float(size)
+        nothing = not _value(size)
         card["amount"] = "no difference" if nothing else f"{size} {side}"
         if not nothing and one.has_ratios and one.direction in ("lower", "higher") and reference > 0:
             card["percent"] = (
-                f"{percent(abs(row['difference']) / reference)} of {row['reference']}'s {number(reference)}"
+                f"{percent(abs(row['difference']) / reference)} of {row['reference']}'s {fixed(reference)}"
             )
         between = _between(row["lower"], row["upper"], digits, words, side)
         card["interval"], card["p"] = f"{100 * compared.level:g} % interval {between}", p_value(row["p_value"])
@@ -245,17 +246,21 @@ class Answers:
 
 def _sided(value: float, digits: int, words: tuple[str, str]) -> tuple[str, str]:
     """Return the size of a difference, and on which side of zero it lies."""
-    return number(abs(value), digits), words[0] if value < 0 else words[1]
+    return fixed(abs(value), digits), words[0] if value < 0 else words[1]
 
 
 def _between(lower: float, upper: float, digits: int, words: tuple[str, str], first: str) -> str:
     """Return between which differences, in words; the end on the side of the estimate first."""
     ends = [_sided(value, digits, words) for value in (lower, upper)]
     if ends[0][1] == ends[1][1]:
-        nearer, farther = sorted((size for size, _ in ends), key=float)
+        nearer, farther = sorted((size for size, _ in ends), key=_value)
         return f"{nearer} to {farther} {ends[0][1]}"
     ends.sort(key=lambda end: end[1] != first)
     return f"from {' '.join(ends[0])} to {' '.join(ends[1])}"
+
+
+def _value(size: str) -> float:
+    return float(size.replace(",", ""))
 
 
 def percent(part: float) -> str:
@@ -421,10 +426,11 @@ class AnswerSection(Section):
                 Column("model", table["model"], "model"),
                 Column("against", table["reference"]),
                 *with_interval("difference", table["difference"], table["lower"], table["upper"], self.level),
-                p_values(table["p_value"]),
-                Column("verdict", table["verdict"], "verdict"),
+                *judged(table),
             ]
-            caption = f"Every pair of models by {self._mean(metric)}, the better one first, {self.headline}"
+            caption = (
+                f"Every pair of models by {self._mean(metric)}, the better one first, {self.headline}{scope(table)}"
+            )
             yield Display("pairs", caption, columns, table["model"], metric)
 
     charts = {"answer": _differences}

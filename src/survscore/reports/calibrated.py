@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -30,11 +30,11 @@ from survscore.engine.inputs import Null
 from survscore.engine.times import shared_times
 from survscore.metrics import controls_note
 from survscore.outcomes import Outcomes
-from survscore.reports.cells import Column, decimals, digits_of, even, fixed, p_values, with_interval
+from survscore.reports.cells import Column, Table, decimals, digits_of, even, judged, scope, with_interval
 from survscore.reports.cells import numbers as of_numbers
-from survscore.reports.comparing import Table, as_table, plain
+from survscore.reports.comparing import as_table, mark_of, plain, records
 from survscore.reports.section import Display, Panel, Section, runs
-from survscore.reports.verdicts import short
+from survscore.reports.verdicts import fixed, short
 from survscore.results.tables import spread_over
 from survscore.weighting import Administrative, Weighting
 
@@ -170,6 +170,7 @@ def at_horizons(
     null: Null,
     groups: ArrayLike | None,
     level: float,
+    encodes: Collection[str] = (),
 ) -> Table:
     """Return Brier score, AUC and observed/expected at each horizon, with differences to a reference and p-values."""
     if not horizons:
@@ -184,7 +185,10 @@ def at_horizons(
             )  # fmt: skip
         except InputError:  # data that calibration can't do either, which says why
             return {}
-    frame = found.to_frame().drop(columns=["over_time", "weighting"])
+    frame = found.to_frame().drop(columns=["over_time"])
+    rows = ({**row, "reference": reference} for row in records(frame))
+    frame["mark"] = [mark_of(row, encodes) for row in rows]
+    frame = frame.drop(columns="weighting")
     order = {name: place for place, name in enumerate(AT_HORIZONS)}
     placed = frame.assign(place=frame["metric"].map(order)).sort_values(["time", "place"], kind="stable")
     return as_table(placed.drop(columns="place").rename(columns={"time": "horizon"}))
@@ -211,7 +215,15 @@ class CalibrationSection(Section):
         return {
             "calibration": calibrated(y, named, weighting, study.horizons, groups, level, asked=asked),
             "horizons": at_horizons(
-                y, named, weighting, study.horizons, reference=reference, null=options.null, groups=groups, level=level
+                y,
+                named,
+                weighting,
+                study.horizons,
+                reference=reference,
+                null=options.null,
+                groups=groups,
+                level=level,
+                encodes=study.comparison.encodes,
             ),
         }
 
@@ -261,10 +273,12 @@ class CalibrationSection(Section):
             f"{fixed(table['n_events'][first[horizon]], 0)} with event"
             for horizon in table["horizon"]
         ]
+        weighting = self.short(self.summary["calibration"]["weighting"])
+        told = f"Accuracy, discrimination and calibration at single times, {weighting}"
         controls = controls_note(table["metric"], self.summary.get("cause") or "")
         yield Display(
             "horizons",
-            ". ".join([f"Accuracy, discrimination and calibration at single times, {self.headline}", *controls]),
+            ". ".join([told, *controls]) + scope(table),
             [Column("measure", names), Column("model", table["model"], "model"),
              *(Column(one.heading, [row[c] for row in rows], one.kind) for c, one in enumerate(columns))],
             table["model"],
@@ -280,10 +294,10 @@ class CalibrationSection(Section):
             table["difference_upper"], self.level, digits,
         )  # fmt: skip
         own = [model == self.summary["reference"] for model in table["model"]]
-        columns = [*differences, p_values(table["p_value"])]
+        columns = [*differences, *judged(table)]
         for column in columns:
             column.texts[:] = ["" if mine else text for mine, text in zip(own, column.texts, strict=True)]
-        return [*estimates, *columns, Column("verdict", [one or "" for one in table["verdict"]], "verdict")]
+        return [*estimates, *columns]
 
     def _numbers(self) -> Iterable[Display]:
         """Yield the numbers of calibration."""

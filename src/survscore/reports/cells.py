@@ -7,11 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from survscore.reports.verdicts import missing, short
-from survscore.results.rounding import p_text
+from survscore.reports.verdicts import fixed, missing, short
+from survscore.results.rounding import MOST_DECIMALS, interval_decimals, p_text
+from survscore.results.tables import ON_SCOPED
 
+Table = dict[str, list[Any]]
 Kind = Literal["text", "number", "model", "weighting", "verdict"]
-MOST_DECIMALS = 8
 SIGNIFICANT = 4
 
 
@@ -65,17 +66,9 @@ def evenly(values: Sequence[Any]) -> list[str]:
 
 
 def digits_of(lower: Sequence[Any], upper: Sequence[Any], values: Sequence[Any]) -> int:
-    """Return with how many decimals to write estimates: so that half an interval has two digits of its own.
-
-    One narrow interval among wide ones gets no more than one decimal more than they need, and nothing more than six
-    digits of the largest estimate.
-    """
-    halves = [(b - a) / 2 for a, b in zip(lower, upper, strict=True) if not missing(a) and not missing(b) and b > a]
-    if not halves:
-        return min(decimals(values), SIGNIFICANT)
-    needed = [1 - math.floor(math.log10(half)) for half in halves]
-    most = decimals(values) + 2 if any(not missing(value) and value != 0 for value in values) else MOST_DECIMALS
-    return max(0, min(most, MOST_DECIMALS, max(needed), min(needed) + 1))
+    """Return with how many decimals to write estimates: as many as their intervals support."""
+    digits = interval_decimals(lower, upper)
+    return min(decimals(values), SIGNIFICANT) if digits is None else digits
 
 
 def with_interval(
@@ -100,17 +93,20 @@ def between(lower: Sequence[Any], upper: Sequence[Any], digits: int) -> list[str
     ]
 
 
-def fixed(value: Any, digits: int) -> str:
-    """Return a number rounded to so many decimals, without a sign before zero."""
-    if missing(value):
-        return "–"
-    text = f"{value:,.{digits}f}"
-    return text.replace("-", "−" if float(text.replace(",", "")) else "")
-
-
 def p_values(values: Sequence[Any], heading: str = "p") -> Column:
     """Return p-values as papers print them."""
     return Column(heading, ["–" if missing(p) else p_text(p) for p in values], "number")
+
+
+def judged(table: Table) -> list[Column]:
+    """Return p-values and verdicts of differences, with their marks."""
+    verdicts = [f"{verdict or ''}{mark}" for verdict, mark in zip(table["verdict"], table["mark"], strict=True)]
+    return [p_values(table["p_value"]), Column("verdict", verdicts, "verdict")]
+
+
+def scope(table: Table) -> str:
+    """Return what the mark of verdicts says, to follow a caption; nothing where there is none."""
+    return f". {ON_SCOPED}" if any(table["mark"]) else ""
 
 
 def numbers(heading: str, values: Sequence[Any]) -> Column:
@@ -122,5 +118,5 @@ def relative(difference: Any, score: Any) -> str:
     """Return a difference in percent of a score, with its sign."""
     if missing(difference) or missing(score) or score <= 0:
         return "–"
-    text = f"{100 * difference / score:+,.1f}"
-    return "0.0 %" if not float(text.replace(",", "")) else f"{text} %".replace("-", "−")
+    text = f"{100 * difference / score:+z,.1f} %"
+    return "0.0 %" if text == "+0.0 %" else text.replace("-", "−")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,13 @@ from survscore.engine.inputs import about_interpolation
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.metrics import Direction, metric_label
 from survscore.reports import verdicts
+from survscore.reports.cells import Table
 from survscore.results.comparison import Comparison, IntegratedComparison
 from survscore.results.printing import undefined_times, verdict_of
 from survscore.results.recommendation import Recommendation, is_administrative
 
 if TYPE_CHECKING:
     import pandas as pd
-
-Table = dict[str, list[Any]]
 
 WHOLE: Range = (None, None)
 
@@ -132,7 +131,7 @@ class Findings:
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return scores and contrasts by time, means with skill, and verdicts, with their marks."""
-        marks = [verdict_of(row, self.comparison.encodes).removeprefix(row["verdict"]) for row in records(self.judged)]
+        marks = [mark_of(row, self.comparison.encodes) for row in records(self.judged)]
         return {
             "scores": self.comparison.scores,
             "contrasts": self.comparison.contrasts,
@@ -213,6 +212,11 @@ def at_one_time(table: pd.DataFrame, compared: Comparison) -> pd.DataFrame:
         return table
     times = {name: compared.times[compared.usable_place(name)] for name in compared.metrics}
     return table[table["time"] == table["metric"].map(times)].reset_index(drop=True)
+
+
+def mark_of(row: Mapping[str, Any], encodes: Collection[str]) -> str:
+    """Return the mark behind a verdict of the administrative score on a model that encodes C*; else nothing."""
+    return verdict_of(row, encodes).removeprefix(row["verdict"]) if row["verdict"] else ""
 
 
 def _about(metrics: Sequence[str], sentence: str) -> str:

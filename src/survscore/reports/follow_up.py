@@ -13,8 +13,8 @@ from survscore.curves import SurvivalCurves
 from survscore.inference.units import SampleWeights
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
-from survscore.reports.cells import Column, numbers
-from survscore.reports.comparing import Table, plain
+from survscore.reports.cells import Column, Table, numbers
+from survscore.reports.comparing import plain
 from survscore.reports.section import Display, Panel, Section
 from survscore.weighting import Administrative, Weighting
 
@@ -95,7 +95,7 @@ def for_whom(
         return []
     risks = []
     for model, column in zip(models, table.columns[3:], strict=True):
-        of_all, of_counted = (verdicts.number(float(risk), 3) for risk in table[column])
+        of_all, of_counted = (verdicts.fixed(float(risk), 3) for risk in table[column])
         risks.append(f"{of_counted} by {model} (all individuals: {of_all})")
     return [
         f"At {verdicts.short(last)} the administrative score refers to the {100 * share:.0f} % with C* >= "

@@ -13,8 +13,8 @@ from survscore.analysis.diagnose import diagnose
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
-from survscore.reports.cells import Column, even, with_interval
-from survscore.reports.comparing import Table, as_table, plain, rows_of
+from survscore.reports.cells import Column, Table, even, with_interval
+from survscore.reports.comparing import as_table, plain, rows_of
 from survscore.reports.section import Display, Panel, Section, runs
 from survscore.reports.verdicts import missing, short
 from survscore.weighting import IPCW, Weighting

@@ -29,7 +29,8 @@ from survscore.io.files import written_whole
 from survscore.metrics import Metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.reports import sections, verdicts
-from survscore.reports.comparing import WHOLE, Table
+from survscore.reports.cells import Table
+from survscore.reports.comparing import WHOLE
 from survscore.reports.section import Section
 from survscore.reports.sections import SECTIONS
 from survscore.reports.single_curves import CurvesSection

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from survscore.metrics import sides
-from survscore.reports.cells import Column, even, p_values, relative, with_interval
+from survscore.reports.cells import Column, even, judged, relative, scope, with_interval
 from survscore.reports.comparing import as_table, rows_of
 from survscore.reports.section import Display, Panel, Section, capital, runs
-from survscore.results.tables import ON_SCOPED
 
 if TYPE_CHECKING:
     from survscore.reports.study import Study
@@ -88,10 +87,8 @@ class ScoresSection(Section):
                         "in percent", [relative(d, s) for d, s in zip(table["difference"], of, strict=True)], "number"
                     )
                 )
-            marked = [f"{verdict}{mark}" for verdict, mark in zip(table["verdict"], table["mark"], strict=True)]
-            columns += [*self._bounds(table, metric), p_values(table["p_value"]), Column("verdict", marked, "verdict")]
-            caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}"
-            caption += f". {ON_SCOPED}" if any(table["mark"]) else ""
+            columns += [*self._bounds(table, metric), *judged(table)]
+            caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}{scope(table)}"
             yield Display("verdicts", caption, columns, table["model"], metric, table["weighting"])
 
     def _scores(self) -> list[Panel]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from survscore.metrics import survival_label
-from survscore.reports.cells import Column, between, digits_of
-from survscore.reports.comparing import Table
+from survscore.reports.cells import Column, Table, between, digits_of
 from survscore.reports.verdicts import short
 
 if TYPE_CHECKING:

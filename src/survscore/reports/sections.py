@@ -8,7 +8,7 @@ from typing import Any
 from survscore.reports.answers import AnswerSection
 from survscore.reports.backtests import BacktestSection
 from survscore.reports.calibrated import CalibrationSection
-from survscore.reports.comparing import Table
+from survscore.reports.cells import Table
 from survscore.reports.follow_up import DataSection
 from survscore.reports.leakage import DiagnosisSection
 from survscore.reports.methods import MethodsSection

@@ -12,8 +12,8 @@ from survscore.engine.averaging import Range
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.metrics import sides
 from survscore.reports import verdicts
-from survscore.reports.cells import Column, numbers, p_values, with_interval
-from survscore.reports.comparing import WHOLE, as_table, at_one_time, by_name, means_of, records
+from survscore.reports.cells import Column, judged, numbers, p_values, scope, with_interval
+from survscore.reports.comparing import WHOLE, as_table, at_one_time, by_name, mark_of, means_of, records
 from survscore.reports.section import Display, Panel, Section, runs
 from survscore.results.long_tables import ALL
 from survscore.results.segments import IntegratedSegments, SegmentedComparison
@@ -176,6 +176,7 @@ class SegmentFindings:
         runs = [part for _, part in by_name(self.judged, "metric", "weighting", "model")]
         table = pd.concat(runs, ignore_index=True) if runs else self.judged
         table = table.drop(columns=["reliable"])
+        table["mark"] = [mark_of(row, total.encodes) for row in records(table)]
         table.insert(0, "segment_label", [segment_name(row, self.by) for row in records(table)])
         counts = self.counts.copy()
         counts.insert(0, "segment_label", [segment_name(row, self.by) for row in records(counts)])
@@ -253,14 +254,13 @@ class SegmentsSection(Section):
                 numbers("individuals", table["n"]),
                 numbers("events", table["n_events"]),
                 *with_interval("difference", table["difference"], table["lower"], table["upper"], self.level),
-                p_values(table["p_value"]),
-                p_values(table["p_adjusted"], "p, adjusted"),
-                Column("verdict", table["verdict"], "verdict"),
+                *judged(table),
             ]
+            columns.insert(-1, p_values(table["p_adjusted"], "p, adjusted"))
             if "reason" in table:
                 columns.append(Column("why not", [verdicts.short(one) for one in table["reason"]]))
             caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}, {self.headline}{largest}"
-            yield Display("segment-differences", caption, columns, table["model"], metric, tall=True)
+            yield Display("segment-differences", caption + scope(table), columns, table["model"], metric, tall=True)
 
     def _counts(self) -> Iterable[Display]:
         """Yield how many individuals each segment has."""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves
 from survscore.outcomes import Outcomes
-from survscore.reports.cells import Column, numbers
-from survscore.reports.comparing import Table, plain
+from survscore.reports.cells import Column, Table, numbers
+from survscore.reports.comparing import plain
 from survscore.reports.section import Display, Panel, Section, runs
 from survscore.reports.verdicts import short
 

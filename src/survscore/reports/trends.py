@@ -11,11 +11,10 @@ from survscore.causes import ALL_CAUSES
 from survscore.checks.history import read_history
 from survscore.checks.runs import Run
 from survscore.metrics import metric_label
-from survscore.reports.cells import Column, numbers, with_interval
-from survscore.reports.comparing import Table, plain
+from survscore.reports.cells import Column, Table, numbers, with_interval
+from survscore.reports.comparing import plain
 from survscore.reports.section import Display, Panel, Section, runs
 from survscore.reports.verdicts import short
-from survscore.results.long_tables import ALL
 
 if TYPE_CHECKING:
     from survscore.reports.study import Study
@@ -64,8 +63,8 @@ def trends(path: Path | str | None, cause: str = "") -> dict[str, Any]:
 def _means(number: int, run: Run) -> list[dict[str, Any]]:
     """Return the first mean of each metric, weighting and model, which is the whole one."""
     first: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in run.tables["means"]:
-        if all(row[column] == ALL for column in run.segment_columns):
+    for row in run.tables["scores"]:
+        if not row["segment"] and row["from"] < row["to"]:
             name = (row["metric"], row["weighting"], row["model"])
             first.setdefault(name, {"run": number, "id": run.id, "date": run.date[:10], **row})
     return list(first.values())

@@ -9,16 +9,14 @@ from typing import Any
 
 from survscore._validation import several
 from survscore.metrics import cause_label, metric_label
+from survscore.results.rounding import LEAST_P, interval_decimals
 
 Row = Mapping[str, Any]
 
 
-def number(value: float | None, digits: int = 4) -> str:
-    """Return a number for a sentence, with a true minus sign, and none before zero."""
-    if value is None or math.isnan(value):
-        return "-"
-    text = f"{value:.{digits}f}"
-    return text.replace("-", "−" if float(text) else "")
+def fixed(value: Any, digits: int = 4) -> str:
+    """Return a number rounded to so many decimals, with a true minus sign, and none before zero."""
+    return "–" if missing(value) else f"{value:z,.{digits}f}".replace("-", "−")
 
 
 def short(value: Any) -> str:
@@ -44,22 +42,21 @@ def share(part: int, whole: int) -> str:
     return f"{part:,} of {whole:,}"
 
 
-def p_value(value: float | None) -> str:
+def p_value(value: float | None, relation: str = "=") -> str:
     """Return a p-value as it is printed in papers."""
     if value is None or math.isnan(value):
         return "p unknown"
-    return "p < 0.001" if value < 0.001 else f"p = {value:.3f}"
+    return f"p < {LEAST_P:g}" if value < LEAST_P else f"p {relation} {value:.3f}"
 
 
-def missing(value: float | None) -> bool:
+def missing(value: Any) -> bool:
     """Whether there is no number."""
     return value is None or math.isnan(value)
 
 
 def digits_for(lower: float, upper: float) -> int:
     """Return with how many digits to tell an interval, so that half its length has two of its own."""
-    half = (upper - lower) / 2
-    return min(12, max(4, 1 - math.floor(math.log10(half)))) if half > 0 else 4
+    return interval_decimals([lower], [upper], least=4) or 4
 
 
 def verdict_sentence(row: Row, level: float, population: str = "", cause: str = "") -> str:
@@ -72,10 +69,10 @@ def verdict_sentence(row: Row, level: float, population: str = "", cause: str = 
     if row["verdict"] == "unknown":
         return f"{row['model']} and {row['reference']} cannot be compared: their difference has no interval."
     digits = digits_for(row["lower"], row["upper"])
-    lower, upper = number(row["lower"], digits), number(row["upper"], digits)
+    lower, upper = fixed(row["lower"], digits), fixed(row["upper"], digits)
     interval = f"{100 * level:g} % interval {lower} to {upper}, {p_value(row['p_value'])}"
     relation = _relation(row["model"], row["verdict"], row["reference"])
-    sentence = f"{relation}{population}: its {score} differs by {number(row['difference'], digits)} ({interval})."
+    sentence = f"{relation}{population}: its {score} differs by {fixed(row['difference'], digits)} ({interval})."
     if row.get("reliable", True):
         return sentence
     return f"{sentence} There are too few events, individuals without event, or groups for a reliable interval."
@@ -135,7 +132,7 @@ def bounds_sentence(row: Row, n_dropped_out: int, n: int, level: float) -> str |
         return None
     of_interval = 4 if row["verdict"] == "unknown" else digits_for(row["lower"], row["upper"])
     digits = max(of_interval, digits_for(row["bound_lower"], row["bound_upper"]))
-    between = f"{number(row['bound_lower'], digits)} and {number(row['bound_upper'], digits)}"
+    between = f"{fixed(row['bound_lower'], digits)} and {fixed(row['bound_upper'], digits)}"
     who = f"whatever happened to the {share(n_dropped_out, n)} who dropped out"
     lies = f"among those with C* ≥ t, the difference lies between {between}"
     if verdict_holds(row, level):
@@ -149,7 +146,7 @@ def bounds_sentence(row: Row, n_dropped_out: int, n: int, level: float) -> str |
 
 def at_most(p: float) -> str:
     """Return the largest p-value over all that can have happened to those who dropped out."""
-    return "p < 0.001" if p < 0.001 else f"p at most {p:.3f}"
+    return p_value(p, "at most")
 
 
 def significance(row: Row) -> str:

@@ -27,6 +27,16 @@ def typical_decimals(errors: Iterable[float], otherwise: int = 4) -> int:
     return decimals(known[len(known) // 2 : len(known) // 2 + 1], otherwise)
 
 
+def interval_decimals(lower: Iterable[float | None], upper: Iterable[float | None], least: int = 0) -> int | None:
+    """Return so many decimals that half of each interval has two digits of its own; None without intervals.
+
+    One narrow interval among wide ones gets no more than one decimal more than they need.
+    """
+    ends = [(a, b) for a, b in zip(lower, upper, strict=True) if a is not None and b is not None]
+    needed = [1 - math.floor(math.log10((b - a) / 2)) for a, b in ends if 0 < b - a < math.inf]
+    return max(least, min(max(needed), min(needed) + 1, MOST_DECIMALS)) if needed else None
+
+
 @dataclass(frozen=True)
 class Number:
     """A number with its interval, of which nothing is written where a limit is missing, and nothing at all where it is.

@@ -57,14 +57,8 @@ class Batch:
     def outcomes(self) -> Outcomes:
         """What was observed."""
         columns = self.specification.outcomes
-        if columns.dated and (columns.end or columns.date_format or columns.origin):
-            return self._from_dates()
         if columns.dated:
-            names = self.table.schema.names
-            cutoff = self._values(columns.cutoff) if columns.cutoff in names else columns.cutoff  # type: ignore[arg-type]
-            last_seen = None if columns.last_seen is None else self._values(columns.last_seen)
-            start, event_date = self._values(columns.start), self._values(columns.event_date)
-            return Outcomes.from_dates(start, event_date, cutoff, unit=columns.unit, last_seen=last_seen)  # type: ignore[arg-type]
+            return self._from_dates()
         end = columns.censoring_time
         times, ends = self._values(columns.time), None if end is None else self._values(end)
         if columns.cause is None:
@@ -111,9 +105,7 @@ class Batch:
         return flags_of_words(self._values(name), name) if is_text(self._column(name).type) else self._values(name)
 
     def _from_dates(self) -> Outcomes:
-        """Return outcomes of dates that are written in a form of their own, or that end for other reasons, too."""
-        from survscore._utils.dates import follow_up as follow_up_of  # which loads pandas, as the next does
-        from survscore.io.dates import read_dates
+        from survscore.io.dates import read_dates  # which loads pandas
 
         columns = self.specification.outcomes
 
@@ -129,28 +121,25 @@ class Batch:
             with suppress(InputError):  # it is written as usual, whatever the files write
                 cutoff = read_dates(np.array([cutoff], dtype=object), "cutoff", columns.date_format, columns.origin)[0]
         event_date, last_seen = dates(columns.event_date if columns.end is None else columns.end), None
-        codes: NDArray[np.int8] | None = None
+        kinds: dict[str, Any] = {}
         if columns.end is None:
             last_seen = dates(columns.last_seen)
         else:
-            codes = None if columns.cause is None else self._codes()
-            had_event = self._had_event() if codes is None else codes != 0
+            if columns.cause is not None:
+                kinds = {"cause": self._codes(), "causes": dict(zip(self._causes, (1, 2), strict=True))}
+            had_event = kinds["cause"] != 0 if kinds else self._had_event()
             ended = np.asarray(event_date).astype(object)
-            nothing = np.full(ended.shape, None, dtype=object)
             missing = np.array([one is None or one != one for one in ended]) & had_event  # noqa: PLR0124 - NaT
             if missing.any():
                 raise InputError(
                     f"column {columns.end!r} must hold a date for every individual with event: {int(missing.sum())} of "
                     f"{int(had_event.sum())} have none, the first in row {int(np.argmax(missing))}"
                 )
+            nothing = np.full(ended.shape, None, dtype=object)
             event_date, last_seen = np.where(had_event, ended, nothing), np.where(had_event, nothing, ended)
-        unit = as_unit("unit", columns.unit)
-        follow_up = follow_up_of(dates(columns.start), event_date, cutoff, unit, last_seen, drop_late_starts=False)
-        if codes is None:
-            return Outcomes.of_follow_up(follow_up)
-        return Outcomes.of_follow_up(follow_up, codes, dict(zip(self._causes, (1, 2), strict=True))).for_cause(
-            self._causes[0]
-        )
+        start, unit = dates(columns.start), as_unit("unit", columns.unit)
+        made = Outcomes.from_dates(start, event_date, cutoff, unit=unit, last_seen=last_seen, **kinds)
+        return made.for_cause(self._causes[0]) if kinds else made
 
     def segments(self) -> tuple[NDArray[np.int32], list[Labels]]:
         """Return each individual's segment as a number, and the labels of each."""

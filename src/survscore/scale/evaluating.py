@@ -27,7 +27,7 @@ from survscore.scale.columns import OutcomeColumns
 from survscore.scale.files import counted_twice
 from survscore.scale.finishing import finish
 from survscore.scale.gathering import Gathered
-from survscore.scale.joining import joined
+from survscore.scale.joining import MEMORY, joined
 from survscore.scale.memory import as_bytes
 from survscore.scale.running import Run
 from survscore.scale.sources import identified, open_source
@@ -315,7 +315,11 @@ def _prepared(source: Any, options: Options, *, one_pass: bool = False) -> tuple
     if outcomes_from is not None:
         nullable = (columns or OutcomeColumns()).nullable()
         remote = storage_options if isinstance(outcomes_from, str) and "://" in outcomes_from else None
-        opened = joined(opened, outcomes_from, id=given["id"], nullable=nullable, storage_options=remote)
+        share = MEMORY if memory is None else memory // 2
+        memory = None if memory is None else memory - share
+        opened = joined(
+            opened, outcomes_from, id=given["id"], nullable=nullable, storage_options=remote, memory_limit=share
+        )
     run = Run(
         opened, given["engine"], given["skip_bad_files"], given["checksums"], given["state"], memory,
         given["progress"],

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
+import csv as text_csv
 import hashlib
 import os
 import posixpath
-import stat
+import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from survscore._validation import InputError, plural, shown
 from survscore.io.column_names import columns_by_time
 from survscore.io.files import kind_of
-from survscore.io.tables import arrow, listed
-from survscore.scale.filesystems import Description, name_of, opened, reason
-from survscore.scale.formats import Reader, arrow_reader, csv_reader, parquet_reader
+from survscore.io.tables import DELIMITERS, IPC_MAGIC, MISSING, arrow, listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS = 131072
+FORMATS = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow IPC"}
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how folders spell a missing value
-_READABLE = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow IPC"}
+AHEAD = 64 << 20  # bytes of a row group that are asked for at once where every request is a journey
+BIT, REMOTE_BIT = 1 << 16, 1 << 22  # of each column; where every request is a journey, more
+CSV_HEAD, CSV_BLOCK = 1 << 16, 4 << 20
 _PLAIN = {"float": "float32", "double": "float64", "halffloat": "float16"}
+_SECRET = re.compile(r"key|secret|token|password|credential|sas|proxy|user", re.IGNORECASE)
+_IN_ADDRESSES = (re.compile(r"(://)[^/\s@]+(?=@)"), re.compile(r"(://[^\s?]*\?)[^\s'\"]+"))  # who asks, and tokens
 
 
 class BadFileError(InputError):
-    """A file can't be read or does not hold what it must; the message names it and says why.
+    """A file, or another source, can't be read or does not hold what it must; the message names it and says why.
 
     Attributes
     ----------
@@ -58,12 +62,6 @@ class ExpectedSchema:
 
     Attributes
     ----------
-    part : str
-        The name of the first part, for messages.
-    types : dict of str to str
-        By column, in words that are the same for types that hold the same values.
-    names : tuple of str
-        All its columns, needed or not.
     naming : tuple of str, optional
         How columns of predictions are named, by patterns, "" for the usual one: another file may not have more of
         them, as a time that the first file lacks would be left out of all. None: columns were named one by one.
@@ -72,8 +70,8 @@ class ExpectedSchema:
     """
 
     part: str
-    types: Mapping[str, str]
-    names: tuple[str, ...] = ()
+    types: Mapping[str, str]  # in words that are the same for types that hold the same values
+    names: tuple[str, ...] = ()  # needed or not
     naming: tuple[str, ...] | None = None
     models: tuple[str, ...] = ()
 
@@ -85,14 +83,14 @@ class ExpectedSchema:
     def unexpected(self, names: Sequence[str]) -> list[str]:
         """Return the columns of predictions among `names` that the first part does not have."""
         new = sorted(set(names) - set(self.names))
-        if self.naming is None or not new:
-            return []
-        found: list[str] = []
-        for pattern in self.naming:
-            for model, columns in columns_by_time(new, pattern or None).items():
-                if not self.models or model in self.models:
-                    found += columns.values()
-        return found
+        by_model = [columns_by_time(new, one or None) for one in self.naming or ()] if new else []
+        return [
+            column
+            for found in by_model
+            for model, columns in found.items()
+            if not self.models or model in self.models
+            for column in columns.values()
+        ]
 
 
 @dataclass(frozen=True)
@@ -101,16 +99,12 @@ class FilePart:
 
     Attributes
     ----------
-    path : str
-        Within the file system.
-    filesystem : dict
-        How to reach it, in plain values; may hold credentials, and is not shown.
-    format : {"parquet", "csv", "arrow"}
-        What it is written in.
+    filesystem : pyarrow.fs.FileSystem
+        Where it lies; may hold credentials, and is not shown.
     size : int
         In bytes, when it was listed.
-    etag : str
-        What tells its content from an earlier one: its ETag, or when it was last changed, in nanoseconds.
+    changed : int
+        When it was last changed before it was listed, in nanoseconds; zero where nobody says.
     constants : dict of str to str, int, float or None
         What the names of folders say, ``country=DE``; None for ``__HIVE_DEFAULT_PARTITION__``.
     row_groups : tuple of int, optional
@@ -122,10 +116,10 @@ class FilePart:
     """
 
     path: str
-    filesystem: Description = field(repr=False, hash=False)
+    filesystem: Any = field(repr=False, hash=False)
     format: str
     size: int
-    etag: str
+    changed: int = 0
     constants: Mapping[str, Any] = field(default_factory=dict, hash=False)
     row_groups: tuple[int, int] | None = None
     relative: str = ""
@@ -135,6 +129,11 @@ class FilePart:
     def name(self) -> str:
         """Its path, or its address without credentials."""
         return name_of(self.filesystem, self.path)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it lies on this machine."""
+        return bool(self.filesystem.type_name == "local")
 
     @property
     def id(self) -> str:
@@ -156,7 +155,7 @@ class FilePart:
         """Return up to `n` pieces of at least so many rows, which are the file; without row groups it stays whole."""
         if self.format != "parquet" or self.row_groups is not None or n < 2:
             return [self]
-        with self._reader(()) as reader:
+        with self._opened() as reader:
             after = np.cumsum(reader.groups)
         n = min(n, int(after[-1]) // rows) if after.size else 1
         if n < 2:
@@ -167,8 +166,18 @@ class FilePart:
 
     def schema(self, *, numeric: Collection[str] = ()) -> pa.Schema:
         """Return the names and types of its columns, with those that the names of folders give."""
-        with self._reader(numeric) as reader:
-            return self._full_schema(reader.schema)
+        with self._opened(numeric) as reader:
+            return self._with_folders(reader.schema)
+
+    def expected(self, columns: Sequence[str], *, numeric: Collection[str] = ()) -> ExpectedSchema:
+        """Return what it says of its columns, for other files to be held against."""
+        schema = self.schema(numeric=numeric)
+        check_columns(self.name, schema, None, columns, numeric)
+        return ExpectedSchema.of(self.relative or self.name, schema, columns)
+
+    def told(self, error: BadFileError) -> str:
+        """Return what is wrong with it as states keep it, which may go elsewhere: with its path below the source."""
+        return str(error).replace(self.name, self.relative or posixpath.basename(self.path))
 
     def batches(
         self,
@@ -181,70 +190,40 @@ class FilePart:
         checksums: bool = False,
         labels: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """Read some columns, in the calling thread.
+        """Read some columns, in the calling thread, in batches of at most so many rows.
 
-        Parameters
-        ----------
-        columns : sequence of str
-            In the order in which they are given back. Those the file does not have may be names of folders.
-        rows : int
-            The most that a batch holds.
-        nullable : collection of str
-            Columns in which values may be missing.
-        numeric : collection of str
-            Columns that must hold numbers, or lists of them.
-        expected : ExpectedSchema, optional
-            What the first file holds, where this is another.
-        checksums : bool
-            Verify those of a Parquet file's pages; takes a fifth to a half longer.
-        labels : collection of str
-            Columns of which only the distinct values are looked at: they may come as numbers with a dictionary.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-
-        Raises
-        ------
-        BadFileError
-            If it can't be read, has changed since it was listed, or does not hold what it must.
+        Values may be missing in the columns `nullable`; `numeric` must hold numbers, or lists of them. Of `labels` only
+        the distinct values are looked at: they may come as numbers with a dictionary. To verify `checksums` of
+        Parquet's pages takes a fifth to a half longer.
         """
-        with self._reader(numeric, checksums, labels) as reader:
-            check_columns(self.name, self._full_schema(reader.schema), expected, columns, numeric, BadFileError)
-            there = set(reader.schema.names)
-            own = [name for name in columns if name in there]
-            given = [name for name in columns if name not in there]
-            doubly = [name for name in own if name in self.constants]
+        with self._opened(numeric, checksums, labels) as reader:
+            check_columns(self.name, self._with_folders(reader.schema), expected, columns, numeric)
+            own = [name for name in columns if name in reader.schema.names]
             first = reader.first
-            for batch in reader.batches(own, rows):
-                whole = batch if not given else self._with_constants(batch, columns, there, labels)
-                check_complete(self.name, whole, nullable, first, BadFileError)
-                for name in doubly:
+            for batch in reader.batches(own or reader.schema.names[:1], rows):
+                # by name: of Parquet, a column '30' comes with one that is called '30.5'
+                arrays = [
+                    batch.column(name) if name in own else self._constant(name, len(batch), name in labels)
+                    for name in columns
+                ]
+                whole = arrow().RecordBatch.from_arrays(arrays, names=list(columns))
+                check_complete(self.name, whole, nullable, first)
+                for name in self.constants.keys() & set(own):
                     self._check_constant(name, whole.column(name), first)
                 yield whole
                 first += len(whole)
 
-    def _full_schema(self, schema: pa.Schema) -> pa.Schema:
-        pa = arrow()
+    def _with_folders(self, schema: pa.Schema) -> pa.Schema:
         for name, value in self.constants.items():
             if name not in schema.names:
-                schema = schema.append(pa.field(name, _type_of(value)))
+                schema = schema.append(arrow().field(name, _type_of(value)))
         return schema
-
-    def _with_constants(
-        self, batch: pa.RecordBatch, columns: Sequence[str], own: Collection[str], labels: Collection[str]
-    ) -> pa.RecordBatch:
-        arrays = [
-            batch.column(name) if name in own else self._constant(name, len(batch), name in labels) for name in columns
-        ]
-        return arrow().RecordBatch.from_arrays(arrays, names=list(columns))
 
     def _constant(self, name: str, count: int, label: bool) -> pa.Array:
         pa = arrow()
         value = self.constants[name]
         if label:  # a folder without a value is a segment of its own, called as it is
-            value = NO_VALUE if value is None else value
-            one = pa.array([value])
+            one = pa.array([NO_VALUE if value is None else value])
             return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), one)
         return pa.nulls(count, _type_of(value)) if value is None else pa.repeat(pa.scalar(value), count)
 
@@ -253,53 +232,35 @@ class FilePart:
         import pyarrow.compute as pc
 
         pa = arrow()
-        value = self.constants[name]
-        said = NO_VALUE if value is None else str(value)
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
+        said = self.constants[name]
+        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         try:
-            wanted = pa.scalar(None if value is None else said, pa.string()).cast(column.type)
-            other = column.is_valid() if value is None else pc.fill_null(pc.not_equal(column, wanted), True)
+            wanted = pa.array([said]).cast(column.type)[0]
+            same = column.is_null() if said is None else pc.fill_null(pc.equal(column, wanted), False)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # '2024-W1' is no number at all
-            other = pa.array(np.ones(len(column), dtype=bool))
-        if pc.any(other).as_py():
-            row = pc.index(other, True).as_py()
-            raise BadFileError(
-                self.name,
-                f"its folder says {name}={shown(said)}, but its own column {name!r} does not in "
-                f"{plural(pc.sum(other).as_py(), 'row')}, the first in row {first + row} ({shown(column[row])})",
-            )
+            same = pa.array(np.zeros(len(column), dtype=bool))
+        row = pc.index(same, False).as_py()
+        if row >= 0:
+            folder = f"{name}={shown(NO_VALUE if said is None else said)}"
+            what = f"its own column {name!r} does not in row {first + row} ({shown(column[row])})"
+            raise BadFileError(self.name, f"its folder says {folder}, but {what}")
 
     @contextmanager
-    def _reader(
-        self, numeric: Collection[str], checksums: bool = False, labels: Collection[str] = ()
+    def _opened(
+        self, numeric: Collection[str] = (), checksums: bool = False, labels: Collection[str] = ()
     ) -> Iterator[Reader]:
+        """Give a reader of the file, and say on one line, with its name, what goes wrong meanwhile."""
         pa = arrow()
         try:
-            local = self.filesystem["type"] == "local"
-            if local:
-                status = os.stat(self.path)
-                if not stat.S_ISREG(status.st_mode):
-                    raise BadFileError(self.name, f"is {kind_of(status.st_mode)}, not a file")
-            if self.size == 0:
-                raise BadFileError(self.name, "is empty: it has 0 bytes")
-            if local:
-                self._check_unchanged(status.st_size, str(status.st_mtime_ns))
-            system = opened(self.filesystem)
+            self._check_unchanged()
             if self.format == "csv":
-                if not local:  # a stream does not know how long it is
-                    self._check_listed(system)
-                yield csv_reader(lambda: system.open_input_stream(self.path, compression="detect"), numeric)
+                yield _csv(lambda: self.filesystem.open_input_stream(self.path, compression="detect"), numeric)
                 return
-            with system.open_input_file(self.path) as file:  # no map: if the file is shortened, that kills the process
-                self._check_unchanged(file.size(), self.etag)
-                yield (
-                    arrow_reader(file)
-                    if self.format == "arrow"
-                    else parquet_reader(
-                        file, local=local, checksums=checksums, row_groups=self.row_groups, labels=labels
-                    )
-                )
+            with self.filesystem.open_input_file(self.path) as file:
+                if self.format == "arrow":
+                    yield _arrow(file)
+                else:
+                    yield _parquet(file, self, checksums, labels)
         except BadFileError:
             raise
         except FileNotFoundError:
@@ -308,128 +269,219 @@ class FilePart:
             raise BadFileError(self.name, reason(error, self.filesystem)) from None
         except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
             # of what is remote, it may be the way there that is wrong
-            way = isinstance(error, OSError) and self.filesystem["type"] != "local"
-            what = "can't be read" if way else f"can't be read as {_READABLE[self.format]}"
+            way = isinstance(error, OSError) and not self.is_local
+            what = "can't be read" if way else f"can't be read as {FORMATS[self.format]}"
             raise BadFileError(self.name, f"{what}: {reason(error, self.filesystem)}") from None
 
-    def _check_listed(self, system: Any) -> None:
-        there = system.get_file_info(self.path)
-        if not there.is_file:
+    def _check_unchanged(self) -> None:
+        from pyarrow.fs import FileType
+
+        there = self.filesystem.get_file_info(self.path)
+        if there.type == FileType.NotFound:
             raise FileNotFoundError
-        self._check_unchanged(there.size, self.etag)
-
-    def _check_unchanged(self, size: int, etag: str) -> None:
-        if size != self.size:
-            raise BadFileError(self.name, f"has changed since it was listed: {self.size} bytes then, {size} now")
-        if etag != self.etag:
-            raise BadFileError(self.name, "has changed since it was listed: it was written to")
-
-
-def _type_of(value: Any) -> Any:
-    """Return the type of a column that the name of a folder gives; where it has no value, of text."""
-    pa = arrow()
-    return pa.scalar("" if value is None else value).type
+        if there.type != FileType.File:
+            kind = kind_of(os.stat(self.path).st_mode) if self.is_local else "a folder"
+            raise BadFileError(self.name, f"is {kind}, not a file")
+        if self.size == 0:
+            raise BadFileError(self.name, "is empty: it has 0 bytes")
+        changed = "has changed since it was listed"
+        if there.size != self.size:
+            raise BadFileError(self.name, f"{changed}: {self.size} bytes then, {there.size} now")
+        if (there.mtime_ns or 0) != self.changed:
+            raise BadFileError(self.name, f"{changed}: it was written to")
 
 
-def counted_twice(files: Collection[str], others: Collection[str]) -> str | None:
-    """Return in words which of some files, by their ids, are among others; None if there are none.
+class Reader(NamedTuple):
+    """An open file: its schema, and the way to some of its columns, in batches of at most so many rows."""
 
-    A file is known again by its content, wherever it lies, and by its place: one that was written to since would be
-    counted once as it was, and once as it is.
+    schema: Any
+    batches: Callable[[Sequence[str], int], Iterator[Any]]
+    groups: tuple[int, ...] = ()  # the rows of every row group, in Parquet
+    first: int = 0  # where in the file the first row is that is read
+
+
+def _parquet(file: Any, part: FilePart, checksums: bool, labels: Collection[str]) -> Reader:
+    """Read Parquet in the calling thread, all row groups of it, or those from one up to another.
+
+    By `ParquetFile`: scanners of `pyarrow.dataset` hold whole row groups, decoded, whose size others have chosen. The
+    file is read, not mapped: a map is hardly faster, and kills the process where a file shrinks under it.
     """
-    told = [(*one.rsplit("|", 3), "", "", "")[:4] for one in others]
-    contents = {(size, digest): path for path, size, digest, _ in told if digest}
-    places = {place: path for path, _, digest, place in told if digest}
-    wrong = []
-    for one in sorted(files):
-        path, size, digest, place = (*one.rsplit("|", 3), "", "", "")[:4]
-        if not digest and (place or one not in others):
-            continue
-        other = contents.get((size, digest))
-        if other is None and place not in places and one not in others:
-            continue
-        if other is None and one not in others:
-            wrong.append(f"{path} (written to since it was counted)")
-        else:
-            wrong.append(path if other in (None, path) else f"{path} (the same as {other})")
-    return f"{plural(len(wrong), 'file')} would be counted twice, the first {wrong[0]}" if wrong else None
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_metadata(file)
+    names = metadata.schema.to_arrow_schema().names
+    start, stop = part.row_groups or (0, metadata.num_row_groups)
+    largest = max((metadata.row_group(group).total_byte_size for group in range(start, stop)), default=0)
+    # Where every request is a journey, a row group is asked for at once, unless it is so large that it would fill the
+    # memory; elsewhere a small buffer, which stays in a cache, is as fast as a map.
+    ahead = not part.is_local and largest <= AHEAD
+    opened = pq.ParquetFile(
+        file, metadata=metadata, pre_buffer=ahead, buffer_size=0 if ahead else BIT if part.is_local else REMOTE_BIT,
+        # labels stay numbers, with their texts beside them: as they are written, and as they are needed
+        read_dictionary=[name for name in labels if name in names], page_checksum_verification=checksums,
+    )  # fmt: skip
+    groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    promised = sum(groups[start:stop])
+
+    def batches(columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        read = 0
+        # what is asked for ahead stays in memory until all of it is read: of all groups together, that is the file
+        for some in [[group] for group in range(start, stop)] if ahead else [range(start, stop)]:
+            for batch in opened.iter_batches(rows, row_groups=list(some), columns=list(columns), use_threads=False):
+                read += batch.num_rows
+                yield batch
+        if read != promised:
+            raise InputError(f"it is damaged: it promises {promised} rows, and holds {read}")
+
+    return Reader(opened.schema_arrow, batches, groups, sum(groups[:start]))
+
+
+def _arrow(file: Any) -> Reader:
+    """Read Arrow's own format, a file or a stream."""
+    ipc = arrow().ipc
+    is_file = file.read(len(IPC_MAGIC)) == IPC_MAGIC
+    file.seek(0)
+    open_as = ipc.open_file if is_file else ipc.open_stream
+    schema = open_as(file).schema
+
+    def batches(columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        file.seek(0)
+        options = ipc.IpcReadOptions(included_fields=[schema.names.index(name) for name in columns], use_threads=False)
+        opened = open_as(file, options=options)
+        for batch in map(opened.get_batch, range(opened.num_record_batches)) if is_file else opened:
+            batch.validate(full=True)  # nothing in the format tells bytes that were changed; who reads them may crash
+            yield from sliced(batch, rows)
+
+    return Reader(schema, batches)
+
+
+def _csv(open_stream: Callable[[], Any], numeric: Collection[str]) -> Reader:
+    """Read CSV as a stream; types are those of the first block, but of numbers float64."""
+    from pyarrow import csv
+
+    with open_stream() as stream:
+        head = stream.read(CSV_HEAD)
+    if not head.strip():
+        raise InputError("it is empty: there is not even a header")
+    header = head.splitlines()[0].decode("utf-8-sig")
+    delimiter = max(DELIMITERS, key=header.count)
+    names = next(text_csv.reader([header], delimiter=delimiter))
+
+    def opened(columns: Sequence[str]) -> Any:
+        return csv.open_csv(
+            open_stream(),
+            read_options=csv.ReadOptions(block_size=CSV_BLOCK, use_threads=False),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            convert_options=csv.ConvertOptions(
+                null_values=MISSING,
+                strings_can_be_null=True,
+                include_columns=list(columns),
+                column_types={name: arrow().float64() for name in numeric if name in names},
+            ),
+        )
+
+    def batches(columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+        with opened(columns) as reader:
+            for batch in reader:
+                yield from sliced(batch, rows)
+
+    if len(set(names)) < len(names):  # nobody can say which of them is meant; the caller names them
+        return Reader(arrow().schema([(name, arrow().null()) for name in names]), batches)
+    with opened(names) as reader:
+        return Reader(reader.schema, batches)
+
+
+# What files, and others that give rows, must hold
+
+
+def checked(
+    name: str,
+    several: Iterable[Any],
+    columns: Sequence[str],
+    *,
+    rows: int,
+    nullable: Collection[str],
+    numeric: Collection[str],
+    expected: ExpectedSchema | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Give some columns of record batches or tables that come from elsewhere; see `FilePart.batches`."""
+    first = 0
+    for given in several:
+        check_rows(name, given)
+        check_columns(name, given.schema, expected, columns, numeric)
+        expected = expected or ExpectedSchema.of("the first batch", given.schema, columns)
+        chosen = given.select(list(columns))
+        for batch in [chosen] if isinstance(chosen, arrow().RecordBatch) else chosen.to_batches():
+            for piece in sliced(batch, rows):
+                check_complete(name, piece, nullable, first)
+                first += len(piece)
+                yield piece
+
+
+def sliced(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
+    """Give a batch in pieces of at most so many rows, without a copy."""
+    for start in range(0, max(batch.num_rows, 1), rows):
+        yield batch.slice(start, rows)
+
+
+def check_rows(name: str, given: Any) -> Any:
+    """Return what some source has given; raise unless these are rows."""
+    if not isinstance(given, arrow().RecordBatch | arrow().Table):
+        what = "nothing" if given is None else type(given).__name__
+        raise InputError(f"{name} must give pyarrow RecordBatches or Tables, not {what}")
+    return given
 
 
 def check_columns(
-    name: str,
-    schema: pa.Schema,
-    expected: ExpectedSchema | None,
-    columns: Sequence[str],
-    numeric: Collection[str],
-    error: Any,
+    name: str, schema: pa.Schema, expected: ExpectedSchema | None, columns: Sequence[str], numeric: Collection[str]
 ) -> None:
-    """Raise unless something has the columns that are needed, once each, of the types that the first file has.
-
-    Parameters
-    ----------
-    name : str
-        Of a file, or of what else gives rows.
-    schema : pyarrow.Schema
-        What it holds.
-    expected : ExpectedSchema or None
-        What the first file holds; None for the first itself.
-    columns : sequence of str
-        Those that are needed.
-    numeric : collection of str
-        Those that must hold numbers, or lists of them.
-    error : callable
-        Takes the name and what is wrong, and returns what is raised.
-    """
-    needed = list(columns)
+    """Raise unless something has the columns that are needed, once each, of the types that the first file has."""
     counts = Counter(schema.names)
-    missing = [column for column in needed if not counts[column]]
+    missing = [column for column in columns if not counts[column]]
     if missing:
         there = f"; {expected.part} has" if expected is not None and missing[0] in expected.types else ""
-        raise error(name, f"has no column {listed(missing)}{there}; its columns are {listed(schema.names)}")
+        raise BadFileError(name, f"has no column {listed(missing)}{there}; its columns are {listed(schema.names)}")
     unexpected = expected.unexpected(schema.names) if expected is not None else []
     if expected is not None and unexpected:
-        raise error(
+        raise BadFileError(
             name, f"has columns of predictions that {expected.part} does not have, {listed(unexpected)}: write all "
             "files alike, or say which models and times to score"
         )  # fmt: skip
-    twice = [column for column in needed if counts[column] > 1]
+    twice = [column for column in columns if counts[column] > 1]
     if twice:
-        raise error(name, f"columns must have different names; repeated: {listed(twice)}")
-    for column in needed:
+        raise BadFileError(name, f"columns must have different names; repeated: {listed(twice)}")
+    for column in columns:
         kind = schema.field(column).type
         if column in numeric and not is_numeric(kind):
-            raise error(name, f"column {column!r} must hold numbers, not {type_name(kind)}")
-        wanted = expected.types.get(column) if expected is not None else None
+            raise BadFileError(name, f"column {column!r} must hold numbers, not {type_name(kind)}")
+        wanted = None if expected is None else expected.types.get(column)
         if expected is not None and wanted is not None and type_name(kind) != wanted:
-            raise error(
+            raise BadFileError(
                 name, f"column {column!r} is {type_name(kind)}, but {wanted} in {expected.part}; write all files alike"
             )
 
 
-def check_complete(name: str, batch: pa.RecordBatch, nullable: Collection[str], first: int, error: Any) -> None:
+def check_complete(name: str, batch: pa.RecordBatch, nullable: Collection[str], first: int) -> None:
     """Raise if values are missing in columns other than `nullable`, or in lists in them."""
-    types = arrow().types
     for column, values in zip(batch.schema.names, batch.columns, strict=True):
         if column in nullable:
             continue
         if values.null_count:
             row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-            raise error(
+            raise BadFileError(
                 name,
                 f"column {column!r} has {plural(values.null_count, 'missing value')} in the "
                 f"{plural(len(values), 'row')} from row {first} on, the first in row {first + row}",
             )
-        if types.is_nested(values.type) and hasattr(values, "flatten") and not types.is_struct(values.type):
-            inner = values.flatten()
-            if inner.null_count:
-                raise error(name, f"column {column!r} has {plural(inner.null_count, 'missing value')} in its lists")
+        inner = values.flatten().null_count if _is_list(values.type) else 0
+        if inner:
+            raise BadFileError(name, f"column {column!r} has {plural(inner, 'missing value')} in its lists")
 
 
 def is_numeric(kind: Any) -> bool:
     """Whether a type is one of numbers, or of lists of them."""
     types = arrow().types
-    if _is_list(kind):
-        kind = kind.value_type
+    kind = kind.value_type if _is_list(kind) else kind
     return bool(types.is_integer(kind) or types.is_floating(kind))
 
 
@@ -439,7 +491,7 @@ def type_name(kind: Any) -> str:
     types = arrow().types
     if types.is_dictionary(kind):
         return type_name(kind.value_type)
-    if any(is_text(kind) for is_text in (types.is_string, types.is_large_string, types.is_string_view)):
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return "text"
     if _is_list(kind):
         length = f" of {kind.list_size}" if types.is_fixed_size_list(kind) else ""
@@ -450,3 +502,78 @@ def type_name(kind: Any) -> str:
 def _is_list(kind: Any) -> bool:
     types = arrow().types
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
+
+
+def _type_of(value: Any) -> Any:
+    """Return the type of a column that the name of a folder gives; where it has no value, of text."""
+    return arrow().scalar("" if value is None else value).type
+
+
+def counted_twice(files: Collection[str], others: Collection[str]) -> str | None:
+    """Return in words which of some files, by their ids, are among others; None if there are none.
+
+    A file is known again by its content, wherever it lies, and by its place: one that was written to since would be
+    counted once as it was, and once as it is. One without rows has no digest, and may come again.
+    """
+    there: dict[Any, str] = {}
+    for path, size, digest, place in map(_parts_of, others):
+        there |= {(size, digest): path, place: path} if digest or not place else {}
+    wrong = []
+    for path, size, digest, place in map(_parts_of, sorted(files)):
+        same = there.get((size, digest)) if digest or not place else None
+        if same is not None:
+            wrong.append(path if same == path else f"{path} (the same as {same})")
+        elif digest and place in there:
+            wrong.append(f"{path} (written to since it was counted)")
+    return f"{plural(len(wrong), 'file')} would be counted twice, the first {wrong[0]}" if wrong else None
+
+
+def _parts_of(id: str) -> tuple[str, str, str, str]:
+    """Return path, size, digest of the content and place; of any other text it is the whole of it."""
+    path, *rest = id.rsplit("|", 3)
+    return (path, *rest) if len(rest) == 3 else (path, id, "", "")  # type: ignore[return-value]
+
+
+# What is said of files holds no credentials
+
+
+def name_of(filesystem: Any, path: str) -> str:
+    """Return what to call a file: its path, or its address without credentials."""
+    if filesystem.type_name == "local":
+        return path
+    protocol = getattr(getattr(getattr(filesystem, "handler", None), "fs", None), "protocol", filesystem.type_name)
+    if "://" not in path:  # some, like http, keep the whole address
+        path = f"{protocol if isinstance(protocol, str) else protocol[0]}://{path.lstrip('/')}"
+    return without_secrets(path).replace("://***@", "://").removesuffix("?***")
+
+
+def reason(error: BaseException, source: Any) -> str:
+    """Return on one line what a reader complains about, without the secrets of a file system, or of its options."""
+    text = " ".join(str(error).split("Detail: Python exception:")[0].split()) or type(error).__name__
+    options = source if isinstance(source, Mapping) else options_of(source)
+    for secret in sorted(_secrets(options), key=len, reverse=True):
+        text = text.replace(secret, "***")
+    return shown(without_secrets(text).rstrip(" ."), most=300)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without what addresses in it say of who asks."""
+    for part in _IN_ADDRESSES:
+        text = part.sub(r"\1***", text)
+    return text
+
+
+def options_of(filesystem: Any) -> dict[str, Any]:
+    """Return with what a file system was made."""
+    if hasattr(filesystem, "handler"):
+        return dict(getattr(getattr(filesystem.handler, "fs", None), "storage_options", {}))
+    made = filesystem.__reduce__()[1][0]  # how it would be copied to another process
+    return dict(made) if isinstance(made, Mapping) else {}
+
+
+def _secrets(options: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in options.items():
+        if isinstance(value, Mapping):
+            yield from _secrets(value)
+        elif isinstance(value, str) and len(value) > 3 and _SECRET.search(key):
+            yield value

@@ -8,8 +8,7 @@ from typing import Any
 
 from survscore._validation import InputError, check_whole, plural
 from survscore.io.limits import machine_memory
-from survscore.scale.files import ROWS
-from survscore.scale.formats import AHEAD, REMOTE_BIT
+from survscore.scale.files import AHEAD, REMOTE_BIT, ROWS
 from survscore.scale.specification import Specification
 from survscore.scale.sums import bytes_of, sizes_of
 

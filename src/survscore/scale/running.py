@@ -24,7 +24,7 @@ from survscore.scale.influences import FirstPass, Influences
 from survscore.scale.looks import BUCKETS, SEGMENT_BUCKETS
 from survscore.scale.memory import LIBRARIES, Budget, MemoryLimitError, check_bytes
 from survscore.scale.projected import Strata
-from survscore.scale.sources import Source, expected_schema
+from survscore.scale.sources import Source
 from survscore.scale.specification import Bins, BinsNeededError, Specification
 from survscore.scale.state import State
 from survscore.scale.threads import Threads
@@ -243,7 +243,7 @@ class Run:
 
     def _budget(self, what: Specification, *, lean: bool = False) -> Budget:
         parts = self.source.parts
-        remote = parts is not None and parts[0].filesystem["type"] != "local"
+        remote = parts is not None and not parts[0].is_local
         threads = 1 if parts is None or self.engine is not None else config.n_cores()
         columns = len(what.columns(self.schema().names))
         if lean and self.memory_limit is not None:
@@ -257,7 +257,7 @@ class Run:
         if self.source.parts is None:
             expected = ExpectedSchema.of(self.source.name, self.schema(), columns)
         else:
-            expected = expected_schema(self.first, columns, numeric=what.numeric())
+            expected = self.first.expected(columns, numeric=what.numeric())
             expected = replace(expected, naming=self.naming, models=self.models)
         return Work(kind, what, expected, self.skip_bad, self.checksums, budget.rows, budget.table_bytes, first, strata)
 

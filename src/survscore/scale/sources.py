@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import os
-import posixpath
-import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,10 +15,8 @@ import numpy as np
 
 from survscore._validation import InputError
 from survscore.io.tables import arrow
-from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete
-from survscore.scale.filesystems import LOCAL, described_filesystem, entries_at, name_of, opened
-from survscore.scale.formats import sliced
-from survscore.scale.listing import check_different, common_folder, file_parts
+from survscore.scale.files import ROWS, BadFileError, FilePart, check_rows, checked
+from survscore.scale.listing import FOOTERS, dataset_parts, file_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,9 +24,8 @@ if TYPE_CHECKING:
     from survscore.scale.on_dask import DaskFrame
     from survscore.scale.on_spark import SparkFrame
 
-FOOTERS = 16  # that are asked for at once
 PIECE, PIECES = 1 << 16, 8  # of a file, by which it is known again
-# Some of the columns, or all for None, in batches or tables.
+# Some of the columns, of those that are there, or all for None, in batches or tables.
 Stream: TypeAlias = "Callable[[list[str] | None], Iterable[pa.RecordBatch | pa.Table]]"
 
 
@@ -45,29 +39,25 @@ class Source:
         What to call it in messages.
     parts : list of FilePart or None
         Its files; None if it is one stream, or a frame.
-    frame : DaskFrame, SparkFrame or None
-        A frame of Dask or Spark, whose rows are never read here.
     rereadable : bool
         Whether `batches` may be called again.
+    frame : DaskFrame, SparkFrame or None
+        A frame of Dask or Spark, whose rows are never read here.
     """
 
     name: str
     parts: list[FilePart] | None = None
     rereadable: bool = True
-    _stream: Stream | None = field(default=None, repr=False)
-    _schema: Callable[[], pa.Schema] | None = field(default=None, repr=False)
-    _used: list[bool] = field(default_factory=list, repr=False)
     frame: DaskFrame | SparkFrame | None = field(default=None, repr=False)
+    _stream: Stream = field(default=lambda _: (), repr=False)
+    _schema: Callable[[], pa.Schema] = field(default=lambda: arrow().schema([]), repr=False)
+    _used: list[bool] = field(default_factory=list, repr=False)
 
     def schema(self) -> pa.Schema:
         """Return the names and types of its columns; of files, those of the first."""
         if self.parts is not None:
             return self.parts[0].schema()
-        if self.frame is not None:
-            return self.frame.schema()
-        if self._schema is None:
-            raise InputError(f"{self.name}: its columns are unknown before it is read")
-        return self._schema()
+        return self._schema() if self.frame is None else self.frame.schema()
 
     def batches(
         self,
@@ -95,10 +85,8 @@ class Source:
         pyarrow.RecordBatch
         """
         if self.parts is not None:
-            expected = None
+            expected = self.parts[0].expected(columns, numeric=numeric)
             for part in self.parts:
-                if expected is None:
-                    expected = expected_schema(part, columns, numeric=numeric)
                 yield from part.batches(columns, rows=rows, nullable=nullable, numeric=numeric, expected=expected)
             return
         if self.frame is not None:
@@ -106,27 +94,8 @@ class Source:
         if self._used and not self.rereadable:
             raise InputError(f"{self.name} has been read and can't be read again; give a function that makes a new one")
         self._used.append(True)
-        expected, first = None, 0
-        for batch in self._raw(list(columns)):
-            check_columns(self.name, batch.schema, expected, columns, numeric, _error)
-            expected = expected or ExpectedSchema.of("the first batch", batch.schema, columns)
-            chosen = batch.select(list(columns))
-            for piece in sliced(chosen, rows):
-                check_complete(self.name, piece, nullable, first, _error)
-                first += len(piece)
-                yield piece
-
-    def _raw(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        pa = arrow()
-        if self._stream is None:  # neither files nor a stream: nothing makes such a source
-            return
-        for given in self._stream(columns):
-            if isinstance(given, pa.RecordBatch):
-                yield given
-            elif isinstance(given, pa.Table):
-                yield from given.to_batches()
-            else:
-                raise InputError(f"{self.name} must give pyarrow RecordBatches or Tables, not {type(given).__name__}")
+        several = self._stream(list(columns))
+        yield from checked(self.name, several, columns, rows=rows, nullable=nullable, numeric=numeric)
 
 
 def open_source(
@@ -169,17 +138,18 @@ def open_source(
     """
     if isinstance(source, Source):
         return source
-    if _are_paths(source):
+    if isinstance(source, str | Path) or (
+        isinstance(source, list | tuple) and (not source or isinstance(source[0], str | Path))
+    ):
         parts = file_parts(source, storage_options=storage_options, format=format, manifest=manifest)
-        return Source(parts[0].name if len(parts) == 1 else f"{name} of {len(parts)} files", parts)
+        return _of_files(parts, name)
     given = {"storage_options": storage_options, "format": format, "manifest": manifest}
     for option, value in given.items():
         if value is not None:
             raise InputError(f"{option} is for files, but {name} is of type {type(source).__name__}")
     modules = [base.__module__.split(".", 1)[0].lstrip("_") for base in type(source).__mro__]
     opener = next((_OPENERS[module] for module in modules if module in _OPENERS), None)
-    opened = opener(source, name) if opener is not None else None
-    return opened if opened is not None else _from_iterable(source, name)
+    return (None if opener is None else opener(source, name)) or _from_iterable(source, name)
 
 
 def identified(source: Source) -> Source:
@@ -204,14 +174,13 @@ def identified(source: Source) -> Source:
 
 def _digest(part: FilePart) -> str:
     """Return a digest of pieces of a file; "" where it can't be read, which is said where it is."""
-    local = part.filesystem["type"] == "local"
     last = max(part.size - PIECE, 0)
-    places = np.linspace(0, last, PIECES).astype(int).tolist() if local else [last]
+    places = np.linspace(0, last, PIECES).astype(int).tolist() if part.is_local else [last]
+    found = hashlib.sha256()
     try:
-        if local and not stat.S_ISREG(os.stat(part.path).st_mode):
+        if not part.filesystem.get_file_info(part.path).is_file:  # what is no file may never end
             return ""
-        with opened(part.filesystem).open_input_file(part.path) as file:
-            found = hashlib.sha256()
+        with part.filesystem.open_input_file(part.path) as file:
             for place in dict.fromkeys(places):
                 found.update(file.read_at(PIECE, place))
     except (arrow().ArrowException, OSError, ValueError, ImportError):
@@ -227,106 +196,52 @@ def _has_rows(part: FilePart) -> bool:
         return False
 
 
-def expected_schema(part: FilePart, columns: Sequence[str], *, numeric: Collection[str] = ()) -> ExpectedSchema:
-    """Return what the first file of a source says of its columns, for the others to be held against."""
-    schema = part.schema(numeric=numeric)
-    check_columns(part.name, schema, None, columns, numeric, BadFileError)
-    return ExpectedSchema.of(part.name, schema, columns)
+def _of_files(parts: list[FilePart], name: str) -> Source:
+    return Source(parts[0].name if len(parts) == 1 else f"{name} of {len(parts)} files", parts)
 
 
-def _are_paths(source: Any) -> bool:
-    if isinstance(source, str | Path):
-        return True
-    return isinstance(source, list | tuple) and (not source or isinstance(source[0], str | Path))
+# How others' tables become a stream: an opener returns None for what is none
 
 
 def _from_arrow(source: Any, name: str) -> Source | None:
-    kinds = arrow()
-    if isinstance(source, kinds.RecordBatch):
-        source = kinds.Table.from_batches([source])
-    if isinstance(source, kinds.Table):
-        return Source(name, _stream=lambda columns: [_selected(source, columns)], _schema=lambda: source.schema)
-    if isinstance(source, kinds.RecordBatchReader):
-        return Source(name, rereadable=False, _stream=lambda _: source, _schema=lambda: source.schema)
     from pyarrow import dataset
 
+    pa = arrow()
+    if isinstance(source, pa.RecordBatch | pa.Table):
+        return Source(name, _stream=lambda columns: [_chosen(source, columns)], _schema=lambda: source.schema)
+    if isinstance(source, pa.RecordBatchReader):
+        return Source(name, rereadable=False, _stream=lambda _: source, _schema=lambda: source.schema)
     if not isinstance(source, dataset.Dataset):
         return None
-    parts = _parts_of(source)
+    parts = dataset_parts(source)
     if parts is not None:
-        return Source(f"{name} of {len(parts)} files", parts)
+        return _of_files(parts, name)
 
-    def scanned(columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+    def scanned(columns: list[str] | None) -> Any:
         # little is read ahead: what is read and waits is memory that nothing accounts for
-        wanted = None if columns is None else [column for column in columns if column in source.schema.names]
-        yield from source.to_batches(columns=wanted, batch_size=ROWS, batch_readahead=2, fragment_readahead=1)
+        wanted = _there(source.schema.names, columns)
+        return source.to_batches(columns=wanted, batch_size=ROWS, batch_readahead=2, fragment_readahead=1)
 
     return Source(name, _stream=scanned, _schema=lambda: source.schema)
-
-
-def _parts_of(source: Any) -> list[FilePart] | None:
-    """Return the files of a dataset, if reading them gives the rows and the types that the dataset gives."""
-    from pyarrow import dataset
-
-    kinds = {dataset.ParquetFileFormat: "parquet", dataset.IpcFileFormat: "arrow"}
-    if not isinstance(source, dataset.FileSystemDataset) or getattr(source, "_scan_options", None):
-        return None  # not from files, or only some of their rows
-    kind = next((word for one, word in kinds.items() if isinstance(source.format, one)), None)
-    fragments = list(source.get_fragments())
-    if kind is None or not fragments:
-        return None
-    for column in fragments[0].physical_schema:
-        if column.name in source.schema.names and not source.schema.field(column.name).type.equals(column.type):
-            return None
-    if kind == "parquet" and not _are_whole(fragments):
-        return None
-    try:
-        description, prefix = described_filesystem(source.filesystem)
-    except InputError:  # one of its own, such as that of a Delta table: the dataset is read as a stream
-        return None
-    paths = [prefix + fragment.path for fragment in fragments]
-    paths = [os.path.abspath(path) for path in paths] if description == LOCAL else paths
-    parts = []
-    found, root = entries_at(description, paths), common_folder([posixpath.dirname(path) for path in paths])
-    for path, fragment, there in zip(paths, fragments, found, strict=True):
-        if there is None:
-            raise InputError(f"{name_of(description, path)}: there is no such file, though it is in the dataset")
-        keys = dataset.get_partition_keys(fragment.partition_expression)
-        constants = {key: value if isinstance(value, int | None) else str(value) for key, value in keys.items()}
-        relative = posixpath.relpath(path.replace(os.sep, "/"), root) if root else path
-        parts.append(FilePart(path, description, kind, there.size, there.etag, constants, relative=relative))
-    check_different(description, [there for there in found if there is not None])
-    return parts
-
-
-def _are_whole(fragments: list[Any]) -> bool:
-    """Whether the fragments of a dataset are all row groups of their files."""
-    with ThreadPoolExecutor(FOOTERS) as pool:  # which row groups there are is at the end of each file
-        return all(pool.map(lambda fragment: len(fragment.row_groups) == fragment.metadata.num_row_groups, fragments))
 
 
 def _from_polars(source: Any, name: str) -> Source | None:
     import polars as pl
 
-    if isinstance(source, pl.DataFrame):
-        return Source(
-            name,
-            _stream=lambda columns: (_selected(piece, columns).to_arrow() for piece in source.iter_slices(ROWS)),
-            _schema=lambda: source.head(0).to_arrow().schema,
-        )
-    if not isinstance(source, pl.LazyFrame):
+    if not isinstance(source, pl.DataFrame | pl.LazyFrame):
         return None
+    frame = source.lazy()
 
     def collected(columns: list[str] | None) -> Iterator[pa.Table]:
-        there = source.collect_schema().names()
-        wanted = source if columns is None else source.select([column for column in columns if column in there])
-        if hasattr(wanted, "collect_batches"):
-            for frame in wanted.collect_batches(chunk_size=ROWS, maintain_order=False):
-                yield frame.to_arrow()
-        else:
-            yield from (piece.to_arrow() for piece in wanted.collect(engine="streaming").iter_slices(ROWS))
+        wanted = frame.select(_there(frame.collect_schema().names(), columns))
+        several: Any = (
+            wanted.collect_batches(chunk_size=ROWS, maintain_order=False)
+            if hasattr(wanted, "collect_batches")
+            else wanted.collect(engine="streaming").iter_slices(ROWS)
+        )
+        return (piece.to_arrow() for piece in several)
 
-    return Source(name, _stream=collected, _schema=lambda: source.head(0).collect().to_arrow().schema)
+    return Source(name, _stream=collected, _schema=lambda: frame.head(0).collect().to_arrow().schema)
 
 
 def _from_duckdb(source: Any, name: str) -> Source | None:
@@ -335,31 +250,31 @@ def _from_duckdb(source: Any, name: str) -> Source | None:
     if not isinstance(source, duckdb.DuckDBPyRelation):
         return None
 
-    def reader(relation: Any) -> Any:
-        method = getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch
-        return method(ROWS)
-
     def projected(columns: list[str] | None) -> Any:
-        wanted = None if columns is None else [column for column in columns if column in source.columns]
-        chosen = source.select(*map(duckdb.ColumnExpression, wanted)) if wanted else source
-        return reader(chosen)
+        wanted = _there(source.columns, columns) or source.columns
+        return duckdb_stream(source.select(*map(duckdb.ColumnExpression, wanted)))
 
-    return Source(name, _stream=projected, _schema=lambda: reader(source.limit(0)).schema)
+    return Source(name, _stream=projected, _schema=lambda: duckdb_stream(source.limit(0)).schema)
+
+
+def duckdb_stream(relation: Any) -> Any:
+    """Return what a relation of DuckDB gives, as a stream of batches."""
+    return (getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch)(ROWS)
 
 
 def _from_pandas(source: Any, name: str) -> Source | None:
-    pa = arrow()
     import pandas as pd
 
+    pa = arrow()
     if not isinstance(source, pd.DataFrame):
         return None
-    if not source.columns.map(str).is_unique:
+    names = [str(label) for label in source.columns]
+    if len(set(names)) < len(names):
         raise InputError(f"{name}: columns must have different names")
-    places = {str(label): place for place, label in enumerate(source.columns)}
 
     def chosen(columns: list[str] | None) -> tuple[Any, Any]:
-        wanted = list(places) if columns is None else [column for column in columns if column in places]
-        frame = source.iloc[:, [places[column] for column in wanted]].set_axis(wanted, axis=1)
+        wanted = _there(names, columns)
+        frame = source.iloc[:, [names.index(column) for column in wanted]].set_axis(wanted, axis=1)
         try:  # of all rows: the first thousand of a column of objects may all be missing
             return frame, pa.Schema.from_pandas(frame, preserve_index=False).remove_metadata()
         except (pa.ArrowException, TypeError) as error:
@@ -390,50 +305,31 @@ def _from_spark(source: Any, name: str) -> Source | None:
 
 
 def _from_iterable(source: Any, name: str) -> Source:
-    pa = arrow()
-    if callable(source):
-        return Source(name, _stream=lambda _: source(), _schema=lambda: _first(source(), name).schema)
+    def first(several: Iterator[Any]) -> Any:
+        return check_rows(name, next(several, None))
+
     if hasattr(source, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(source)
+        reader = arrow().RecordBatchReader.from_stream(source)
         return Source(name, rereadable=False, _stream=lambda _: reader, _schema=lambda: reader.schema)
     if isinstance(source, Iterator):
-        return _from_iterator(source, name)
-    if isinstance(source, Iterable) and not isinstance(source, str | bytes | Mapping):
-        return Source(name, _stream=lambda _: source, _schema=lambda: _first(iter(source), name).schema)
-    raise InputError(
-        f"{name} must be a path, a list of paths, a pyarrow Dataset, Table or RecordBatchReader, a Polars, pandas, "
-        f"Dask or Spark frame, a DuckDB relation, or give RecordBatches, not {type(source).__name__}"
-    )
+        begun = first(source)
+        return Source(name, rereadable=False, _stream=lambda _: chain([begun], source), _schema=lambda: begun.schema)
+    if not callable(source) and (not isinstance(source, Iterable) or isinstance(source, str | bytes | Mapping)):
+        raise InputError(
+            f"{name} must be a path, a list of paths, a pyarrow Dataset, Table or RecordBatchReader, a Polars, pandas, "
+            f"Dask or Spark frame, a DuckDB relation, or give RecordBatches, not {type(source).__name__}"
+        )
+    made: Callable[[], Any] = source if callable(source) else lambda: source
+    return Source(name, _stream=lambda _: made(), _schema=lambda: first(iter(made())).schema)
 
 
-def _from_iterator(source: Iterator[Any], name: str) -> Source:
-    peeked: list[Any] = []
-
-    def peek() -> Any:
-        if not peeked:
-            peeked.append(_first(source, name))
-        return peeked[0].schema
-
-    return Source(name, rereadable=False, _stream=lambda _: chain(peeked, source), _schema=peek)
-
-
-def _first(batches: Iterable[Any], name: str) -> Any:
-    pa = arrow()
-    first = next(iter(batches), None)
-    if not isinstance(first, pa.RecordBatch | pa.Table):
-        given = "nothing" if first is None else type(first).__name__
-        raise InputError(f"{name} must give pyarrow RecordBatches or Tables, not {given}")
-    return first
-
-
-def _selected(table: Any, columns: list[str] | None) -> Any:
+def _there(names: Sequence[str], columns: list[str] | None) -> list[str]:
     """Return the columns that are there: those that are not are missed where all sources are checked."""
-    names = getattr(table, "column_names", None) or table.columns
-    return table if columns is None else table.select([column for column in columns if column in names])
+    return list(names) if columns is None else [column for column in columns if column in names]
 
 
-def _error(name: str, what: str) -> InputError:
-    return InputError(f"{name}: {what}")
+def _chosen(table: Any, columns: list[str] | None) -> Any:
+    return table.select(_there(table.schema.names, columns))
 
 
 _OPENERS: Mapping[str, Callable[[Any, str], Source | None]] = {

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from survscore._validation import InputError
-from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart, check_columns, check_complete
-from survscore.scale.formats import sliced
+from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart
+from survscore.scale.files import checked as checked_rows
 from survscore.scale.gathering import Gathered, Piece
 from survscore.scale.influences import FirstPass, Influences
 from survscore.scale.looks import Exits, GroupLook
@@ -111,7 +111,13 @@ class Work:
     def run_rows(self, name: str, rows: Iterable[Any]) -> Any:
         """Do it with one piece of a frame: record batches or tables, checked as files are; `name` is for messages."""
         result = self.nothing(name=name)
-        for batch in self._checked(name, rows):
+        # of columns of Python objects a frame knows no type
+        typed = {column: kind for column, kind in self.expected.types.items() if kind != "null"}
+        several = checked_rows(
+            name, rows, self.columns, rows=self.rows, nullable=self.specification.outcomes.nullable(),
+            numeric=self.numeric, expected=ExpectedSchema(self.expected.part, typed),
+        )  # fmt: skip
+        for batch in several:
             try:
                 result = self.updated(result, batch)
             except (BinsNeededError, MemoryLimitError):
@@ -120,26 +126,12 @@ class Work:
                 raise InputError(f"{name}: {error}") from None
         return finished(result)
 
-    def _checked(self, name: str, rows: Iterable[Any]) -> Iterator[pa.RecordBatch]:
-        first, columns, nullable = 0, self.columns, self.specification.outcomes.nullable()
-        # of columns of Python objects a frame knows no type
-        typed = {column: kind for column, kind in self.expected.types.items() if kind != "null"}
-        expected = ExpectedSchema(self.expected.part, typed)
-        for given in rows:
-            check_columns(name, given.schema, expected, columns, self.numeric, _error)
-            chosen = given.select(columns)
-            for batch in chosen.to_batches() if hasattr(chosen, "to_batches") else [chosen]:
-                for piece in sliced(batch, self.rows):
-                    check_complete(name, piece, nullable, first, _error)
-                    first += len(piece)
-                    yield piece
-
     def left_out(self, part: FilePart, error: BadFileError) -> Any:
         """Return the result of a file that can't be read: nobody, and why."""
         if self.kind == "state":
-            return replace(self.nothing((part.uncounted_id,)), skipped=(str(error),))
+            return replace(self.nothing((part.uncounted_id,)), skipped=(part.told(error),))
         if self.kind == "rows":
-            return Gathered(self.specification, (), (part.uncounted_id,), (str(error),))
+            return Gathered(self.specification, (), (part.uncounted_id,), (part.told(error),))
         return self.nothing(())
 
     def nothing(self, files: tuple[str, ...] = (), name: str = "", start: int = 0) -> Any:
@@ -216,10 +208,6 @@ def check_importable(error: BaseException, cluster: str) -> None:
                 "to them (see the page on clusters)"
             ) from None
         seen = seen.__cause__ or seen.__context__
-
-
-def _error(name: str, what: str) -> InputError:
-    return InputError(f"{name}: {what}")
 
 
 @contextmanager

@@ -22,10 +22,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from survscore._validation import as_times
 from survscore.adapters import ScikitSurvival
 from survscore.adapters.survival_model import Curves, SurvivalModel
 from survscore.curves import SurvivalCurves
-from survscore.models import BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
+from survscore.incidence import IncidenceCurves
+from survscore.models import AalenJohansen, BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
 from survscore.outcomes import Outcomes, as_outcomes
 
 #: The column with the date of entry, in days since the first; data sets come without it.
@@ -33,6 +35,7 @@ ENTRY = "date of entry"
 WITH_ENTRY = " + entry"
 NULL = "Kaplan-Meier"
 NULL_BY_CAUSE = "Aalen-Johansen"
+NULLS = (NULL, NULL_BY_CAUSE)
 #: Rarer categories are put together, so that folds know most of them.
 RAREST_CATEGORY = 0.01
 MOST_CATEGORIES = 12
@@ -40,6 +43,7 @@ LEARNING_RATE = 0.2
 #: Forests take long where all times differ: they are given times on a grid, of so many quantiles and the horizons.
 GRID_OF_FOREST = 50
 
+Values = NDArray[np.float64]
 #: What becomes of those censored before a horizon, for whom its classifier has no label.
 Censored = Literal["dropped", "event-free", "outside", "modelled"]
 
@@ -52,6 +56,24 @@ class Effort:
     rounds: int
     steps: int
     epochs: int
+
+
+@dataclass(frozen=True)
+class AtlasSize:
+    """How much is computed: individuals at most, folds, draws for intervals, splits into halves, effort of fits."""
+
+    name: str
+    most: int
+    folds: int
+    n_draws: int
+    n_splits: int
+    effort: Effort
+
+
+SIZES = {
+    "full": AtlasSize("full", 4000, 5, 200, 10, Effort(trees=50, rounds=30, steps=6, epochs=40)),
+    "quick": AtlasSize("quick", 400, 3, 20, 2, Effort(trees=5, rounds=5, steps=2, epochs=3)),
+}
 
 
 @dataclass(frozen=True)
@@ -178,6 +200,67 @@ class OnGrid(SurvivalModel):
         return curves
 
 
+class CauseSpecificCox(SurvivalModel):
+    r"""A Cox model of each cause, in which events of others are censored, combined into incidences.
+
+    With the cumulative hazards :math:`\Lambda_k` and :math:`\Lambda = \sum_k \Lambda_k`,
+
+    .. math:: F_k(t) = \sum_{s \le t} e^{-\Lambda(s-)} (1 - e^{-\Delta \Lambda(s)})
+        \frac{\Delta \Lambda_k(s)}{\Delta \Lambda(s)} ,
+
+    so that all :math:`F_k` add up to :math:`1 - e^{-\Lambda}`.
+
+    Parameters
+    ----------
+    times : array_like
+        Of its predictions.
+
+    Attributes
+    ----------
+    models_ : list
+        The fitted Cox model of each cause.
+    causes_ : tuple of str
+        The causes.
+    """
+
+    models_: list[Any]
+    causes_: tuple[str, ...]
+
+    def __init__(self, times: ArrayLike) -> None:
+        self.times = times
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit a model for each cause; a weak ridge, since a fold may have a category with no events."""
+        from sksurv.linear_model import CoxPHSurvivalAnalysis
+
+        outcomes = as_outcomes(y)
+        self.causes_, self.models_ = outcomes.causes, []
+        for cause in outcomes.causes:
+            target = Outcomes(outcomes.time, outcomes.for_cause(cause).event_of_interest).to_structured()
+            self.models_.append(CoxPHSurvivalAnalysis(alpha=1.0).fit(X, target))
+        return self
+
+    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> IncidenceCurves:
+        """Return the incidence of each cause."""
+        check_is_fitted(self)
+        grid = as_times(self.times if times is None else times)
+        jumps = self.models_[0].unique_times_  # all times of the training data, whatever happened
+        last = int(np.searchsorted(jumps, grid[-1], side="right"))
+        hazards = [model.predict_cumulative_hazard_function(X, return_array=True)[:, :last] for model in self.models_]
+        return IncidenceCurves(combined(np.array(hazards), jumps[:last], grid), grid, causes=self.causes_)
+
+
+def combined(hazards: Values, jumps: Values, times: Values) -> Values:
+    """Return incidences, (n, causes, times), of cumulative hazards, (causes, n, jumps)."""
+    steps = np.diff(hazards, axis=2, prepend=0.0)
+    total = steps.sum(axis=0)
+    before = np.exp(total - np.cumsum(total, axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rises = np.where(total > 0, before * -np.expm1(-total) * steps / total, 0.0)
+    incidence = np.concatenate([np.zeros_like(rises[..., :1]), np.cumsum(rises, axis=2)], axis=2)
+    return np.moveaxis(incidence[..., np.searchsorted(jumps, times, side="right")], 0, 1)
+
+
 def _cox(horizons: NDArray[np.float64], effort: Effort) -> Any:
     from sksurv.linear_model import CoxPHSurvivalAnalysis
 
@@ -232,6 +315,12 @@ RECIPES: tuple[ModelRecipe, ...] = (
     ModelRecipe("BCE", "dropped", _net(BCESurvival)),
     *CLASSIFIERS,
 )
+#: Of competing causes.
+CAUSE_RECIPES: tuple[ModelRecipe, ...] = (
+    ModelRecipe(NULL_BY_CAUSE, "modelled", lambda horizons, effort: AalenJohansen(times=horizons)),
+    ModelRecipe("Cox by cause", "modelled", lambda horizons, effort: CauseSpecificCox(horizons), "sksurv"),
+    *CLASSIFIERS,
+)
 
 
 @dataclass(frozen=True)
@@ -247,11 +336,11 @@ class ListedModel:
         return self.recipe.name + WITH_ENTRY * self.entry
 
 
-def listed(recipes: Iterable[ModelRecipe] = RECIPES) -> tuple[ListedModel, ...]:
+def listed(*, by_cause: bool = False) -> tuple[ListedModel, ...]:
     """Return the models of the list, all that there are."""
-    nulls = (NULL, NULL_BY_CAUSE)
+    recipes = CAUSE_RECIPES if by_cause else RECIPES
     return tuple(
-        ListedModel(one, entry) for one in recipes for entry in (False, True) if not (entry and one.name in nulls)
+        ListedModel(one, entry) for one in recipes for entry in (False, True) if not (entry and one.name in NULLS)
     )
 
 
@@ -266,7 +355,7 @@ def estimators(entries: Iterable[ListedModel], horizons: NDArray[np.float64], ef
     """Return the models by name, as estimators of data frames that hold `ENTRY`."""
     return {
         one.name: one.recipe.make(horizons, effort)
-        if one.recipe.name in (NULL, NULL_BY_CAUSE)
+        if one.recipe.name in NULLS
         else Pipeline([("features", features(entry=one.entry)), ("model", one.recipe.make(horizons, effort))])
         for one in entries
     }

@@ -21,35 +21,16 @@ from survscore._validation import InputError, check_choice, check_whole
 from survscore._version import __version__
 from survscore.io.files import written_whole
 from survscore.paper import runner
-from survscore.paper.atlas import cause_models, causes, earlier
-from survscore.paper.atlas.causes import AtlasByCause
+from survscore.paper.atlas import earlier
 from survscore.paper.atlas.closing import LEVEL, Row, at_closing
 from survscore.paper.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS, Prepared, prepare, scoreable
-from survscore.paper.atlas.models import FAMILIES, Effort, ListedModel, family, installed, listed
-from survscore.paper.atlas.results import TABLES, Atlas
+from survscore.paper.atlas.models import FAMILIES, SIZES, AtlasSize, ListedModel, family, installed, listed
+from survscore.paper.atlas.results import BY_CAUSE, TABLES, Atlas
 from survscore.paper.atlas.scores import scores
 from survscore.paper.versions import versions_of
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "scikit-survival", "torch")
 REMEDY = "remove it to have it computed anew, or choose another folder"
-
-
-@dataclass(frozen=True)
-class AtlasSize:
-    """How much is computed: individuals at most, folds, draws for intervals, splits into halves, effort of fits."""
-
-    name: str
-    most: int
-    folds: int
-    n_draws: int
-    n_splits: int
-    effort: Effort
-
-
-SIZES = {
-    "full": AtlasSize("full", 4000, 5, 200, 10, Effort(trees=50, rounds=30, steps=6, epochs=40)),
-    "quick": AtlasSize("quick", 400, 3, 20, 2, Effort(trees=5, rounds=5, steps=2, epochs=3)),
-}
 
 
 @dataclass(frozen=True)
@@ -63,20 +44,9 @@ class AtlasPlan:
     by_cause: bool = False
 
     @property
-    def entries(self) -> list[ListedModel]:
-        """The models."""
-        every = listed(cause_models.RECIPES) if self.by_cause else listed()
-        return [one for one in every if one.name in self.models]
-
-    @property
-    def scores(self) -> list[str]:
-        """The scores that are tried."""
-        return list(causes.SCORES) if self.by_cause else list(scores())
-
-    @property
     def tables(self) -> set[str]:
         """The tables that a set's results have."""
-        return set(causes.TABLES if self.by_cause else TABLES)
+        return set(BY_CAUSE if self.by_cause else TABLES)
 
     def path(self, name: str) -> Path:
         """Return where a set's results are kept."""
@@ -84,12 +54,10 @@ class AtlasPlan:
 
     def computed(self, data: Prepared, progress: Progress) -> dict[str, list[Row]]:
         """Compute the tables of a set."""
-        size, entries = self.size, self.entries
-        if self.by_cause:
-            return causes.by_cause(data, entries, size.effort, size.folds, size.n_splits, self.seed, progress)
-        return at_closing(data, entries, size.effort, size.folds, self.seed) | earlier.on_earlier_days(
-            data, entries, size.effort, size.folds, size.n_draws, size.n_splits, self.seed, progress
-        )
+        entries = [one for one in listed(by_cause=self.by_cause) if one.name in self.models]
+        closing = {} if self.by_cause else at_closing(data, entries, self.size.effort, self.size.folds, self.seed)
+        days = earlier.on_earlier_days(data, entries, self.size, self.seed, progress, by_cause=self.by_cause)
+        return closing | days
 
     def settings(self, data: Prepared) -> dict[str, Any]:
         """Return what kept results must agree with."""
@@ -101,7 +69,7 @@ class AtlasPlan:
             "seed": self.seed,
             "level": LEVEL,
             "models": list(self.models),
-            "scores": self.scores,
+            "scores": list(scores(by_cause=self.by_cause)),
             "rules": {
                 "fewest_followed": FEWEST_FOLLOWED,
                 "fewest_with_status": FEWEST_WITH_STATUS,
@@ -115,6 +83,7 @@ def atlas(
     sets: Sequence[Any] | None = None,
     *,
     out: str | os.PathLike[str],
+    by_cause: bool = False,
     size: str | AtlasSize = "full",
     seed: int = 1,
     n_jobs: int = 1,
@@ -134,6 +103,8 @@ def atlas(
         that can be loaded here.
     out : path
         Folder for the results. Sets that are finished there, with the same settings, version and seed, are kept.
+    by_cause : bool, default False
+        Predictions of competing causes, on sets whose events have some, and scores of each cause on the earlier days.
     size : {"full", "quick"} or AtlasSize
         How much is computed; quick is to see that it works.
     seed : int, default 1
@@ -171,91 +142,34 @@ def atlas(
     if isinstance(size, str):
         check_choice("size", size, tuple(SIZES))
         size = SIZES[size]
-    entries, missing = installed(_wanted(models))
-    plan = AtlasPlan(size, seed, tuple(one.name for one in entries), Path(out))
-    found = Atlas.of(*_run(sets, plan, missing, n_jobs, progress))
-    found.save(plan.folder)
-    return found
-
-
-def atlas_by_cause(
-    sets: Sequence[Any] | None = None,
-    *,
-    out: str | os.PathLike[str],
-    size: str | AtlasSize = "full",
-    seed: int = 1,
-    n_jobs: int = 1,
-    progress: Progress = silent,
-) -> AtlasByCause:
-    """Fit the same models of competing causes to data sets that have some, and see which score would have chosen well.
-
-    On earlier days, for each cause: in which order each score would have put the models, which it would have chosen,
-    and how good that was by what happened since (`backtest`).
-
-    Parameters
-    ----------
-    sets : sequence of str or Dataset, optional
-        Names of data sets, or sets of your own whose outcomes have causes; by default all that can be loaded here.
-    out, size, seed, n_jobs, progress
-        As for `atlas`.
-
-    Returns
-    -------
-    AtlasByCause
-        Also written to `out`, as CSV and JSON.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from survscore.paper.atlas import atlas_by_cause
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     found = atlas_by_cause(["senators"], out=folder, size="quick")
-    >>> sorted(set(found.backtests["cause"]))
-    ['death', 'resignation', 'retirement']
-    """
-    check_whole("seed", seed, 0)
-    check_whole("n_jobs", n_jobs, 1)
-    if isinstance(size, str):
-        check_choice("size", size, tuple(SIZES))
-        size = SIZES[size]
-    entries, missing = installed(listed(cause_models.RECIPES))
-    plan = AtlasPlan(size, seed, tuple(one.name for one in entries), Path(out), by_cause=True)
-    found = AtlasByCause.of(*_run(sets, plan, missing, n_jobs, progress))
-    found.save(plan.folder)
-    return found
-
-
-def _run(
-    sets: Sequence[Any] | None, plan: AtlasPlan, missing: list[str], n_jobs: int, progress: Progress
-) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
-    """Compute what is not there yet; return the results of all sets, and the settings of the run."""
-    chosen, unavailable = _loaded(sets, by_cause=plan.by_cause)
-    data = [prepare(one, plan.size.most, plan.seed) for one in chosen]
+    entries, missing = installed(_wanted(models, by_cause=by_cause))
+    plan = AtlasPlan(size, seed, tuple(one.name for one in entries), Path(out), by_cause)
+    chosen, unavailable = _loaded(sets, by_cause=by_cause)
+    data = [prepare(one, size.most, seed) for one in chosen]
     _check_names(data)
-    if plan.by_cause:
+    if by_cause:
         _check_causes(data)
     kept = {one.name for one in data if plan.path(one.name).exists()}
     for one in data:  # a leftover that can't be used is better known now than after an hour
         if one.name in kept:
             load(one, plan)
     _compute([one for one in data if one.name not in kept], len(data), plan, n_jobs, progress)
-    settings = {
-        "survscore": __version__,
-        "seed": plan.seed,
-        "size": asdict(plan.size),
-        "models": list(plan.models),
-        "scores": plan.scores,
-        "missing_packages": missing,
-        "sets_not_available": unavailable,
-        "rules": plan.settings(data[0])["rules"],
-        "level": LEVEL,
-    }
-    return {one.name: load(one, plan) for one in data}, settings
+    settings = plan.settings(data[0]) | {"missing_packages": missing, "sets_not_available": unavailable}
+    del settings["set"], settings["data"]
+    results = {one.name: load(one, plan) for one in data}
+    if by_cause and not any(one["tables"]["backtests"] for one in results.values()):
+        raise InputError(
+            f"sets: none of {', '.join(results)} has an earlier closing date on which enough events of each cause "
+            "were known, and enough was hidden"
+        )
+    found = Atlas.of(results, settings)
+    found.save(plan.folder)
+    return found
 
 
-def _wanted(models: Sequence[str] | None) -> list[ListedModel]:
+def _wanted(models: Sequence[str] | None, *, by_cause: bool = False) -> list[ListedModel]:
     """Return the models of the list that are wanted."""
-    every = {one.name: one for one in listed()}
+    every = {one.name: one for one in listed(by_cause=by_cause)}
     if models is None:
         return list(every.values())
     wanted = [models] if isinstance(models, str) else list(models)
@@ -371,7 +285,7 @@ def described(data: Prepared) -> Row:
         "horizons": data.horizons[scoreable(y, data.horizons)].tolist(),
         "cutoffs": {str(day)[:10]: earlier.horizons_on(data, day).tolist() for day in data.cutoffs},
         "n_covariates": data.X.shape[1] - 1,
-        **(causes.described_causes(y) if y.causes else {}),
+        **({"causes": ", ".join(f"{cause} ({n})" for cause, n in y.n_by_cause.items())} if y.causes else {}),
         **data.about,
     }
 

@@ -29,14 +29,17 @@ RIDGE = 1.0
 Score = Callable[[Outcomes], Weighting]
 
 
-def scores() -> dict[str, Score]:
-    """Return the scores that can be computed here, by the names they have in tables; the first is the reference."""
+def scores(*, by_cause: bool = False) -> dict[str, Score]:
+    """Return the scores that can be computed here, by the names they have in tables; the first is the reference.
+
+    A Cox model of censoring is as misleading for causes as it is for events of one kind, and left out there.
+    """
     found: dict[str, Score] = {
         ADMINISTRATIVE: lambda y: Administrative(),
         PROJECTED: lambda y: Projected(min_followed=FEWEST_EVENT_FREE),
         KAPLAN_MEIER: lambda y: IPCW(),
     }
-    return found if find_spec("sksurv") is None else {**found, COX: censored_by_entry}
+    return found if by_cause or find_spec("sksurv") is None else {**found, COX: censored_by_entry}
 
 
 def censored_by_entry(y: Outcomes) -> IPCW:

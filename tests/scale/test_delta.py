@@ -1,0 +1,62 @@
+"""Tables with a log: the files that count are those that the log names, by its own library."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import survscore as ss
+from scale_tables import make, same
+from survscore.scale import evaluate_state
+
+deltalake = pytest.importorskip("deltalake", reason="Delta Lake is not installed")
+
+
+@pytest.fixture(scope="module")
+def case():
+    return make(900, n_times=3, dtype=np.float64)
+
+
+@pytest.fixture
+def table(case, tmp_path):
+    """Rows of two versions of a table, of which the files of one no longer count."""
+    path = str(tmp_path / "lake")
+    deltalake.write_deltalake(path, case.table, partition_by=["country"])
+    deltalake.write_deltalake(path, case.table.slice(0, 300), partition_by=["country"], mode="append")
+    found = deltalake.DeltaTable(path)
+    found.restore(0)
+    return deltalake.DeltaTable(path)
+
+
+def test_the_log_says_which_files_count(case, table):
+    wanted = ss.evaluate(case.table, weighting="administrative", by="country")
+    files = len(table.file_uris())
+    for source in (table.to_pyarrow_dataset(), table.file_uris()):
+        found = ss.evaluate(source, weighting="administrative", by="country")
+        assert found.total.n == 900
+        assert set(found.parts) == set(wanted.parts)
+        for label, part in found.parts.items():
+            same(part, wanted.parts[label], score=1e-10, se=1e-10)
+    assert found.total.scored[0].settings["files_read"] == files
+    old = deltalake.DeltaTable(table.table_uri, version=1).to_pyarrow_dataset()
+    assert ss.evaluate(old, weighting="administrative").n == 1200
+
+
+def test_files_of_the_log_are_not_counted_twice(table):
+    state = evaluate_state(table.file_uris(), weighting="administrative")
+    with pytest.raises(ss.InputError, match="would be counted twice"):
+        evaluate_state(table.file_uris()[:1], weighting="administrative", add=state)
+
+
+def test_the_folder_alone_is_refused(table):
+    with pytest.raises(ss.InputError, match="is a Delta table, whose log says which files count"):
+        ss.evaluate(table.table_uri, weighting="administrative")
+
+
+def test_another_schema_is_refused_by_its_name(case, table, tmp_path):
+    path = str(tmp_path / "other")
+    deltalake.write_deltalake(path, case.table)
+    deltalake.write_deltalake(
+        path, case.table.append_column("c:30", pa.array(case.table["a:30"])), mode="append", schema_mode="merge"
+    )
+    with pytest.raises(ss.InputError, match="c:30"):
+        ss.evaluate(deltalake.DeltaTable(path).file_uris(), weighting="administrative")
