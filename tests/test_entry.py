@@ -524,9 +524,7 @@ class TestWarning:
             sample = study.sample(400, seed)
             alarms += [
                 _sign(y, curves),
-                _sign(
-                    sample.outcomes, sample.survival(np.linspace(1, sample.outcomes.censoring_time.max(), 100))
-                ),
+                _sign(sample.outcomes, sample.survival(np.linspace(1, sample.outcomes.censoring_time.max(), 100))),
                 _sign(ss.Outcomes(np.ceil(y.time), y.event), curves),  # rounded up
             ]
         assert np.mean([alarm != "" for alarm in alarms]) <= 0.02
