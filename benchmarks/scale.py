@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -75,7 +76,7 @@ def decode(folder: Path) -> None:
             pass
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        list(pool.map(one, sorted(folder.iterdir())))
+        list(pool.map(one, sorted(folder.rglob("*.parquet"))))
 
 
 def measure(folder: Path, call: str, engine: str) -> dict[str, float]:
@@ -88,7 +89,7 @@ def measure(folder: Path, call: str, engine: str) -> dict[str, float]:
 
         options = {**CALLS[call], "engine": _engine(engine)}
         run = lambda: ss.evaluate(folder, **options)  # noqa: E731
-        ss.evaluate(sorted(folder.iterdir())[:6], **options)  # compiles what needs compiling, on every worker
+        ss.evaluate(sorted(folder.rglob("*.parquet"))[:6], **options)  # compiles what needs compiling, on every worker
     start, cpu = time.perf_counter(), _cpu()
     run()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -184,11 +185,12 @@ def engine_rows(folder: Path, threads: float) -> list[Row]:
 
 
 def larger_rows(place: Path, rows_per_file: int, large: int) -> list[Row]:
-    """Give the files other names, which takes no room, and see whether time grows with the rows."""
+    """Copy the files, as links are refused, into folders of other names: does time grow with the rows?"""
     folder, source = place / "large", sorted((place / "data").iterdir())
-    folder.mkdir()
     for k in range(large // rows_per_file):
-        os.link(source[k % len(source)], folder / f"{k:05d}.parquet")
+        target = folder / f"copy={k // len(source)}" / f"{k:05d}.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(source[k % len(source)], target)
     base, call = in_fresh_process(folder, DECODING), next(iter(CALLS))
     return [_row(f"{spaced(large)} rows, {call}", in_fresh_process(folder, call), base)]
 

@@ -17,12 +17,12 @@ The data come with lifelines: ``pip install lifelines``. What the terms mean is 
 # ``causes=True`` distinguishes the events. The cut-off date is known, so :math:`C^*` is known
 # for each senator, and so is how each one left before it.
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 from lifelines import CoxPHFitter
 
 import survscore as ss
-from survscore.plots import IncidenceDisplay
 
 data = ss.datasets.load("senators", causes=True)
 y = data.y
@@ -151,4 +151,11 @@ print(result)
 
 names = ["Cook, Joan", "Mercer, Terry M."]
 rows = [int(np.flatnonzero(data.groups == name)[0]) for name in names]
-IncidenceDisplay(incidences[rows], y[rows], labels=names).plot(unit="year")
+times = incidences.times
+figure, axes = plt.subplots(1, 2, figsize=(7, 2.8), sharey=True, layout="constrained")
+for ax, name, row in zip(axes, names, rows, strict=True):
+    ax.stackplot(times, *incidences[row].at(times)[0], labels=incidences.causes, alpha=0.6)
+    ax.axvline(y.censoring_time[row], color="black", linestyle=":")
+    ax.set(title=name, xlabel="time (years)", ylim=(0, 1))
+axes[0].set_ylabel("predicted probability of an event")
+axes[1].legend()

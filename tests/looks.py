@@ -31,6 +31,17 @@ def measure(page, what):
     return page.evaluate(f"({PROBES}).{what}()")
 
 
+def show(browser, path, **options):
+    """Open a page, wait until all its charts are drawn, and return it with all that it says or complains about."""
+    opened, said = browser.new_page(**options), []
+    opened.on("console", lambda message: said.append(message.text))
+    opened.on("pageerror", lambda error: said.append(str(error)))
+    opened.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    opened.goto(path.as_uri())
+    opened.wait_for_selector("html[data-drawn]")
+    return opened, said
+
+
 def screenshot(page):
     """Return what the window of a page shows."""
     with Image.open(io.BytesIO(page.screenshot())) as picture:

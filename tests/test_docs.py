@@ -65,7 +65,7 @@ def test_what_files_rst_shows_is_what_compare_prints(capsys, tmp_path, monkeypat
     assert capsys.readouterr().out.split() == whole.split("Both weightings stand")[0].split()
     files = ["play/outcomes.csv", "play/truth.csv", "play/leaking.csv"]
     cli.main(["compare", *files, "-w", "administrative", "-m", "brier", "-t", "20,40,100", "--full"])
-    assert capsys.readouterr().out.split() == by_time.split("Times have their unit")[0].split()
+    assert capsys.readouterr().out.split() == by_time.split("Times are printed with")[0].split()
 
 
 def test_what_files_rst_shows_is_what_formats_proposes(capsys, tmp_path, monkeypatch):

@@ -391,7 +391,7 @@ def test_an_archive_larger_than_the_disk_is_refused(raw, tmp_path, monkeypatch):
 def test_dates_are_not_read_from_the_clock(capsys, tmp_path, word):
     path = tmp_path / "outcomes.csv"
     path.write_text("id,start,event_date\na,2016-12-30,2017-01-09\nb,2017-01-09,\n")
-    assert "cutoff must be dates" in refused(capsys, "formats", path, "--cutoff", word)
+    assert "cutoff must be dates" in refused(capsys, "score", path, "--cutoff", word)
     for column in ("start", "event_date", "cutoff"):
         values = {"start": ["2017-01-01"], "event_date": [None], "cutoff": "2017-02-01"}
         values[column] = word if column == "cutoff" else [word]

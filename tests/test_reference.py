@@ -144,6 +144,20 @@ def test_scores_of_survivaleval(name):
 
 
 @by_survivaleval
+def test_trained_and_integrated_scores_of_survivaleval(name):
+    """With G of training data, and by the trapezoid rule; where the censored leave a little later, as there."""
+    data, theirs = DATASETS[name], SURVIVALEVAL[name]
+    y, times, half = outcomes(data), np.array(data["times"]), len(data["time"]) // 2
+    later = ss.Outcomes(np.where(y.event, y.time, y.time + 1e-6), y.event)
+    curves = ss.SurvivalCurves(data["model_a"], times)
+    trained = ss.IPCW(later[half:], normalize="n")
+    scores = ss.brier_score(later[:half], curves[:half], weighting=trained, times=times, errors=False).scores
+    np.testing.assert_allclose(scores, theirs["brier_trained"], rtol=1e-12)
+    whole = ss.brier_score(later, curves, weighting="ipcw", times=times, errors=False).integrated().value
+    assert whole == pytest.approx(theirs["integrated"], rel=1e-12)
+
+
+@by_survivaleval
 def test_concordance_of_survivaleval(name):
     data, theirs = DATASETS[name], SURVIVALEVAL[name]
     y, times = ss.Outcomes(data["time"], data["event"]), data["times"]

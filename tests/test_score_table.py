@@ -318,6 +318,15 @@ def test_the_command_writes_pages(files, ending):
     assert json.loads((folder / "all.json").read_text())["rows"][0]["metric"] == "brier"
 
 
+def test_the_command_writes_a_table_for_a_paper(files):
+    folder, y, models = files
+    out = folder / "table.tex"
+    asked = ["-w", "administrative", "-m", "brier", "-m", "auc", "--horizons", "4,9", "--layout", "models x metrics"]
+    assert run(folder, *asked, "-o", str(out)).exit_code == 0
+    assert out.read_text() == table(y, models, metric=["brier", "auc"]).to_latex(layout="models x metrics")
+    assert "--layout is for -o FILE.tex" in str(run(folder, *asked).exception)
+
+
 def test_the_command_tells_mistakes_and_writes_nothing(files):
     folder, *_ = files
     before = sorted(folder.iterdir())

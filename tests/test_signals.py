@@ -14,6 +14,8 @@ import pytest
 from combinations import nightly_but
 from survscore.datasets.kkbox import synthesize
 from survscore.io import write_study
+from survscore.io.files import written_whole
+from survscore.io.temporary import PREFIX
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at processes as Linux shows them")
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}
@@ -219,7 +221,6 @@ def test_handlers_are_those_from_before_afterwards(capsys):
     before = [signal.getsignal(number) for number in CODES]
     main(["formats"])
     assert [signal.getsignal(number) for number in CODES] == before
-    assert signal.set_wakeup_fd(-1) == -1
 
 
 def test_importing_the_library_sets_no_handlers():
@@ -247,25 +248,26 @@ def test_an_interrupt_while_the_command_is_imported_is_no_traceback():
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "survscore: interrupted\n")
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a process of Windows can't send itself this signal")
-@pytest.mark.parametrize(
-    "in_handler",
-    [pytest.param(True, id="main thread"), pytest.param(False, id="watching thread", marks=pytest.mark.nightly)],
-)
-def test_what_must_not_be_interrupted_is_finished_first(in_handler):
-    # a step of Python between two calls lets the handler run; one long call leaves it to the thread that watches
-    wait = "for _ in range(100): time.sleep(0.002)" if in_handler else "time.sleep(0.2)"
-    code = f"""
-import os, signal, time
+TOLD = """
+import os, signal, sys, time
+from pathlib import Path
 from survscore.io.ending import ended_by_signals
-from survscore.io.temporary import uninterrupted
-with ended_by_signals():
-    with uninterrupted():
-        os.kill(os.getpid(), signal.SIGTERM)
-        {wait}
-        os.write(1, b"finished")
+from survscore.io.files import written_whole
+with ended_by_signals(), written_whole(Path(sys.argv[1])) as temporary:
+    temporary.write_text("half")
+    os.kill(os.getpid(), int(sys.argv[2]))
     time.sleep(60)
-    os.write(1, b", and went on")
 """
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=2 * LONGEST, check=False)
-    assert (run.stdout, run.returncode, run.stderr) == (b"finished", 128 + signal.SIGTERM, b"")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_is_left_or_the_next_run_removes_it(tmp_path, number):
+    out = tmp_path / "out.txt"
+    run = subprocess.run([sys.executable, "-c", TOLD, out, str(int(number))], capture_output=True, check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (143 if number == signal.SIGTERM else -9, b"", b"")
+    assert len(list(tmp_path.iterdir())) == (number == signal.SIGKILL)
+    ours = tmp_path / f"{PREFIX}{os.getpid()}-x"
+    ours.touch()  # of a process that still runs
+    with written_whole(out) as temporary:
+        temporary.write_text("whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([ours.name, "out.txt"])

@@ -139,8 +139,8 @@ def leaks(atlas):
     told = {name: f"{percent(abs(share))} {'worse' if share > 0 else 'better'} than" for name, share in said.items()}
     truth = some["truth"].mean()
     return (
-        f"Models that drop the censored and use the date of entry were {told[PROJECTED]} {null} as the projected score "
-        f"said, {told[ADMINISTRATIVE]} it as the administrative score said, {told[KAPLAN_MEIER]} it as IPCW said, and "
+        f"Models that drop the censored and use the date of entry were {told[PROJECTED]} {null} by the projected "
+        f"score, {told[ADMINISTRATIVE]} it by the administrative score, {told[KAPLAN_MEIER]} it by IPCW, and "
         f"{percent(abs(truth))} {'worse' if truth > 0 else 'better'} than it in truth (Brier scores, means over sets "
         f"and {some['model'].nunique()} models)."
     )

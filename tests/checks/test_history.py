@@ -1,6 +1,5 @@
 """Histories only grow: nothing is lost, also if processes append at once, or are killed."""
 
-import json
 import multiprocessing
 import os
 import signal
@@ -14,7 +13,8 @@ import pytest
 
 import survscore as ss
 from checks_case import compared, day
-from survscore.checks import Run, append_run, read_history, run_of_results
+from survscore.checks import Run, append_run, read_history
+from survscore.checks.runs import run_of_results
 from survscore.io import files as _files
 
 
@@ -37,13 +37,6 @@ def test_what_is_appended_is_read_again(run, tmp_path):
         append_run(path, runs[0])
     assert len(read_history(path).runs) == 3
     assert not list(tmp_path.rglob(".survscore-*"))
-
-
-def test_one_time_is_kept(tmp_path):
-    run = Run.of(compared(times=[30.0]), id="one")
-    append_run(tmp_path / "h.jsonl", run)
-    (again,) = read_history(tmp_path / "h.jsonl").runs
-    assert len(again.tables["scores"]) == len(run.tables["scores"]) > 0
 
 
 def test_segments_are_kept(tmp_path):
@@ -180,11 +173,3 @@ def test_a_lock_that_is_held_is_waited_for(run, tmp_path, monkeypatch):
     with path.open("ab") as file, _files.locked(file), pytest.raises(TimeoutError, match="another process"):
         append_run(path, replace(run, id="b"))
     append_run(path, replace(run, id="b"))
-
-
-def test_ids_are_made_of_the_date_and_a_digest(comparison):
-    first, again = Run.of(comparison, date=day(3)), Run.of(comparison, date=day(3))
-    assert first.id == again.id
-    assert first.id.startswith("2025-01-03T020000Z-")
-    assert Run.of(comparison, date=day(4)).id[-8:] != first.id[-8:]
-    assert json.loads(json.dumps(dict(first.settings)))["level"] == 0.95

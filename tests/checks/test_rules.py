@@ -24,22 +24,6 @@ def test_defaults():
 
 
 @pytest.mark.parametrize(
-    ("threshold", "passing", "failing", "printed"),
-    [
-        ({"below": 0.2}, [0.1, -1.0], [0.2, 0.3, float("nan")], "below 0.2"),
-        ({"above": 0.2}, [0.3], [0.2, 0.1, float("nan")], "above 0.2"),
-        ({"above": 0.1, "below": 0.2}, [0.15], [0.1, 0.2, 0.25, float("nan")], "above 0.1 and below 0.2"),
-        ({"worse_by": 0.1, "reference": "old"}, [0.1, -5.0], [0.11, float("nan")], "at most 0.1"),
-    ],
-)
-def test_thresholds(threshold, passing, failing, printed):
-    found = rule(**threshold)
-    assert all(found.allows(value) for value in passing)
-    assert not any(found.allows(value) for value in failing)
-    assert found.threshold() == printed
-
-
-@pytest.mark.parametrize(
     ("keys", "message"),
     [
         ({"belw": 1}, "unknown key 'belw'; did you mean 'below'?"),

@@ -8,6 +8,7 @@ import pytest
 
 import survscore as ss
 from checks_case import compared, day
+from looks import show
 from report_case import HOSTILE, OPTIONS, make
 from survscore.checks import Run, append_run
 from survscore.reports import sections
@@ -48,13 +49,6 @@ def test_the_page_shows_the_runs_and_escapes_their_names(history):
     assert ss.report(y, models, history=history, **OPTIONS).html == report.html
 
 
-def test_without_history_there_is_no_section():
-    y, models = make()
-    report = ss.report(y, models, **OPTIONS)
-    assert report.summary["history"]["means"] == {}
-    assert "#history" not in report.html
-
-
 def test_other_ranges_and_broken_lines_are_told(history):
     append_run(history, Run.of(compared(times=[5, 10, 20], weighting="administrative"), id="other", date=day(9)))
     with history.open("ab") as file:
@@ -77,13 +71,7 @@ def test_the_command_shows_it(command, study, history, tmp_path):
 def test_a_browser_draws_the_runs_and_a_model_s_panel_goes_with_it(browser, history, tmp_path):
     y, models = make()
     path = ss.report(y, models, history=history, **OPTIONS).save(tmp_path / "report.html")
-    page = browser.new_page()
-    said = []
-    page.on("console", lambda message: said.append(message.text))
-    page.on("pageerror", lambda error: said.append(str(error)))
-    page.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-drawn]")
+    page, said = show(browser, path)
     chart = page.locator('[data-chart="history"]')
     titles = chart.locator("figcaption")
     assert titles.count() == 6  # three of the Brier score, and three of AUC, which the page does not switch to

@@ -280,5 +280,5 @@ def test_models_are_not_taken_for_causes(tmp_path, capsys):
 
 
 def test_words_without_a_cause_are_refused_in_one_line(capsys, folder):
-    message = refused(capsys, "formats", folder / "y.csv", "--event", "why", "--causes", "default,repayment")
+    message = refused(capsys, "score", folder / "y.csv", "--event", "why", "--causes", "default,repayment")
     assert "'moved' (1)" in message

@@ -153,7 +153,6 @@ def test_lifelines_own_names_of_columns_are_no_times(capsys, case):
     asked = ["-w", "administrative", "-t", "3,8,15,29"]
     assert "--transposed takes" in refused(capsys, "score", *paths, *asked)
     assert "--transposed takes" in refused(capsys, "score", *paths, *asked, "--monotone", "keep")
-    assert "--transposed takes" in refused(capsys, "formats", "--check", paths[1])
     found, _ = scored(capsys, *paths, "--transposed", "-t", "3,8,15,29")
     np.testing.assert_allclose(found, case.wanted, rtol=0, atol=1e-12)
 
@@ -166,14 +165,6 @@ def test_an_index_that_pandas_wrote_makes_no_transposed_file(case):
     assert io.read_predictions(case.folder / "net.csv").models["net"].shape == (60, 5)
 
 
-def test_outcomes_in_order_are_no_transposed_predictions(capsys, tmp_path):
-    (tmp_path / "y.csv").write_text("time,event,censoring_time\n1,0,1\n2,0,2\n3,1,4\n")
-    code, out, _ = run(capsys, "formats", "--check", tmp_path / "y.csv")
-    assert (code, "outcomes: Outcomes(3 individuals" in out) == (0, True)
-    (tmp_path / "y.csv").write_text("time,churned\n1,0\n2,0\n3,1\n")
-    assert run(capsys, "formats", tmp_path / "y.csv", "--event", "churned")[0] == 0
-
-
 # Predictions of the event
 
 
@@ -183,8 +174,6 @@ def test_rising_predictions_are_those_of_the_event(capsys, case):
     message = refused(capsys, "score", case.folder / "y.csv", path, "-w", "administrative")
     assert "--predicts event takes these" in message
     assert "--monotone" not in message
-    with pytest.raises(ss.InputError, match=r"`predicts='event'` takes these$"):
-        io.read_predictions(path)
     with pytest.raises(ss.InputError, match=r"`from_event_probabilities` takes these$"):
         ss.SurvivalCurves(1 - case.frame.to_numpy(), case.curves.times)
     csv(wide(case), path)
@@ -232,7 +221,7 @@ def test_percentages_are_named_and_taken(capsys, case):
     path = case.folder / "net.csv"
     csv(wide(case, 100 * case.frame), path)
     asked = ["score", case.folder / "y.csv", path, "-w", "administrative"]
-    assert "are these percentages? --percent takes these" in refused(capsys, *asked)
+    assert "read files with --percent" in refused(capsys, *asked)
     csv(wide(case, 101 + case.frame), path)
     assert "percentages must be between 0 and 100: 300 values are not" in refused(capsys, *asked, "--percent")
     csv(wide(case), path)
@@ -332,13 +321,11 @@ def test_an_end_is_an_event_only_where_a_flag_or_a_reason_says_so(capsys, tmp_pa
         assert found.event.tolist() == [True, False, False, False]
         assert found.time.tolist() == [10, 20, 31, 31]
         assert found.dropped_out.tolist() == [False, True, False, False]
-    asked = ["formats", path, "--cutoff", "2017-02-01", "--end", "end", "--reason", "why", "--event-reasons", "churn"]
-    code, out, _ = run(capsys, *asked, "--censored-reasons", "moved,fraud")
-    assert (code, "4 individuals, 1 event (25.0 %)" in out) == (0, True)
+    asked = ["score", path, "--cutoff", "2017-02-01", "--end", "end", "--reason", "why", "--event-reasons", "churn"]
     message = refused(capsys, *asked)
     assert "column 'why' holds reasons that are not explained: 'fraud' (1), 'moved' (1), the first in row 1" in message
     assert "Name each in --event-reasons, --censored-reasons (" in message
-    asked = ["formats", path, "--cutoff", "2017-02-01", "--end", "end", "--event", "churned"]
+    asked = ["score", path, "--cutoff", "2017-02-01", "--end", "end", "--event", "churned"]
     message = refused(capsys, *asked, "--competing-reasons", "moved")
     assert "what reasons mean needs --reason, the column that says why" in message
     for said, message in (
@@ -398,15 +385,13 @@ def test_reasons_of_a_study_file_may_have_commas(capsys, tmp_path):
         ),
     ],
 )
-def test_dates_in_other_writings_are_the_same_dates(capsys, tmp_path, content, said):
+def test_dates_in_other_writings_are_the_same_dates(tmp_path, content, said):
     path = tmp_path / "y.csv"
     path.write_text(content)
     found = io.read_outcomes(path, **said).outcomes
     np.testing.assert_allclose(found.time, [14, 29], rtol=1e-7)
     np.testing.assert_allclose(found.censoring_time, [30, 29], rtol=1e-7)
     assert found.event.tolist() == [True, False]
-    options = [part for name, value in said.items() for part in (f"--{name.replace('_', '-')}", value)]
-    assert run(capsys, "formats", path, *options)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -427,7 +412,7 @@ def test_dates_in_other_writings_are_the_same_dates(capsys, tmp_path, content, s
 def test_dates_that_are_not_as_said_are_named(capsys, tmp_path, content, said, message):
     (tmp_path / "y.csv").write_text(content)
     options = [part for name, value in said.items() for part in (f"--{name.replace('_', '-')}", value)]
-    assert message in refused(capsys, "formats", tmp_path / "y.csv", "--cutoff", "2017-01-31", *options)
+    assert message in refused(capsys, "score", tmp_path / "y.csv", "--cutoff", "2017-01-31", *options)
 
 
 def test_a_cut_off_that_is_rounded_refuses_nobody(tmp_path):
@@ -477,7 +462,7 @@ def test_events_may_be_states_which_are_told(tmp_path):
 @pytest.mark.parametrize("word", ["closed", "maybe", "2", "positive"])
 def test_words_that_may_mean_two_things_are_refused(capsys, tmp_path, word):
     (tmp_path / "y.csv").write_text(f"time,event\n1,yes\n2,{word}\n")
-    message = refused(capsys, "formats", "--check", tmp_path / "y.csv")
+    message = refused(capsys, "score", tmp_path / "y.csv")
     assert f"1 of 2 are none, the first in row 1 ('{word}'); --reason and --event-reasons take other words" in message
 
 

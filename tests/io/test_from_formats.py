@@ -233,7 +233,7 @@ def test_dates_without_end(tmp_path, never, ending):
 
 def test_ids_that_are_repeated_mention_groups(capsys, tmp_path):
     (tmp_path / "y.csv").write_text("id,time,event\na,1,1\na,2,0\n")
-    message = refused(capsys, "formats", "--check", tmp_path / "y.csv")
+    message = refused(capsys, "score", tmp_path / "y.csv")
     assert "ids must be different" in message
     assert "--groups" in message
     assert "--by-order" in message

@@ -34,6 +34,9 @@
 #   t by 1/G(t), and divides by n; its null model is the Aalen-Johansen
 #   estimate; controls of its AUC are the event-free and those with an event
 #   of the other cause.
+# * brier_cox: G from a Cox model of the censoring with one covariate, the
+#   logarithm of model a's cumulative hazard at time 3; G enters as
+#   exp(-cumulative hazard), from the left at T_i, and the sum is divided by n.
 # * delong: pROC's AUC at each time among those whose status is known then, all
 #   with the same weight; variances by DeLong's method, and the paired test.
 
@@ -170,6 +173,18 @@ run_score <- function(d, conservative) {
         times = d$times, metrics = "brier", summary = "ibs",
         cens.model = "km", se.fit = TRUE, conservative = conservative,
         null.model = TRUE, contrasts = TRUE)$Brier
+}
+
+# The predicted risks are the same; G depends on a covariate.
+cox_results <- function(d) {
+  z <- log(-log(d$model_a[, d$times == 3]))
+  res <- Score(list(a = 1 - d$model_a, b = 1 - d$model_b),
+               formula = Hist(time, event) ~ z,
+               data = data.table(time = d$time, event = d$event, z = z),
+               times = d$times, metrics = "brier", cens.model = "cox",
+               se.fit = FALSE, null.model = FALSE, contrasts = FALSE)$Brier
+  list(brier_cox = list(a = res$score[model == "a"]$Brier,
+                        b = res$score[model == "b"]$Brier))
 }
 
 # Cases are those with the event by t, controls those event-free then.
@@ -359,7 +374,7 @@ references <- function(d) {
   c(score_results(d), auc_results(d),
     list(null_survival = null_survival(d), pec = pec_results(d),
          censoring_km = censoring_results(d), delong = delong_results(d)),
-    concordance_results(d))
+    concordance_results(d), cox_results(d))
 }
 
 # ---------------------------------------------------------------------------

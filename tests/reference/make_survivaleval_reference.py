@@ -4,11 +4,14 @@ Usage, with the environment of the benchmarks, which has SurvivalEVAL (see bench
 
     benchmarks/.venv/bin/python tests/reference/make_survivaleval_reference.py
 
-It writes survivaleval_reference.json beside this file. Everything is about model a, and G is fitted on the scored data.
+It writes survivaleval_reference.json beside this file. Everything is about model a, and G is fitted on the scored data, unless
+it says otherwise.
 
 Conventions of the quantities in the file
 -----------------------------------------
-- brier, auc_ipcw, auc_naive: at each of `times`. Whoever is censored at exactly t counts as event-free, with 1/G(t-).
+- brier, auc_ipcw, auc_naive: at each of `times`. An individual censored at exactly t counts as event-free, with 1/G(t-).
+- brier_trained: the Brier score of the first half of the individuals at each of `times`, G fitted on the other half.
+- integrated: `SurvivalEvaluator.integrated_brier_score(target_times=times)`, of all individuals.
 - uno, harrell: concordance of the survival predicted for tau with event times up to tau, for each tau of `times`.
   "Before tau" is strict there, so that it gets the next larger number; what it calls predicted times are predictions.
 - antolini: as harrell, but with predictions at the time of the case, read as steps (1 before the first of `times`), up
@@ -23,6 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from SurvivalEVAL import SurvivalEvaluator
 from SurvivalEVAL.evaluations.calibration.distributional.distribution_calibration import d_calibration
 from SurvivalEVAL.evaluations.discrimination.distributional.time_dependent_concordance import (
     concordance_time_dependent,
@@ -69,8 +73,14 @@ def results(data):
     columns = np.searchsorted(times, time[event], side="right")
     steps = np.column_stack((np.ones(len(time)), survival))[:, columns]
     longer, farther = np.column_stack((survival, np.zeros(len(time)))), np.append(times, END)
+    half = len(time) // 2
+    first, second = ((time[rows], event[rows]) for rows in (slice(half), slice(half, None)))
+    # curves begin with 1 at time 0
+    evaluator = SurvivalEvaluator(np.column_stack((np.ones(len(time)), survival)), np.append(0.0, times), time, event.astype(int), *both)
     return {
         "brier": brier_multiple_points(survival, *both, *both, times).tolist(),
+        "brier_trained": brier_multiple_points(survival[:half], *first, *second, times).tolist(),
+        "integrated": float(evaluator.integrated_brier_score(target_times=times)),
         "auc_ipcw": by_time(lambda x, t: auc(x, *both, t, *both, method="IPCW")),
         "auc_naive": by_time(lambda x, t: auc(x, *both, t, method="Naive")),
         "uno": concordance_of("Uno"),

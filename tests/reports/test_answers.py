@@ -9,7 +9,7 @@ import pytest
 
 import survscore as ss
 from report_case import HOSTILE, TIMES
-from report_situations import GRID, SITUATIONS, report_of
+from report_situations import report_of
 from survscore._validation import several
 from survscore.reports import render, sections, summarise
 from survscore.reports.answers import recommendation
@@ -165,6 +165,23 @@ def test_the_horizon_table_is_the_library_s(case, report):
     page = report.html.split('id="horizons"')[1].split("</section>")[0]
     assert "AUC (higher is better)" in page
     assert "observed/expected (closer to 1 is better)" in page
+
+
+def test_verdicts_of_administrative_scores_on_a_leak_are_marked_in_all_tables(case):
+    y, models = case
+    two = {name: models[name] for name in ("truth", "leaking")}
+    found = of_models(y, two, metric="brier", by={"half": np.arange(len(y)) % 2}, weighting=None)
+    shown = sections.displays(found)
+    assert found["headline"].startswith("projected")
+    (at_times,) = shown["horizons"]
+    assert at_times.caption.startswith("Accuracy, discrimination and calibration at single times, administrative. (1) ")
+    for name in ("horizons", "verdicts", "segments"):
+        table = found[name]["table"] if name == "segments" else found[name]
+        rows = pd.DataFrame(table).assign(weighting="administrative") if name == "horizons" else pd.DataFrame(table)
+        rows = rows[rows.verdict.astype(bool) & rows.verdict.notna()]
+        scoped = rows.model.eq("leaking") & rows.weighting.str.startswith("administrative")
+        assert (rows.mark.eq(" (1)") == scoped).all()
+        assert scoped.any(), name
 
 
 # Methods
@@ -330,11 +347,3 @@ def test_the_command_line_adds_a_backtest(dated, tmp_path, capsys, monkeypatch):
         assert told in error
         assert error.count("\n") == 1
         assert not (tmp_path / "other.html").exists()
-
-
-@pytest.mark.parametrize("situation", SITUATIONS)
-@pytest.mark.nightly
-def test_a_situation_is_plain_data(situation):
-    summary = report_of(situation, n_curves=0, metric="brier").summary
-    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
-    assert GRID[-1] == 30

@@ -1,11 +1,7 @@
 """The page in a real browser: every control, no error, no request, the library's numbers, names for screen readers."""
 
 import csv
-import functools
-import http.server
-import threading
 from pathlib import Path
-from typing import ClassVar
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,6 +10,7 @@ from PIL import Image
 
 import survscore as ss
 from combinations import nightly_but
+from looks import show
 from report_case import HOSTILE, OPTIONS, TITLE
 from survscore.reports import sections
 from survscore.reports.cells import evenly
@@ -22,25 +19,14 @@ from survscore.reports.verdicts import short
 WIDTHS = {"desktop": 1280, "phone": 390}
 
 
-def show(browser, path, **options):
-    """Open a page, and wait until all its charts are drawn."""
-    opened = browser.new_page(**options)
-    opened.goto(path.as_uri())
-    opened.wait_for_selector("html[data-drawn]")
-    return opened
-
-
 @pytest.fixture(params=WIDTHS)
 def page(request, browser, report, tmp_path):
     """Open the report; afterwards nothing must have gone wrong and nothing have been asked for."""
     path = report.save(tmp_path / "report.html")
-    opened = browser.new_page(viewport={"width": WIDTHS[request.param], "height": 900}, accept_downloads=True)
-    said, asked = [], []
-    opened.on("console", lambda message: said.append(message.text))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
+    opened, said = show(browser, path, viewport={"width": WIDTHS[request.param], "height": 900}, accept_downloads=True)
+    asked = []
     opened.on("request", lambda request: asked.append(request.url))
-    opened.goto(path.as_uri())
+    opened.reload()
     opened.wait_for_selector("html[data-drawn]")
     yield opened
     opened.close()
@@ -184,22 +170,6 @@ def test_tables_open_and_files_hold_all_digits(page, report):
                     assert row[column] == str(value)
 
 
-@pytest.mark.nightly
-def test_tips_hold_what_they_say_and_stand_beside_their_chart(page):
-    for plot in page.locator(".plot").all():
-        plot.scroll_into_view_if_needed()
-        plot.focus()
-        page.keyboard.press("Home")
-        page.keyboard.press("PageUp")
-        tip = plot.locator(".tip")
-        assert tip.is_visible()
-        assert tip.evaluate("(e) => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight")
-        box, chart = tip.bounding_box(), plot.bounding_box()
-        assert box["x"] >= 0
-        assert box["x"] + box["width"] <= page.viewport_size["width"]
-        assert box["y"] + box["height"] <= chart["y"] or box["y"] >= chart["y"] + chart["height"]
-
-
 def _shown(column):
     numeric = isinstance(next((value for value in column if value is not None), None), (int, float))
     numeric = numeric and not any(isinstance(value, bool) for value in column)
@@ -243,22 +213,6 @@ def test_the_methods_are_copied(page):
 
 
 @pytest.mark.nightly
-def test_full_names_are_told_on_hover_and_focus(page):
-    full = "ipcw (Kaplan-Meier of the scored outcomes)"
-    tip = page.locator("#full-name")
-    assert not tip.is_visible()
-    brief = page.locator("#differences .brief").first
-    assert brief.get_attribute("data-full") == full
-    brief.hover()
-    assert tip.inner_text() == full
-    page.mouse.move(0, 0)
-    brief.focus()
-    assert tip.is_visible()
-    page.keyboard.press("Escape")
-    assert not tip.is_visible()
-
-
-@pytest.mark.nightly
 def test_colours_change_on_request_and_with_the_system(page, browser):
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
@@ -297,21 +251,6 @@ def test_everything_has_a_name(page):
     assert page.locator("script").count() == 2
 
 
-def test_the_keyboard_reaches_everything(page):
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.className") == "skip"
-    page.keyboard.press("Enter")
-    assert page.url.endswith("#answer")
-    reached = set()
-    for _ in range(200):
-        page.keyboard.press("Tab")
-        reached.add(
-            page.evaluate("document.activeElement.closest('section, form')?.id || document.activeElement.tagName")
-        )
-    wanted = {"answer", "data", "scores", "differences", "horizons", "calibration", "weightings", "curves", "methods"}
-    assert wanted <= reached
-
-
 @pytest.mark.nightly
 def test_on_paper_charts_stay_and_controls_go(page):
     page.emulate_media(media="print")
@@ -344,36 +283,6 @@ def test_the_notebook_s_frame_draws(browser, report, tmp_path):
     opened.close()
 
 
-class Counting(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder, and counts what is asked for."""
-
-    asked: ClassVar[list[str]] = []
-
-    def log_message(self, _, *arguments):
-        self.asked.append(str(arguments[0]))
-
-
-@pytest.mark.nightly
-def test_links_in_a_notebook_stay_in_their_frame(browser, report, tmp_path):
-    (tmp_path / "notebook.html").write_text(
-        f"<!DOCTYPE html><meta charset=utf-8>{report._repr_html_()}", encoding="utf-8"
-    )
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Counting, directory=tmp_path))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    opened = browser.new_page()
-    try:
-        opened.goto(f"http://127.0.0.1:{server.server_port}/notebook.html")
-        frame = opened.frame_locator("iframe")
-        frame.get_by_role("link", name="Calibration").click()
-        assert frame.locator("#calibration").evaluate("(e) => e === document.activeElement")
-        assert frame.locator("h1").text_content() == TITLE
-        assert sum("notebook.html" in line for line in Counting.asked) == 1
-    finally:
-        opened.close()
-        server.shutdown()
-        server.server_close()
-
-
 @pytest.mark.nightly
 def test_a_finger_reads_values(browser, report, tmp_path):
     context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
@@ -386,58 +295,6 @@ def test_a_finger_reads_values(browser, report, tmp_path):
     opened.locator("#scores-h").tap()
     assert not plot.locator(".tip").is_visible()
     context.close()
-
-
-@pytest.mark.nightly
-def test_only_values_that_exist_are_read(browser, case, tmp_path):
-    y, models = case
-    short_one = ss.SurvivalCurves(models["truth"].probabilities[:, :40], models["truth"].times[:40])
-    made = ss.report(y, {"long": models[HOSTILE], "short": short_one}, times=[5, 20, 35], horizons=[20], n_curves=1)
-    opened = show(browser, made.save(tmp_path / "report.html"))
-    plot = opened.locator('[data-chart="curves"] .plot').first
-    plot.focus()
-    opened.keyboard.press("End")
-    assert "long" in plot.get_attribute("aria-valuetext")
-    assert "short" not in plot.get_attribute("aria-valuetext")
-    opened.close()
-
-
-@pytest.mark.nightly
-def test_the_point_that_is_read_outlives_a_resize(page):
-    plot = page.locator('[data-chart="scores"] .plot').first
-    plot.focus()
-    page.keyboard.press("End")
-    told = plot.get_attribute("aria-valuetext")
-    page.set_viewport_size({"width": 700, "height": 900})
-    page.wait_for_timeout(300)
-    assert plot.evaluate("(e) => e === document.activeElement")
-    assert plot.get_attribute("aria-valuetext") == told
-
-
-@pytest.mark.nightly
-def test_the_place_that_is_read_outlives_a_switch(browser, case, tmp_path):
-    y, models = case
-    fine = ss.SurvivalCurves(models["truth"].at(np.arange(0.5, 90, 0.5)), np.arange(0.5, 90, 0.5))
-    made = ss.report(y, {"coarse": models[HOSTILE], "fine": fine}, times=[5, 50, 85], horizons=[20], n_curves=1)
-    opened = show(browser, made.save(tmp_path / "report.html"))
-    plot = opened.locator('[data-chart="curves"] .plot').first
-    plot.focus()
-    for _ in range(5):
-        opened.keyboard.press("PageUp")
-    before = float(plot.get_attribute("aria-valuetext").split(":")[0].split()[1])
-    opened.locator("form").get_by_role("checkbox", name="fine").uncheck()
-    after = float(plot.get_attribute("aria-valuetext").split(":")[0].split()[1])
-    assert abs(after - before) <= 1
-    opened.close()
-
-
-@pytest.mark.nightly
-def test_without_models_sliders_say_so(page):
-    for box in page.locator("form input[name=model]").all():
-        box.uncheck()
-    plot = page.locator('[data-chart="scores"] .plot').first
-    assert plot.get_attribute("aria-valuetext") == "nothing is shown"
-    assert plot.get_attribute("aria-valuenow") == "0"
 
 
 ODD = {
@@ -456,12 +313,7 @@ def test_odd_reports_are_drawn_without_an_error(browser, case, odd, tmp_path):
     options = dict(ODD[odd])
     chosen = {name: models[name] for name in options.pop("models", models)}
     made = ss.report(y, chosen, **{"times": [10, 20, 30], "horizons": [20], "n_curves": 1, **options})
-    opened = browser.new_page()
-    said = []
-    opened.on("console", lambda message: said.append(message.text))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.goto(made.save(tmp_path / "report.html").as_uri())
-    opened.wait_for_selector("html[data-drawn]")
+    opened, said = show(browser, made.save(tmp_path / "report.html"))
     assert opened.locator(".plot svg path.line").count() > 0
     drawn = opened.locator(".chart svg").evaluate_all("(all) => all.map((one) => one.outerHTML).join()")
     assert "NaN" not in drawn
@@ -473,19 +325,10 @@ def test_odd_reports_are_drawn_without_an_error(browser, case, odd, tmp_path):
 
 
 @pytest.mark.nightly
-def test_paper_is_white_at_night(browser, report, tmp_path):
-    night = browser.new_page(color_scheme="dark")
-    night.goto(report.save(tmp_path / "report.html").as_uri())
-    night.emulate_media(media="print", color_scheme="dark")
-    assert night.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    night.close()
-
-
-@pytest.mark.nightly
 def test_many_models_differ_in_colour_or_dash(browser, case, tmp_path):
     y, models = case
     several = {f"model {k}": models["truth"] for k in range(12)}
-    opened = show(browser, ss.report(y, several, times=[5, 50, 90], n_curves=0).save(tmp_path / "report.html"))
+    opened, _ = show(browser, ss.report(y, several, times=[5, 50, 90], n_curves=0).save(tmp_path / "report.html"))
     plot = opened.locator('[data-chart="scores"] .plot').first
     plot.focus()
     opened.keyboard.press("End")
@@ -502,19 +345,6 @@ def test_many_models_differ_in_colour_or_dash(browser, case, tmp_path):
     opened.close()
 
 
-@pytest.mark.nightly
-def test_the_direction_goes_with_the_metric(browser, lost_report, tmp_path):
-    opened = show(browser, lost_report.save(tmp_path / "report.html"))
-    texts = opened.locator('[data-chart="scores"] svg text', has_text="is better")
-    assert texts.first.text_content() == "Brier score (lower is better)"
-    opened.get_by_role("radio", name="AUC").check()
-    assert texts.first.text_content() == "AUC (higher is better)"
-    answer = [part.text_content() for part in opened.locator("#answer p").all() if part.is_visible()]
-    assert any("AUC" in text and "(higher is better)" in text for text in answer)
-    assert not any("lower is better" in text for text in answer)
-    opened.close()
-
-
 @pytest.fixture(scope="module")
 def segments_page(case, tmp_path_factory):
     y, models = case
@@ -528,13 +358,7 @@ def segments_page(case, tmp_path_factory):
 @pytest.mark.parametrize("width", WIDTHS.values())
 def test_segments_are_drawn(browser, segments_page, width):
     made, path = segments_page
-    opened = browser.new_page(viewport={"width": width, "height": 900})
-    said = []
-    opened.on("console", lambda message: said.append(message.text))
-    opened.on("pageerror", lambda error: said.append(str(error)))
-    opened.on("dialog", lambda dialog: (said.append(dialog.message), dialog.dismiss()))
-    opened.goto(path.as_uri())
-    opened.wait_for_selector("html[data-drawn]")
+    opened, said = show(browser, path, viewport={"width": width, "height": 900})
     forest = opened.locator('[data-chart="segments"] .rows').first
     assert opened.locator('[data-chart="segments"] .rows').count() == 2
     assert forest.get_attribute("role") == "img"

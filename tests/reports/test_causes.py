@@ -1,4 +1,4 @@
-"""Reports and figures of competing causes: each named, and what users name is text."""
+"""Reports of competing causes: each named, and what users name is text."""
 
 import json
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import survscore as ss
-from survscore.plots import IncidenceDisplay
 from survscore.reports import render, summarise
 
 TIMES = np.array([2.0, 4.0, 8.0])
@@ -124,42 +123,3 @@ def test_what_reports_on_several_causes_can_not_have(case, tmp_path):
         ss.report(y, {"one": models["good"].for_cause(1)})
     of_auc = summarise(y, models, metric="auc", weighting="administrative", n_curves=0)
     assert [part["cause"] for part in of_auc["causes"]] == ["relapse", HOSTILE]  # there is no multi-class AUC
-
-
-# Figures
-
-
-def test_figures_of_individuals_are_stacked(case):
-    y, models = case
-    rows = [3, 8, 20, 31]
-    drawn = IncidenceDisplay(models["good"][rows], y[rows], labels=list("abcd")).plot(unit="month", width=7)
-    assert [ax.get_title() for ax in drawn.axes_] == list("abcd")
-    for row, ax in zip(rows, drawn.axes_, strict=True):
-        times = np.union1d([0.0], TIMES)
-        values = np.cumsum(models["good"][row].at(times)[0], axis=0)
-        curves = [line for line in ax.lines if len(line.get_xdata()) == times.size]
-        np.testing.assert_allclose([line.get_ydata() for line in curves], values)
-        marked = {text.get_text(): text.xy[0] for text in ax.texts}
-        assert marked["C*" if "C*" in marked else next(iter(marked))] <= ax.get_xlim()[1]
-        happened = [name for name in marked if name != "C*"]
-        wanted = [y.causes[y.cause[row] - 1]] if y.event[row] else []
-        assert [name.removesuffix(", C*") for name in happened] == wanted
-
-
-@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
-def test_figures_of_individuals_are_written(case, tmp_path, ending):
-    y, models = case
-    assert IncidenceDisplay(models["good"][:2], y[:2]).save(tmp_path / f"a.{ending}").stat().st_size > 1000
-
-
-@pytest.mark.parametrize(
-    ("rows", "y_rows", "message"),
-    [
-        (slice(0, 30), None, "1 to 24 individuals, not 30: pick some"),
-        (slice(0, 2), slice(0, 3), "y has length 3, but curves has length 2"),
-    ],
-)
-def test_figures_are_of_few_individuals(case, rows, y_rows, message):
-    y, models = case
-    with pytest.raises(ss.InputError, match=message):
-        IncidenceDisplay(models["good"][rows], None if y_rows is None else y[y_rows])

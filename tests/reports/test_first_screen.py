@@ -43,8 +43,8 @@ WANTED = {
     "drop_outs": (
         "new is best: it is significantly better than old.",
         rf"new\s+is significantly better than\s+old\s+{NUMBER} better\s+26\.3 % of old's {NUMBER}\s+{INTERVAL}\s+"
-        rf"Holds whatever happened to the 27 of 1,500 who dropped out: {NUMBER} to {NUMBER} better among those "
-        r"with C\* ≥ t, p < 0\.001\.",
+        rf"The verdict holds whatever happened to the 27 of 1,500 who dropped out: among those with C\* ≥ t, the "
+        rf"difference lies between −{NUMBER} and −{NUMBER}, with p < 0\.001\.",
         "Recommendation: rely on this. Use administrative (drop-out by Kaplan-Meier in risk strata): C* is known for "
         "each individual, "
         "and at each time t it counts those with C* >= t, with weights for the 27 of 1,500 who dropped out",

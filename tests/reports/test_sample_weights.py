@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 import survscore as ss
-from commands import run
 from report_case import TIMES, make_with_drop_outs
 from survscore.reports import render, summarise
 
@@ -62,15 +61,6 @@ def test_falls_are_those_of_the_individuals_as_they_are(case, summary):
     np.testing.assert_allclose(falls["fall_after"].astype(float), plain.models["fall_after"])
 
 
-def test_scaled_weights_give_the_same_report(case, weights, summary):
-    y, models = case
-    scaled = summarise(y.weighted(7 * weights), models, **ASKED)
-    for name in ("means", "verdicts", "horizons"):
-        one, other = (pd.DataFrame(found[name]) for found in (summary, scaled))
-        pd.testing.assert_frame_equal(one, other, rtol=1e-6)
-    assert scaled["data"]["sample_weights"] == pytest.approx(summary["data"]["sample_weights"])
-
-
 def test_frequency_weights_are_repeated_rows(case):
     y, models = case
     often = np.random.default_rng(2).integers(0, 3, len(y))
@@ -87,16 +77,3 @@ def test_frequency_weights_are_repeated_rows(case):
     assert found["calibration"] == expected["calibration"]
     page = render(found)
     assert f"{np.count_nonzero(often):,} rows with frequency weights" in page
-
-
-def test_weights_of_files(case, weights, tmp_path, capsys):
-    y, models = case
-    columns = {"time": y.time, "event": y.event.astype(int), "censoring_time": y.censoring_time, "weight": weights}
-    pd.DataFrame({"id": np.arange(len(y)), **columns}).to_csv(tmp_path / "y.csv", index=False)
-    curves = pd.DataFrame(models["truth"].at(TIMES), columns=TIMES)
-    curves.insert(0, "id", np.arange(len(y)))
-    curves.to_csv(tmp_path / "truth.csv", index=False)
-    out = tmp_path / "page.html"
-    code, *_ = run(capsys, "report", tmp_path / "y.csv", tmp_path / "truth.csv", "--weights", "weight", "-o", out)
-    assert code == 0
-    assert "Individuals have probability weights" in out.read_text()

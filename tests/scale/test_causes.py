@@ -195,3 +195,11 @@ def test_the_command_line_takes_causes(capsys, tmp_path):
     assert "Brier score of cause default" in out
     message = refused(capsys, *asked)
     assert "--cause says which one scores are of" in message
+
+
+def test_a_time_that_the_first_file_lacks(tmp_path):
+    table = pa.Table.from_pandas(study(100, dropouts=False)[2])
+    pq.write_table(table.drop_columns(["a:default@24"]), tmp_path / "0.parquet")
+    pq.write_table(table.slice(0, 50), tmp_path / "1.parquet")
+    with pytest.raises(ss.InputError, match=r"1\.parquet: has columns of predictions that 0\.parquet does not have"):
+        ss.evaluate(tmp_path, cause="default", weighting="administrative", outcomes={"causes": CAUSES})

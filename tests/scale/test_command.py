@@ -374,17 +374,23 @@ def test_memory_limits_lower_what_is_read_at_once():
 
 
 def test_many_exits_are_sampled_alike_however_they_are_cut(monkeypatch):
-    from survscore.scale.looks import Exits
+    from survscore.scale import specify
+    from survscore.scale.looks import Look, looked_at
 
     monkeypatch.setattr("survscore.scale.looks.MOST_KEPT", 100)
-    times = np.random.default_rng(1).exponential(1, 5000)
-    whole = Exits(np.unique(times))
-    cut = Exits(np.zeros(0))
-    for some in np.array_split(times, 37):
-        cut = Exits(np.unique(some)) + cut
-    assert np.array_equal(whole.times, cut.times)
-    assert whole.times.size in (100, 101)
-    assert whole.times[-1] == times.max()
+    table = make(3000, whole=False).table
+    what = looked_at(specify(table.schema, weighting="ipcw"))
+
+    def looks(size):
+        found = Look(what)
+        for batch in table.to_batches(max_chunksize=size):
+            found = Look(what).update(batch) + found
+        return found.exits
+
+    whole, cut = looks(3000), looks(77)
+    assert np.array_equal(whole, cut)
+    assert whole.size in (100, 101)
+    assert whole[-1] == table["time"].to_numpy()[~table["event"].to_numpy()].max()
 
 
 def test_progress_tells_files_rows_and_what_is_left(data, monkeypatch):

@@ -130,6 +130,17 @@ def test_copies(files, case):
     assert evaluated(files).n == 900
 
 
+def test_the_same_rows_in_two_folders(case, tmp_path):
+    table = case.table.drop_columns(["country"])
+    for country in ("DE", "FR"):
+        (tmp_path / f"country={country}").mkdir()
+        pq.write_table(table, tmp_path / f"country={country}" / "a.parquet")
+    state = evaluated(tmp_path, by="country")
+    assert state.n == 1800
+    with pytest.raises(ss.InputError, match=r"1 file would be counted twice, the first country=FR/a\.parquet$"):
+        evaluated(tmp_path / "country=FR" / "*", by="country", add=state)
+
+
 def test_what_is_added_is_not_the_same_again(files, case, tmp_path):
     monday = evaluated(files)
     assert not any(str(tmp_path) in one for one in monday.files)

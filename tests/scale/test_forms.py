@@ -109,7 +109,7 @@ def test_brackets_of_a_pattern_are_no_options(capsys, tmp_path, frame):
 
 
 @pytest.mark.parametrize("where", ["long files", "brackets"])
-def test_long_form_is_refused_in_one_line(capsys, tmp_path, frame, where):
+def test_long_form_without_outcomes_is_refused_in_one_line(capsys, tmp_path, frame, where):
     path = tmp_path / "long.parquet"
     if where == "brackets":
         frame.to_parquet(path)
@@ -121,12 +121,12 @@ def test_long_form_is_refused_in_one_line(capsys, tmp_path, frame, where):
         source = path
     code, out, err = run(capsys, "evaluate", source, "-w", "administrative")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "survscore score --long" in err
+    assert "--outcomes" in err
 
 
 @pytest.mark.parametrize(
     ("form", "message"),
-    [("event", "--predicts event takes these"), ("percent", "--percent takes these")],
+    [("event", "--predicts event takes these"), ("percent", "read files with --percent")],
 )
 def test_the_advice_of_score_is_given(capsys, tmp_path, frame, form, message):
     table, _ = changed(frame, form)

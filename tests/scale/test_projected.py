@@ -99,8 +99,8 @@ def test_a_model_that_encodes_the_end_of_follow_up_is_named():
         ({"weighting": "administrative", "strata": "country"}, "strata is for weighting 'projected'"),
         ({"strata": "planet"}, "there is no column 'planet'"),
         ({"rank_rows": 10}, "rank_rows must be"),
-        ({"outcomes": {"weights": "w"}}, "sample weights and delayed entry are not available"),
-        ({"outcomes": {"entry": "start"}}, "sample weights and delayed entry are not available"),
+        ({"weights": "w"}, "there is no column 'w'"),
+        ({"outcomes": {"entry": "start"}}, "there is no column 'start'"),
     ],
 )
 def test_what_is_refused(options, message):
@@ -118,10 +118,46 @@ def test_sums_for_other_days_are_administrative():
         ss.evaluate(iter(table.to_batches(100)))
 
 
-def test_causes_have_no_projected_scores_yet():
-    table = make(300).table
-    codes = np.where(table["event"].to_numpy(), 1 + np.arange(300) % 2, 0).astype(np.int8)
-    table = table.set_column(table.column_names.index("event"), "event", pa.array(codes))
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+def test_projected_scores_of_causes_are_made_in_memory():
+    case = make(1200)
+    codes = np.where(case.y.event, 1 + np.arange(1200) % 2, 0).astype(np.int8)
+    table = case.table.set_column(case.table.column_names.index("event"), "event", pa.array(codes))
     assert ss.evaluate(table, cause=1).weightings == ["administrative (drop-out by Kaplan-Meier)"]
-    with pytest.raises(ss.InputError, match="projected scores of one of several causes are not available"):
-        ss.evaluate(table, cause=1, weighting="projected")
+    found = ss.evaluate(table, cause=1, weighting="projected")
+    y = ss.Outcomes(case.y.time, codes, case.y.censoring_time).for_cause("1")
+    same(found, ss.compare(y, case.models, weighting="projected", times=case.times, null=False))
+    with pytest.raises(ss.InputError, match="not available for more than 1,000 rows"):
+        ss.evaluate(table, cause=1, weighting="projected", rank_rows=1000)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+@pytest.mark.filterwarnings("ignore::survscore.FewFollowedWarning")
+@pytest.mark.parametrize("strata", [None, "country"])
+def test_segments_of_many_rows_are_exact_where_strata_are_given(strata):
+    case = make(1500)
+    given = {"strata": strata, "weighting": ["administrative", "projected"]}
+    if strata is None:
+        given = {"weighting": ["administrative", ss.Projected(strata=None)]}
+    in_memory = ss.Projected(strata=case.country) if strata else ss.Projected(strata=None)
+    labels = np.where(np.arange(1500) % 2, "odd", "even")
+    table = case.table.append_column("half", pa.array(labels))
+    found = ss.evaluate(table, by="half", rank_rows=1000, **given)
+    wanted = compared(case, in_memory, by={"half": labels})
+    same(found.total, wanted.total, se=1e-10)
+    assert found.total.scored[1].parts.observed == pytest.approx(wanted.total.scored[1].parts.observed, rel=1e-10)
+    one, two = (of.total.scored[1].by_theta for of in (found, wanted))
+    np.testing.assert_allclose(one.scores, two.scores, rtol=1e-9)
+    np.testing.assert_allclose(one.event_free, two.event_free, rtol=1e-9)
+    for label, part in found.parts.items():
+        same(part, wanted.parts[label], se=1e-10)
+
+
+def test_preliminary_estimates_of_a_sample_make_standard_errors():
+    case = make(20_000)
+    found = ss.evaluate(case.table, weighting=["administrative", ss.Projected(strata=None)], rank_rows=8000)
+    wanted = compared(case, ss.Projected(strata=None))
+    same(found, wanted, score=1e-10, se=0.02)
+    for of in ("scores", "contrasts"):
+        mean, other = (getattr(result.integrated(), of)["se"] for result in (found, wanted))
+        np.testing.assert_allclose(mean, other, rtol=0.02)

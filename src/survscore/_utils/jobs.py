@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,13 +26,28 @@ def results_of(calls: Iterable[tuple[Any, ...]], n_jobs: int | None) -> Iterator
             raise InputError("n_jobs needs joblib: pip install joblib") from None
         yield (work(*given) for work, *given in calls)
         return
-    finished = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(*given) for work, *given in calls)
+    with _deaf_to_interrupts():
+        finished = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(*given) for work, *given in calls)
     try:
         yield finished
     finally:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # joblib counts what it cancels, which may hide why
             finished.close()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Let processes that are started here leave Ctrl-C, which a terminal sends to all, to the one that starts them."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is None:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # which processes inherit; a mask, joblib would take back
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 #: Called with (done, total, what is being done).

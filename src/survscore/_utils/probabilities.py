@@ -233,7 +233,7 @@ def _why_outside(matrix: FloatArray, row: int, column: int) -> str:
     if (-value if value < 0 else value - 1) < 1e-5:
         return "; a rounding error: clip the predictions)"
     if all(bool(((block >= 0) & (block <= 100)).all()) for _, block in _blocks(matrix)):
-        return "); are these percentages? Then divide by 100"
+        return "); are these percentages? Divide them by 100, or read files with `percent=True`"
     if all(bool((block < -ROUNDING).any() and (block > 1 + ROUNDING).any()) for _, block in _blocks(matrix)):
         return "); risk scores are no probabilities: the page 'What survscore does not do' says what to do with them"
     return ")"

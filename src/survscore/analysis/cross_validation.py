@@ -36,7 +36,7 @@ from survscore.incidence import IncidenceCurves
 from survscore.metrics import Metric, as_metric, cause_label
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.results.comparison import Comparison
-from survscore.results.latex import Entry
+from survscore.results.latex import MatrixEntry
 from survscore.results.long_tables import stacked
 from survscore.results.printing import undefined_times
 from survscore.results.score_curve import ScoreCurve
@@ -368,7 +368,7 @@ class CrossValidation(PrintedAsTables):
         caption = f"{self.settings['n_splits']} folds, predictions out of fold; {tables.caption}"
         return Tables(caption, tables.parts, tables.lead)
 
-    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+    def _entries(self, unit: str | None) -> tuple[list[MatrixEntry], Sequence[str]]:
         return self.comparison._entries(unit)
 
     def __repr__(self) -> str:

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self, cast
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, as_times
+from survscore._utils import arrays
+from survscore._validation import InputError, as_times, check_length
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import Arrivals, Block, PushedCurves, check_batch
+from survscore.engine.entry import after_entry, check_after_entry, grids_after_entry
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.inputs import of_cause, one_or_more
 from survscore.engine.prepared import PreparedWeights
 from survscore.engine.sums import Sums
 from survscore.incidence import IncidenceCurves
 from survscore.metrics import Loss, Metric, as_metric
-from survscore.outcomes import Outcomes
+from survscore.outcomes import SINCE_ENTRY, Outcomes
 from survscore.results.printing import warn_about
 from survscore.results.score_curve import ScoreCurve
 from survscore.weighting import Weighting, as_weighting
@@ -40,7 +43,7 @@ class StreamingScore:
     Parameters
     ----------
     y, weighting
-        As for `score_all`.
+        As for `score_all`; with delayed entry, time is counted from there, and batches have predictions from time 0 on.
     metric : {"brier", "log"} or Loss, or several
         What a prediction costs.
     times : array_like, optional
@@ -70,6 +73,10 @@ class StreamingScore:
         times: ArrayLike | None = None,
         cause: Cause | None = None,
     ) -> None:
+        # with delayed entry, time is counted from there, and so are predictions when they come
+        self._entry: NDArray[np.float64] | None = None
+        if isinstance(y, Outcomes) and y.entry is not None and bool((y.entry > 0).any()):
+            self._entry, y = arrays.to_host(y.entry), y.since_entry().on_clock(SINCE_ENTRY)
         y, _ = of_cause(y, {"curves": None}, cause, caller="StreamingScore")  # predictions come later
         metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
         for chosen in metrics:
@@ -81,6 +88,7 @@ class StreamingScore:
         self._times = None if times is None else as_times(times)
         # made when the first batch comes, of which it keeps the first curve
         self._first: SurvivalCurves | None = None
+        self._grid: NDArray[np.float64] | None = None  # after entry
         self._evaluation: Evaluation | None = None
         self._weights: PreparedWeights | None = None
         self._arrivals = Arrivals(len(y))
@@ -98,7 +106,8 @@ class StreamingScore:
 
     def update(self, curves: SurvivalCurves | IncidenceCurves) -> Self:
         """Add the predictions for the next individuals of `y`, as many as the curves have rows; all on one grid."""
-        of_one: SurvivalCurves = of_cause(self._y, {"curves": curves})[1]["curves"]
+        given = curves if self._entry is None else self._after_entry(curves)
+        of_one: SurvivalCurves = of_cause(self._y, {"curves": given})[1]["curves"]
         check_batch(of_one, self._first)
         if self._evaluation is None:  # only now is it known how far predictions reach
             pushed = PushedCurves(of_one[[0]], self.n)
@@ -118,6 +127,18 @@ class StreamingScore:
             sums = self._weights.update(Block(rows, [of_one if device is None else of_one.to(device)]))
             self._sums = sums if self._sums is None else self._sums + sums
         return self
+
+    def _after_entry(self, curves: SurvivalCurves | IncidenceCurves) -> SurvivalCurves | IncidenceCurves:
+        """Return the predictions of a batch for those event-free at entry, at times after it."""
+        check_after_entry("curves", curves, self._y, "StreamingScore")
+        entry = cast("NDArray[np.float64]", self._entry)
+        if self._grid is None:
+            grids = grids_after_entry(self._y, entry, {"curves": curves}, self._times, whole=False)
+            self._grid = grids["curves"]
+        rows = slice(self.n_seen, self.n_seen + len(curves))
+        check_length("the curves", len(curves), "the individuals of y that are left", len(entry[rows]))
+        found: SurvivalCurves | IncidenceCurves = after_entry("curves", curves, entry[rows], self._grid)
+        return found
 
     def results(self) -> list[ScoreCurve]:
         """Return the scores, once all individuals have come: the first metric under each weighting, and so on.

@@ -17,12 +17,12 @@ from survscore.cli.atlas import atlas
 from survscore.cli.backtesting import backtest
 from survscore.cli.checking import check
 from survscore.cli.evaluating import evaluate
-from survscore.cli.formats import completion, formats
+from survscore.cli.formats import formats
 from survscore.cli.scoring import compare, report, score, simulate
 from survscore.cli.screen import one_line
 from survscore.cli.studies import demo, kkbox, reproduce
 from survscore.cli.tabling import table
-from survscore.io.ending import ended_by_signals
+from survscore.io.ending import end, ended_by_signals
 
 COMMANDS = (
     score,
@@ -38,7 +38,6 @@ COMMANDS = (
     reproduce,
     atlas,
     kkbox,
-    completion,
 )
 
 
@@ -100,8 +99,14 @@ def main(arguments: list[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):  # a terminal that knows no UTF-8 gets question marks, not an error
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    with ended_by_signals():
-        code = _exit_code(arguments)
+    with ended_by_signals() as told:
+        try:
+            code = _exit_code(arguments)
+        except BaseException:  # numba may raise something else for an interrupt
+            if not told:
+                raise
+        if told:
+            end(told[0])
     if code:
         sys.exit(code)
 

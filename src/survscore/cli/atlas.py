@@ -80,7 +80,7 @@ def notes(*, every_set: bool, by_cause: bool = False) -> list[str]:
     )
     here, names = datasets.available(), datasets.names(causes=True) if by_cause else datasets.names()
     unavailable = [name for name in names if name not in here] if every_set and here else []
-    not_here = f"sets that can't be loaded here are left out: {', '.join(unavailable)} (survscore.datasets.missing())"
+    not_here = f"sets that can't be loaded here are left out: {', '.join(unavailable)} (survscore.datasets.describe())"
     return [without] * bool(packages) + [not_here] * bool(unavailable)
 
 

@@ -64,6 +64,8 @@ asked = options.several(
     option("--groups", metavar="COLUMN", help="Labels of individuals that belong together. Takes a second pass."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as '{model}_{time}', or "
            "'{cause}_{time}' for those by cause.", usual="{time}, {model}:{time} or {model}:{cause}@{time}"),
+    option("--long", is_flag=True, help="With --outcomes, predictions have a row per individual and time."),
+    option("--time-column", metavar="COLUMN", usual="time, times, t or horizon", help="Their times."),
     option("--cause", metavar="NAME",
            help="Under competing risks, the cause of events that scores are of, by its name or its number."),
     option("--outcomes", "outcomes_from", metavar="SOURCE",
@@ -71,6 +73,7 @@ asked = options.several(
     option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, who the rows are about."),
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
+    options.entry_and_weights,
     option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event "
            "says which."),
     option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', or decimal-year for 2017.5.",
@@ -138,7 +141,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     ranged = arguments["time_range"]
     as_they_are = (
         "times", "level", "by", "groups", "reference", "outcomes_from", "cause", "id", "format", "manifest",
-        "skip_bad_files", "checksums", "state", "strata",
+        "skip_bad_files", "checksums", "state", "strata", "weights", "weight_kind",
     )  # fmt: skip
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
         total, result = sums_and_result(
@@ -210,7 +213,7 @@ def _form(sources: tuple[str, ...], arguments: Arguments) -> tuple[tuple[str, ..
     """Return the sources without options in brackets, and what options say that their predictions look like."""
     from survscore.io import Form
 
-    named = ("interpolation", "extrapolation", "monotone", "predicts", "percent")
+    named = ("interpolation", "extrapolation", "monotone", "predicts", "percent", "long", "time_column")
     shared = Form(**{name: arguments[name] for name in named}, unit=arguments["predictions_unit"])
     paths, forms = zip(*(_with_options(source, shared) for source in sources), strict=True)
     told = [form.said for form in forms]
@@ -244,8 +247,8 @@ def _models(arguments: Arguments, form: Form) -> Any:
 
 def _outcomes(arguments: Arguments, form: Form) -> dict[str, Any] | None:
     """Return the columns of outcomes that were named; None: those of the usual names."""
-    times = ("time", "event", "censoring_time", "causes")
-    dates = ("start", "event_date", "last_seen", "end", "date_format", "origin", "unit")
+    times = ("time", "event", "censoring_time", "causes", "entry")
+    dates = ("start", "event_date", "last_seen", "entry_date", "end", "date_format", "origin", "unit")
     dated, ended = arguments["cutoff"] is not None, arguments["end"] is not None
     if ended and dated:
         for name in ("event_date", "last_seen"):

@@ -29,7 +29,7 @@ TOPICS: dict[str, tuple[str, str]] = {
     ),
     "Output": (
         "out full json csv toml check history init help help-all",
-        "parquet junit markdown record run-id state-out title individuals",
+        "parquet junit markdown record run-id state-out title individuals layout",
     ),
 }
 #: What most people do not need of commands with many options of their own.

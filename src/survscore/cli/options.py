@@ -265,6 +265,15 @@ outcome_columns = several(
            help="With --cutoff, the unit of time: D, W, M (calendar months), Y (calendar years), h, min, s."),
 )  # fmt: skip
 
+entry_and_weights = several(
+    option("--entry", metavar="COLUMN", help="With delayed entry, column of the times at which individuals came under "
+           "observation: scores count time from there."),
+    option("--entry-date", metavar="COLUMN", help="The same with --cutoff: column of these dates."),
+    option("--weights", metavar="COLUMN", help="Column of sample weights."),
+    choice("--weight-kind", of=["probability", "importance", "frequency"], default="probability", show_default=True,
+           help="What sample weights are; those of kind frequency stand for so many individuals each."),
+)  # fmt: skip
+
 values = several(
     choice("--predicts", of=["survival", "event"], default="survival", show_default=True,
            help="Whether predictions are probabilities of being event-free, or of having had the event."),
@@ -284,12 +293,7 @@ reading = several(
     option("--id", "id_column", metavar="COLUMN", help="Column of ids in all files, by which rows are matched.",
            usual="id, if there is one"),
     outcome_columns,
-    option("--entry", metavar="COLUMN", help="With delayed entry, column of the times at which individuals came under "
-           "observation: scores count time from there."),
-    option("--entry-date", metavar="COLUMN", help="The same with --cutoff: column of these dates."),
-    option("--weights", metavar="COLUMN", help="Column of sample weights."),
-    choice("--weight-kind", of=["probability", "importance", "frequency"], default="probability", show_default=True,
-           help="What sample weights are; those of kind frequency stand for so many individuals each."),
+    entry_and_weights,
     option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event or "
            "--reason says which."),
     option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended. Each reason "

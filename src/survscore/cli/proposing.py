@@ -1,207 +1,347 @@
-"""The command that files seem to need, in print: a line for a shell, a study file, or JSON."""
+"""What to say of files so that they are read as they are meant: a command, and what can't be known.
+
+Names and values of some rows are looked at. Then these rows are read as proposed: what fails, or makes readers warn, is
+in question.
+"""
 
 from __future__ import annotations
 
-import json
 import shlex
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import click
-
-from survscore._validation import InputError, shown, without_controls
+from survscore._utils.dates import Unit, word
+from survscore._utils.jobs import silent
+from survscore._validation import InputError, several, shown
+from survscore.cli.causes import with_cause
+from survscore.cli.scoring import outcome_arguments, read_files, warn_if_reversed
 from survscore.cli.screen import one_line
-from survscore.cli.study_files import as_toml
-from survscore.io.flags import REASON_OPTIONS, split_words
-from survscore.weighting import Administrative
+from survscore.cli.sources import shared_form, sources
+from survscore.io.flags import joined_words
+from survscore.io.observed_columns import Observed, id_column, observed_columns
+from survscore.io.outcomes import ID, read_outcomes
+from survscore.io.predicted_columns import Predicted, predicted_columns
+from survscore.io.predictions import predictions_in
+from survscore.io.profiles import Doubt, Profile, profile
+from survscore.io.samples import Sample, sample
+from survscore.io.tables import TableFile, listed
+from survscore.outcomes import Outcomes
+from survscore.weighting import IPCW, Administrative, weightings_that_fit
 
-if TYPE_CHECKING:
-    from survscore.io.proposals import Proposal
-
-MOST_ROWS = 60  # of columns that are printed
-WIDEST = 40
-
-
-def propose(paths: tuple[Path, ...], *, as_json: bool, toml: bool) -> None:
-    """Print what files look like, and what to say of them."""
-    from survscore.io.proposals import propose as look_at
-
-    proposal = look_at(list(paths))
-    if as_json:
-        click.echo(json.dumps(as_data(proposal), indent=1))
-    elif toml:
-        click.echo(study_file(proposal), nl=False)
-    else:
-        click.echo("\n".join(page(proposal)))
+OUTCOMES, PREDICTIONS = "OUTCOMES", "PREDICTIONS"  # for files that were not given
+MOST_COLUMNS = 5000
+MOST_ROWS, WIDEST = 60, 40  # of columns that are printed
+# What warnings say that is no reason to doubt: what words mean, and that numbers are rounded.
+HARMLESS = ("is the event", "is no event", "treated as rounding")
+# What `survscore evaluate` can be told of a folder.
+OF_FOLDERS = (
+    "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "date-format", "origin",
+    "unit", "columns", "id", "predicts", "percent", "predictions-unit", "cause", "causes",
+)  # fmt: skip
+Options = dict[str, Any]  # by long name without dashes
 
 
-def command_line(proposal: Proposal) -> list[str]:
-    """Return the words of the proposed command."""
-    options = dict(proposal.options)
-    files = [_safe(proposal.outcomes), *(_source(model.path, model.own) for model in proposal.models)]
-    if proposal.command == "evaluate":
-        files, options = _of_folders(proposal, options)
+@dataclass(frozen=True, eq=False)
+class FileGuess:
+    """What one file looks like."""
+
+    sample: Sample
+    profiles: tuple[Profile, ...]
+    id: str | None
+    observed: Observed | None
+    predicted: Predicted | None
+    doubts: list[Doubt]
+
+    @property
+    def path(self) -> str:
+        """Where it is."""
+        return str(self.sample.path)
+
+
+@dataclass
+class Proposal:
+    """What to say of files: the words of a command, what is in question, and what the files hold if read so.
+
+    `files` are, for each file, how much of it was read and what its columns look like; `failed` is whether it can't be
+    read so.
+    """
+
+    command: list[str] = field(default_factory=list)
+    options: Options = field(default_factory=dict)
+    questions: list[Doubt] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    read: list[str] = field(default_factory=list)
+    failed: bool = False
+
+    @property
+    def sure(self) -> bool:
+        """Whether nothing is in question."""
+        return not self.questions
+
+    def ask(self, about: str, text: str) -> None:
+        """Put something in question."""
+        self.questions += [] if Doubt(about, text) in self.questions else [Doubt(about, text)]
+
+
+def propose(paths: Sequence[Path], *, whole: bool = False) -> Proposal:
+    """Return what to say of files, or folders of files, of outcomes and predictions, given in any order.
+
+    Unless `whole`, only some rows of large files are read.
+    """
+    guesses = [guess(path, whole=whole) for path in paths]
+    for one in guesses:
+        if one.observed is None and one.predicted is None:
+            names = [profile.name for profile in one.profiles]
+            blanks = " Is it separated by blanks? Commas, semicolons, tabs and bars are read."
+            raise InputError(
+                f"{one.path}: holds neither outcomes (time and event, or dates of start and event) nor predictions "
+                "(probabilities by time) that can be recognised by names and values; the columns are "
+                f"{listed(names)}.{blanks if len(names) == 1 and ' ' in names[0].strip() else ''}"
+            )
+    of_outcomes = [one for one in guesses if one.observed is not None]
+    alone = [one for one in of_outcomes if one.predicted is None]
+    observed = next(iter(alone or of_outcomes), None)
+    made = Proposal()
+    for one in alone:
+        if one is not observed:
+            made.ask(one.path, "looks like outcomes, too; it is left out")
+    _join(made, guesses, observed, [one for one in guesses if one.predicted is not None])
+    return made
+
+
+def guess(path: Path, *, whole: bool = False) -> FileGuess:
+    """Return what one file looks like."""
+    rows = sample(path, whole=whole)
+    names = rows.table.column_names[:MOST_COLUMNS]
+    profiles = tuple(profile(name, rows.table.column(name)) for name in names)
+    ids, doubts = id_column(profiles)
+    predicted = predicted_columns(_whole_individuals(rows, ids), profiles, ids)
+    used, alone = set[str | None](), False
+    if predicted is not None:
+        used, alone = {*predicted.columns, predicted.time_column}, predicted.time_column is not None
+        ids = None if predicted.form.transposed or predicted.time_column == ids else ids
+    observed = None if alone else observed_columns([one for one in profiles if one.name not in {*used, ids}], names)
+    if observed is not None and any(one.name == ids and not one.distinct for one in profiles):
+        told = f"{ids!r} is there several times: has an individual several rows? They are matched by order"
+        doubts, observed.options["groups"], ids = [Doubt("--groups", told)], str(ids), None
+    return FileGuess(rows, profiles, ids, observed, predicted, doubts)
+
+
+def _whole_individuals(rows: Sample, ids: str | None) -> TableFile:
+    """Return the rows that were looked at; where ids are repeated, those of individuals of whom all rows were."""
+    table = rows.table
+    if not rows.whole and ids is not None:
+        labels = table.column(ids).to_pandas()
+        counts = labels.map(labels.value_counts())
+        table = table.filter((counts == counts.max()).to_numpy(dtype=bool))
+    return TableFile(rows.path, table.schema, table.num_rows, table.select)
+
+
+def _join(made: Proposal, guesses: list[FileGuess], observed: FileGuess | None, predicting: list[FileGuess]) -> None:
+    """Add what to say of all files together."""
+    seen = None if observed is None else observed.observed
+    told = [one.predicted for one in predicting if one.predicted is not None]
+    for doubts in (*(one.doubts for one in guesses), *([seen.doubts] if seen else []), *(one.doubts for one in told)):
+        for doubt in doubts:
+            made.ask(doubt.about, doubt.text)
+    if seen is not None:
+        made.notes += seen.notes
+        made.options |= {name: value for name, value in seen.options.items() if value != name.replace("-", "_")}
+    made.options |= _id_option(made, [one for one in guesses if one is observed or one in predicting])
+    unit, units = _units(made, seen, told)
+    made.options |= {} if unit is None else {"unit": unit}
+    owns = [replace(one, form=replace(one.form, unit=its)).options for one, its in zip(told, units, strict=True)]
+    shared = all(own == owns[0] for own in owns)
+    if shared and owns:
+        made.options |= {"predictions-unit" if name == "unit" else name: value for name, value in owns[0].items()}
+    made.options |= _names_of_causes(made, observed, told)
+    files = [OUTCOMES if observed is None else observed.path]
+    if predicting != [observed]:
+        files += [_source(one.path, {} if shared else own) for one, own in zip(predicting, owns, strict=True)]
+        files += [] if predicting else [PREDICTIONS]
+    made.notes += [f"{name} stands for a file that you name." for name in (OUTCOMES, PREDICTIONS) if name in files]
+    folder, whole = any(one.sample.folder for one in guesses), all(one.sample.whole for one in guesses)
+    files = [f"./{path}" if path.startswith("-") and path != "-" else path for path in files]  # no options
+    known = observed is None or bool({"cutoff", "censoring-time"} & set(seen.options if seen else ()))
+    weighting = Administrative.name if known else IPCW.name
+    if whole and not folder:
+        weighting = _read_as_proposed(made, files, weighting)
+    command, words = "compare" if sum(one.n_models for one in told) > 1 else "score", Options()
+    if folder:
+        extra = [f"--{name}" for own in (made.options, *owns) for name in own if name not in OF_FOLDERS]
+        if extra or len(predicting) > 1:
+            what = f"has no {', '.join(dict.fromkeys(extra))}" if extra else "takes predictions that are in one table"
+            made.ask("evaluate", f"survscore evaluate, which reads folders, {what}: make one file of it for score")
+        command, words = "evaluate", {"outcomes": files[0]} if len(files) > 1 else {}
+        files = files[1:] or files
+    if observed is not None and [observed] != predicting and observed.id is None and "id" not in made.options:
+        made.notes.append("Files have no ids: rows are matched by their order.")
     # without it, comparisons show administrative and projected scores, and what to conclude from both
-    usual = proposal.command == "compare" and proposal.weighting == Administrative.name
-    words = ["survscore", proposal.command, *files, *([] if usual else ["-w", proposal.weighting])]
-    for name, value in options.items():
-        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    return words
+    usual = command == "compare" and weighting == Administrative.name
+    made.command = ["survscore", command, *files, *([] if usual else ["-w", weighting]), *_words(words | made.options)]
+    for one in guesses:
+        looked_at = f"{one.sample.table.num_rows:,} rows{'' if one.sample.whole else ', not all'}"
+        made.files[one.path] = {"looked_at": looked_at, "columns": _columns_of(one)}
+    if not whole:
+        made.notes.append("Not all rows were looked at; --check reads all.")
 
 
-def checking_line(proposal: Proposal) -> list[str] | None:
-    """Return the words of the command that reads all rows as proposed; None, where there is none."""
-    from survscore.cli.formats import formats
-
-    known = {name for parameter in formats.params for name in parameter.opts}
-    there = [proposal.outcomes] if proposal.outcomes in proposal.columns else []
-    there += [model.path for model in proposal.models if model.path in proposal.columns and not model.own]
-    if proposal.command == "evaluate" or len(there) < len(proposal.columns):
-        return None
-    words = ["survscore", "formats", "--check", *map(_safe, there)]
-    for name, value in proposal.options.items():
-        if f"--{name}" in known:
-            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    return words
+def _words(options: Options) -> list[str]:
+    """Return options as the words of a command."""
+    return [word for name, value in options.items() for word in (f"--{name}", *([] if value is True else [str(value)]))]
 
 
-def _of_folders(proposal: Proposal, options: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    """Return the sources of `evaluate`, and its options: outcomes are one, where they are in a table of their own."""
-    if not proposal.models:
-        return [_safe(proposal.outcomes)], options
-    return [_safe(model.path) for model in proposal.models], {"outcomes": _safe(proposal.outcomes), **options}
-
-
-def _safe(path: str) -> str:
-    """Return a path that is not taken for an option."""
-    return f"./{path}" if path.startswith("-") and path != "-" else path
-
-
-def _source(path: str, own: dict[str, Any]) -> str:
-    if not own:
-        return _safe(path)
+def _source(path: str, own: Options) -> str:
+    """Return a path with the options that are about it alone."""
     said = ",".join(name if value is True else f"{name}={value}" for name, value in own.items())
-    stem = Path(path).name.split(".")[0].replace("=", "-") or "model"
-    return f"{stem}={path}[{said}]"
+    return f"{Path(path).name.split('.')[0].replace('=', '-') or 'model'}={path}[{said}]" if own else path
 
 
-def quoted(words: list[str]) -> str:
-    """Return a command as a shell takes it, without characters that would do something to a terminal."""
-    return " ".join(shlex.quote(word) if word.isprintable() else _ansi_quoted(word) for word in words)
+def _names_of_causes(made: Proposal, observed: FileGuess | None, told: list[Predicted]) -> Options:
+    """Return the names of causes that predictions have, where the column of events has as many numbers."""
+    causes = next((one.causes for one in told if one.causes), ())
+    event = None if observed is None or observed.observed is None else observed.observed.options.get("event")
+    codes = [] if observed is None else [code for one in observed.profiles if one.name == event for code in one.words]
+    numbers = {str(code) for code in range(1, len(causes) + 1)}
+    if all(map(str.isdigit, causes)) or {code.removesuffix(".0") for code in codes} - {"0"} != numbers:
+        return {}
+    named = ", ".join(f"{code} {name!r}" for code, name in enumerate(causes, 1))
+    made.ask("--causes", f"are {named} in {event!r}, in this order?")
+    return {"causes": joined_words(causes)}
 
 
-def _ansi_quoted(word: str) -> str:
-    kept = "".join(
-        char if char.isprintable() and char not in "\\'" else "".join(f"\\x{byte:02x}" for byte in _bytes(char))
-        for char in word
-    )
-    return f"$'{kept}'"
+def _id_option(made: Proposal, used: list[FileGuess]) -> Options:
+    """Return how rows are matched: by a column of all files, or by order."""
+    turned = [one.predicted for one in used if one.predicted is not None and one.predicted.form.transposed]
+    by_column = [one for one in used if one.predicted not in turned or one.predicted is None]
+    names = sorted({one.id for one in by_column if one.id is not None})
+    if len(names) > 1:
+        made.ask("--id", f"ids are called {names[0]!r} in one file and {names[1]!r} in another; rename one of them")
+        return {}
+    numbered = all(list(one.columns) == [str(k) for k in range(len(one.columns))] for one in turned)  # as by pandas
+    if by_column and not names and not numbered:
+        made.ask("--id", "columns of predictions are called like ids, and outcomes have none: are rows in their order?")
+    if names and any(one.id is None for one in by_column):
+        made.ask("--id", "only some files have ids that are recognised: are rows in the same order?")
+        return {"by-order": True} if names == [ID] else {}  # a column called id would be used
+    if names:
+        return {} if names == [ID] else {"id": names[0]}
+    return {"by-order": True} if any(column.name == ID for one in by_column for column in one.profiles) else {}
 
 
-def _bytes(char: str) -> bytes:
-    return char.encode("utf-8", errors="surrogateescape")
+def _units(made: Proposal, seen: Observed | None, told: list[Predicted]) -> tuple[Unit | None, list[Unit | None]]:
+    """Return which units must be said: that of outcomes, and those of predictions that differ; names say units."""
+    to = None if seen is None else seen.unit
+    if to is None and any(one.unit for one in told):
+        to = "D"
+        made.ask("--unit", "nothing says in which unit the times of outcomes are; days are assumed")
+    differing = [None if one.unit == to else one.unit for one in told]
+    dated = seen is not None and "start" in seen.options
+    return None if dated or not any(differing) else to, differing
+
+
+def _read_as_proposed(made: Proposal, files: list[str], weighting: str) -> str:
+    """Read files as the command does that is proposed, and return which weighting fits."""
+    from survscore.cli import cli
+
+    context = cli.commands["compare"].make_context("compare", [*files, *_words(made.options)])
+    arguments = context.params
+    id_column: Any = False if arguments["by_order"] else arguments["id_column"]
+    with context, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        try:
+            y = None
+            if OUTCOMES in files:
+                form = shared_form(arguments)
+                for source in sources(arguments["predictions"]):
+                    made.read += predictions_in(
+                        source.path, None, source.form(form), arguments["unit"], id_column
+                    ).summary
+            elif PREDICTIONS in files:
+                observed = read_outcomes(files[0], id=id_column, **outcome_arguments(arguments))
+                y, made.read = observed.outcomes, [f"outcomes: {observed.summary}"]
+            else:
+                study, weightings = read_files(arguments, silent, usual="all", metrics=())
+                y, made.read = study.outcomes, [f"outcomes: {study.outcomes!r}"]
+                made.read += [f"predictions of {name!r}: {curves!r}" for name, curves in study.models.items()]
+            if y is not None:
+                weighting = weightings_that_fit(y).names[0]
+                _ask_about_outcomes(made, y)
+            if not {OUTCOMES, PREDICTIONS} & set(files):
+                warn_if_reversed(with_cause(study, made.options.get("cause")), weightings, arguments)
+        except InputError as error:
+            made.ask("reading", str(error))
+            made.failed = True
+    for text in dict.fromkeys(str(warning.message) for warning in caught):
+        if any(harmless in text for harmless in HARMLESS):
+            made.notes.append(text)
+        else:
+            made.ask("reading", text)
+    return weighting
+
+
+def _ask_about_outcomes(made: Proposal, y: Outcomes) -> None:
+    """Ask which cause is of interest, and doubt drop-outs of most, as if flags were the other way round."""
+    if y.causes and not y.interest:
+        counts = several([f"{name!r} ({count})" for name, count in y.n_by_cause.items()])
+        told = f"events have {len(y.causes)} causes, {counts}: which one are scores of? Without --cause, table and "
+        made.ask("--cause", f"{told}report show all")
+        made.options["cause"] = y.causes[0]
+    without = int((~y.event).sum())
+    if y.n_dropped_out is not None and y.n_dropped_out * 2 > without:
+        told = f"{y.n_dropped_out} of {without} without event were not followed until their C*: is the event coded as "
+        made.ask("drop-outs", f"{told}assumed, and are these the dates or times at which follow-up ends?")
+
+
+def _columns_of(one: FileGuess) -> list[dict[str, str]]:
+    """Return what the columns of a file look like, those of predictions in one line."""
+    predicted, names, values = one.predicted, tuple[str, ...](), "the event"
+    seen = {} if one.observed is None else one.observed.meanings
+    meanings = {name: role.replace("_", " ") for name, role in seen.items()}
+    meanings |= {} if one.id is None else {one.id: "id"}
+    if predicted is not None and predicted.columns:
+        names = predicted.columns
+        values = (
+            "events by cause"
+            if predicted.causes
+            else values
+            if predicted.form.predicts == "event"
+            else "being event-free"
+        )
+        looks = [f"probabilities of {values}", predicted.layout, *(["in percent"] if predicted.form.percent else [])]
+        looks += [f"times in {word(predicted.unit)}s"] if predicted.unit else []
+        meanings |= {names[0]: ", ".join(looks), str(predicted.time_column): "times of predictions"}
+    found = []
+    for column in one.profiles:
+        kind = column.kind if column.writing is None or column.kind != "dates" else column.writing.words
+        name = f"{names[0]} ... {names[-1]} ({len(names)})" if column.name in names[:1] != names else column.name
+        if column.name not in names[1:]:
+            found.append({"column": name, "values": kind, "looks_like": meanings.get(column.name, "")})
+    return found
 
 
 def page(proposal: Proposal) -> list[str]:
     """Return what is printed, in lines: the columns, the command, what is in question, and what else there is."""
     lines = []
-    for path, columns in proposal.columns.items():
-        lines += [f"{shown(path, most=500)} ({proposal.looked_at[path]})", ""]
-        rows = [("column", "values", "looks like", "since")]
-        for column in columns[:MOST_ROWS]:
-            looks = column.looks_like + ("?" if column.unsure else "")
-            rows.append((shown(column.column, WIDEST), column.kind, looks or "-", shown(column.why, 100)))
-        lines += _aligned(rows)
-        if len(columns) > MOST_ROWS:
-            lines.append(f"  and {len(columns) - MOST_ROWS} more columns")
-        lines.append("")
-    doubtful = f", with {'a question' if len(proposal.doubts) == 1 else f'{len(proposal.doubts)} questions'} (?)"
-    lines += [f"Command{'' if proposal.sure else doubtful}:", "", f"  {quoted(command_line(proposal))}", ""]
-    lines += [f"? {shown(doubt.about, WIDEST)}: {one_line(doubt.text)}" for doubt in proposal.doubts]
-    if proposal.doubts:
-        lines.append("")
-    placeholders = [name for name in ("OUTCOMES", "PREDICTIONS") if name in command_line(proposal)]
-    notes = [f"{name} stands for a file that you name." for name in placeholders]
-    notes += [one_line(note) for note in proposal.notes]
-    if proposal.held:
-        notes += ["Read so, these rows hold", *(f"  {one_line(text)}" for text in proposal.held)]
-    checking = checking_line(proposal)
-    partly = any(not told.startswith("all ") for told in proposal.looked_at.values())
-    if checking is not None and partly:
-        notes.append(f"Not all rows were looked at; this checks them: {quoted(checking)}")
-    return [*lines, *notes]
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]) - 1)]
-    return ["  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]).rstrip()
-            for row in rows]  # fmt: skip
-
-
-def as_data(proposal: Proposal) -> dict[str, Any]:
-    """Return a proposal as plain data."""
-    return {
-        "command": command_line(proposal),
-        "sure": proposal.sure,
-        "questions": [{"about": doubt.about, "text": one_line(doubt.text)} for doubt in proposal.doubts],
-        "notes": [one_line(note) for note in proposal.notes],
-        "options": proposal.options,
-        "files": {
-            path: {
-                "looked_at": proposal.looked_at[path],
-                "columns": [
-                    {"column": one.column, "values": one.kind, "looks_like": one.looks_like, "since": one.why,
-                     "unsure": one.unsure}
-                    for one in columns
-                ],
-            }
-            for path, columns in proposal.columns.items()
-        },
-        "read": [one_line(text) for text in proposal.held],
-    }  # fmt: skip
-
-
-OF_SCORES = ("by-order", "groups", "cause")  # options that are not about the file of outcomes
-
-
-def study_file(proposal: Proposal) -> str:
-    """Return the study file that says the same as the proposed command."""
-    from survscore.cli.sources import FLAGS, SETTINGS
-
-    if proposal.command == "evaluate":
-        raise InputError("study files are for score, compare, report and table, which read no folders")
-    of_models = {name: name for name in (*FLAGS, *SETTINGS)} | {"unit": "predictions-unit"}
-    options = dict(proposal.options)
-    shared = {own: options.pop(name) for own, name in of_models.items() if name in options}
-    outcomes: dict[str, Any] = {"file": proposal.outcomes} | {
-        name: split_words(str(value)) if name in (*REASON_OPTIONS, "causes", "open-end") else value
-        for name, value in options.items()
-        if name not in OF_SCORES
-    }
-    usual = proposal.command == "compare" and proposal.weighting == Administrative.name
-    score: dict[str, Any] = {} if usual else {"weighting": [proposal.weighting]}
-    score |= {name: value for name, value in options.items() if name in OF_SCORES}
-    tables: dict[str, Any] = {"outcomes": outcomes}
-    if proposal.models:
-        tables["models"] = _models(proposal, shared)
-    else:
-        score |= {of_models[own]: value for own, value in shared.items()}
-    questions = [f"# ? {without_controls(doubt.about)}: {one_line(doubt.text)}\n" for doubt in proposal.doubts]
-    return "".join(questions) + as_toml({**tables, **({"score": score} if score else {})})
-
-
-def _models(proposal: Proposal, shared: dict[str, Any]) -> dict[str, Any]:
-    """Return the table of models: those of a file with several keep their names, others are called like the file."""
-    models: dict[str, Any] = {}
-    for model in proposal.models:
-        said = {"file": model.path, **shared, **model.own}
-        stem = Path(model.path).name.split(".")[0] or "model"
-        name = next(one for one in (stem, *(f"{stem}-{k}" for k in range(2, 10_000))) if one not in models)
-        if model.n_models == 1:
-            models[name] = said
-        elif "file" in models:
-            raise InputError("a study file takes one file that holds several models; name the others by hand")
-        else:
-            models = {**said, **models}
-    return models
+    for path, file in proposal.files.items():
+        rows = [("column", "values", "looks like")]
+        rows += [(shown(one["column"], WIDEST), one["values"], one["looks_like"] or "-") for one in file["columns"]]
+        widths = [max(len(row[k]) for row in rows[: MOST_ROWS + 1]) for k in range(2)]
+        left_out = len(rows) - MOST_ROWS - 1
+        lines += [f"{shown(path, most=500)} ({file['looked_at']})", ""]
+        lines += [f"  {a.ljust(widths[0])}  {b.ljust(widths[1])}  {c}" for a, b, c in rows[: MOST_ROWS + 1]]
+        lines += [f"  and {left_out} more columns", ""] if left_out > 0 else [""]
+    count = len(proposal.questions)
+    lines += [f"Command{f', with {count} question(s) (?)' if count else ''}:", ""]
+    lines += [f"  {shown(shlex.join(proposal.command), most=10_000)}", ""]
+    lines += [f"? {shown(doubt.about, WIDEST)}: {one_line(doubt.text)}" for doubt in proposal.questions]
+    lines += [""] * bool(count) + [one_line(note) for note in proposal.notes]
+    return [
+        *lines,
+        *(["Read so, these rows hold"] if proposal.read else []),
+        *(f"  {one_line(one)}" for one in proposal.read),
+    ]

@@ -263,7 +263,7 @@ def report(
         study, weightings = read_files(arguments, show, usual="all", metrics=())
         studies = with_each_cause(study, arguments["cause"], arguments["times"])
         cause = studies[0].outcomes.chosen_cause or None
-        _warn_if_reversed(studies[0], weightings, arguments)
+        warn_if_reversed(studies[0], weightings, arguments)
         tested = None
         if as_of and len(studies) > 1:
             raise InputError(f"--as-of is for one cause of events: {listed_causes(study.outcomes)}; --cause names one")
@@ -368,7 +368,7 @@ def read(
     """Read all files that a command was given, and say which weightings it was asked for; of one cause of events."""
     study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
     study = with_cause(study, arguments["cause"], arguments.get("times"))
-    _warn_if_reversed(study, weightings, arguments)
+    warn_if_reversed(study, weightings, arguments)
     return study, weightings
 
 
@@ -379,7 +379,7 @@ def read_each(
     study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
     studies = with_each_cause(study, arguments["cause"], arguments.get("times"))
     for one in studies:
-        _warn_if_reversed(one, weightings, arguments)
+        warn_if_reversed(one, weightings, arguments)
     return studies, weightings
 
 
@@ -455,9 +455,9 @@ def _concluding(weightings: list[Weighting], y: Outcomes) -> str:
     return weightings[_recommended(weightings, y).position].label(y)
 
 
-def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
+def warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
     """Warn if predictions may be the opposite of what they are said to be; see `warn_if_reversed`."""
-    from survscore.analysis.compare import warn_if_reversed
+    from survscore.analysis.compare import warn_if_reversed as warn
     from survscore.engine.evaluation import Evaluation
 
     given = arguments.get("times")
@@ -465,7 +465,7 @@ def _warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Argu
         times = Evaluation.of(study.outcomes, study.models, metric="brier", weighting=weightings, times=given).times
     except InputError:  # the command itself will say what is wrong
         return
-    warn_if_reversed(study.outcomes, study.models, weighting=weightings[0], times=times)
+    warn(study.outcomes, study.models, weighting=weightings[0], times=times)
 
 
 def outcome_arguments(arguments: Arguments) -> dict[str, Any]:

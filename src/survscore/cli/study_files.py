@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime
 import difflib
-import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -181,37 +180,3 @@ def _beside(path: Path, text: str) -> str:
         return str(beside) if beside.is_file() else text
     except (OSError, ValueError):  # no name of a file
         return text
-
-
-def as_toml(tables: Mapping[str, Any], above: str = "") -> str:
-    """Return tables of text, numbers, flags and lists as TOML."""
-    text = ""
-    for name, table in tables.items():
-        inside = {key: value for key, value in table.items() if isinstance(value, dict)}
-        head = f"{above}{_key(name)}"
-        values = [f"{_key(key)} = {_plain(value)}\n" for key, value in table.items() if key not in inside]
-        if values or not inside:
-            text += ("\n" if text or above else "") + f"[{head}]\n" + "".join(values)
-        if inside:
-            text += as_toml(inside, f"{head}.")
-    return text
-
-
-def _key(name: str) -> str:
-    bare = name.replace("-", "").replace("_", "")
-    return name if bare.isascii() and bare.isalnum() else _plain(name)
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return f"[{', '.join(_plain(one) for one in value)}]"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    escaped = json.dumps(str(value), ensure_ascii=False)
-    try:
-        escaped.encode()
-    except UnicodeEncodeError:
-        raise InputError(f"{shown(value)!r} can't be written in a study file: it is no UTF-8") from None
-    return "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped)

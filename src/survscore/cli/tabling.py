@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from survscore._validation import InputError
 from survscore.analysis.score_tables import OF_ALL_CAUSES
 from survscore.causes import ALL_STATUSES
 from survscore.cli import options, study_files
@@ -17,16 +18,17 @@ from survscore.cli.helping import command
 from survscore.cli.options import FILE
 from survscore.cli.scoring import inputs, read_each, results_writer, settings_of
 from survscore.cli.screen import check_target, noted, one_line, progress
+from survscore.results.latex import LAYOUTS, MATRIX, Layout
 
 if TYPE_CHECKING:
     from survscore.io import Study
     from survscore.results.score_table import ScoreTable
     from survscore.weighting import Weighting
 
-FORMATS: dict[str, Callable[[Any], str]] = {
+FORMATS: dict[str, Callable[..., str]] = {
     ".txt": lambda table: f"{table}\n",
     ".md": lambda table: str(table.to_markdown()),
-    ".tex": lambda table: str(table.to_latex()),
+    ".tex": lambda table, **how: str(table.to_latex(**how)),
     ".html": lambda table: str(table.to_html()),
 }
 
@@ -58,8 +60,12 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 @options.null
 @click.option("-o", "--out", type=FILE, metavar="FILE", help="Write the tables as text, Markdown, LaTeX or HTML: .txt, "
               ".md, .tex, .html.")  # fmt: skip
+@click.option("--layout", type=click.Choice(LAYOUTS), help="With -o table.tex: the tables as printed (long, as by "
+              "default), or one for a paper, with a row for each model.")  # fmt: skip
 @options.results
-def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **arguments: Any) -> None:
+def table(
+    reference: str | None, null: Any, out: Path | None, layout: Layout | None, horizons: Any, **arguments: Any
+) -> None:
     """Judge models at some horizons and over all time: estimates, intervals, differences and p-values in one table.
 
     Files are as for "survscore score". --csv and --parquet write one row for each metric, horizon, weighting and model.
@@ -70,6 +76,7 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
       survscore table play/outcomes.csv play/truth.csv play/leaking.csv -w administrative
       survscore table outcomes.csv new.csv old.csv -w administrative -t 90,180,365 --threshold 0.2
       survscore table outcomes.csv new.csv old.csv -w administrative -m brier -m auc -o table.tex
+      survscore table outcomes.csv new.csv old.csv -o table.tex --layout "models x metrics"
     """  # noqa: D301
     import pandas as pd
 
@@ -81,6 +88,8 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
     write = results_writer(arguments)
     if out is not None:
         check_target(out, tuple(FORMATS), inputs(arguments))
+    if layout is not None and (out is None or out.suffix.lower() != ".tex"):
+        raise InputError("--layout is for -o FILE.tex")
     metrics = arguments["metrics"]
     with noted(), progress(total=1) as show:
         studies, weightings = read_each({**arguments, "times": horizons}, show, usual="shown")
@@ -100,7 +109,8 @@ def table(reference: str | None, null: Any, out: Path | None, horizons: Any, **a
     frame = pd.concat([found.to_frame() for found in tables], ignore_index=True)
     taken = write(frame, {"rows": frame}, _settings(studies, weightings, arguments, tables))
     if out is not None:
-        _write_page(out, tables)
+        how = {"layout": layout, "unit": studies[0].unit if layout == MATRIX else None} if layout else {}
+        _write_page(out, tables, how)
     elif not taken:
         horizons = np.asarray(tables[0].settings["horizons"], dtype=np.float64)
         for study, found in zip(studies, tables, strict=True):
@@ -123,9 +133,10 @@ def _settings(
     return settings if len(studies) == 1 else {name: told for name, told in settings.items() if name != "cause"}
 
 
-def _write_page(path: Path, tables: Sequence[ScoreTable]) -> None:
+def _write_page(path: Path, tables: Sequence[ScoreTable], how: dict[str, Any]) -> None:
     from survscore.io.files import written_whole
 
     with written_whole(path) as temporary:
-        temporary.write_text("\n".join(map(FORMATS[path.suffix.lower()], tables)), encoding="utf-8")
+        pages = [FORMATS[path.suffix.lower()](table, **how) for table in tables]
+        temporary.write_text("\n".join(pages), encoding="utf-8")
     click.echo(f"Written: {one_line(path)}", err=True)

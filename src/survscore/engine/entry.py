@@ -39,7 +39,16 @@ def from_entry(
         return later, dict(models)
     later, entry = later.on_clock(SINCE_ENTRY), np.asarray(arrays.to_host(y.entry))
     for name, curves in models.items():
-        _check(name, curves, y, caller)
+        check_after_entry(name, curves, y, caller)
+        check_length(_whose(name), len(curves), "y", len(y))
+    grids = grids_after_entry(later, entry, models, times, whole=whole)
+    return later, {name: after_entry(name, curves, entry, grids[name]) for name, curves in models.items()}
+
+
+def grids_after_entry(
+    later: Outcomes, entry: Times, models: Mapping[str, Any], times: ArrayLike | None, *, whole: bool
+) -> dict[str, Times]:
+    """Return at which times after entry predictions of each model are made; see `from_entry`."""
     reach = {name: _reach(name, curves, entry) for name, curves in models.items()}
     kept = {name: _base_grid(curves, later, reach[name]) for name, curves in models.items()}
     if times is None:
@@ -52,17 +61,22 @@ def from_entry(
         asked = default_times(later, read)
     else:
         asked = as_times(times)
-    made = {}
+    grids = {}
     for name, curves in models.items():
         grid = np.unique(np.minimum(asked, reach[name]))  # up to where predictions end, if that is before some time
         if whole or not grid.size:
             grid = np.union1d(kept[name], grid)
         _warn_if_coarse(name, curves, entry, grid)
-        try:
-            made[name] = _since_entry(curves, entry, grid)
-        except InputError as error:
-            raise InputError(f"{_whose(name)}, given that individuals are event-free at entry: {error}") from None
-    return later, made
+        grids[name] = grid
+    return grids
+
+
+def after_entry(name: str, curves: Any, entry: Times, grid: Times) -> Any:
+    """Return a model's predictions for those event-free at entry; those that come in batches are made as they come."""
+    try:
+        return _since_entry(curves, entry, grid)
+    except InputError as error:
+        raise InputError(f"{_whose(name)}, given that individuals are event-free at entry: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +107,7 @@ def _whose(name: str) -> str:
     return "the curves" if name == "curves" else f"the curves of {name!r}"
 
 
-def _check(name: str, curves: Any, y: Outcomes, caller: str) -> None:
+def check_after_entry(name: str, curves: Any, y: Outcomes, caller: str) -> None:
     """Raise unless conditional predictions can be made of what was given."""
     if curves is None or isinstance(curves, PushedCurves):
         raise UnfitError(
@@ -102,7 +116,6 @@ def _check(name: str, curves: Any, y: Outcomes, caller: str) -> None:
         )
     if not isinstance(curves, (SurvivalCurves, IncidenceCurves, CurveBatches)):
         raise InputError(f"{_whose(name)} must be SurvivalCurves or IncidenceCurves, not {type(curves).__name__}")
-    check_length(_whose(name), len(curves), "y", len(y))
     first = curves.first if isinstance(curves, CurveBatches) else curves
     if len(y.causes) > 1 and len(getattr(first, "causes", ())) < len(y.causes):
         raise InputError(

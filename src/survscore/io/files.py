@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from survscore._validation import InputError
-from survscore.io.temporary import temporary_file, uninterrupted
+from survscore.io.temporary import temporary_file
 
 if sys.platform == "win32":
     import msvcrt
@@ -117,10 +117,9 @@ def append_line(path: Path, line: bytes) -> Iterator[bytes]:
         yield before
         whole = line if before.endswith(b"\n") or not before else b"\n" + line
         try:
-            with uninterrupted():
-                if file.write(whole) != len(whole):
-                    raise OSError(f"{path}: the disk is full")
-                os.fsync(file.fileno())
+            if file.write(whole) != len(whole):
+                raise OSError(f"{path}: the disk is full")
+            os.fsync(file.fileno())
         except BaseException:
             file.truncate(len(before))
             raise

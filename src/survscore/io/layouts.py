@@ -122,7 +122,7 @@ def looks_transposed(file: TableFile, named_by_time: bool) -> bool:
     Their times go up with the rows, and all columns fall (or rise) with them. Where names of columns might be times,
     too, that is no proof unless some rows rise and some fall, as neither survival nor its opposite does.
     """
-    column = _time_column(file)
+    column = time_column(file)
     others = [name for name in file.names if name != column]
     if column not in TIMES or file.n_rows < 3 or not others or "event" in others:  # outcomes have an event
         return False
@@ -147,10 +147,11 @@ def _all_fall_or_rise(steps: NDArray[Any]) -> bool:
 
 def list_columns(schema: pa.Schema) -> list[str]:
     """Return the names of the columns of lists."""
-    return [name for name in schema.names if _is_list(schema.field(name).type)]
+    return [name for name in schema.names if is_list(schema.field(name).type)]
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
+    """Whether a column of this type holds lists."""
     types = arrow().types
     return bool(types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind))
 
@@ -225,7 +226,7 @@ def _list_matrix(
 
 def _transposed(file: TableFile, take_ids: bool) -> Layout:
     """Rows are times, which the first column holds; every other column is an individual, called by its id."""
-    column = _time_column(file)
+    column = time_column(file)
     individuals = [name for name in file.names if name != column]
     if not individuals:
         raise InputError(f"{file.path}: has the column {column!r} of times, and none of individuals")
@@ -239,8 +240,9 @@ def _transposed(file: TableFile, take_ids: bool) -> Layout:
     return Layout([SURVIVAL], read, ids, set(file.names), names_are_ids=True)
 
 
-def _time_column(file: TableFile) -> str:
-    last = file.names[-1]  # where pandas puts an index in Parquet
+def time_column(file: TableFile) -> str:
+    """Return which column holds the times of a transposed file: the first, or where pandas puts an index in Parquet."""
+    last = file.names[-1]
     return last if last == TIMES[-1] else file.names[0]
 
 

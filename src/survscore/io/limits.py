@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,28 +92,12 @@ def read_parquet(path: Path, opened: Any, names: Collection[str], *, coded: bool
     return pa.Table.from_batches(batches, schema=batches[0].schema if batches else schema)
 
 
-def sampled_parquet(path: Path, rows: int) -> tuple[pa.Table, int]:
-    """Return the first rows of the first, the middle and the last row group of a Parquet file, and how many there are.
-
-    Fewer rows are read where a text may be so long that these would become too large.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(path, page_checksum_verification=True) as opened:
-        metadata = opened.metadata
-        size, longest = _needed(metadata, list(range(metadata.num_columns)))
-        row = max(longest, size // max(metadata.num_rows, 1), 1)
-        check_size(path, row)
-        rows = max(1, min(rows, SAMPLED // row))
-        count = metadata.num_row_groups
-        small = metadata.num_rows <= rows
-        batches = []
-        for group in range(count) if small else sorted({0, count // 2, count - 1}):
-            batches += list(islice(opened.iter_batches(rows, row_groups=[group], use_threads=False), 1))
-        schema = batches[0].schema if batches else opened.schema_arrow
-        table = pa.Table.from_batches([batch.cast(schema) for batch in batches], schema=schema)
-        return table.replace_schema_metadata(opened.schema_arrow.metadata), metadata.num_rows
+def rows_that_fit(path: Path, metadata: Any, rows: int) -> int:
+    """Return how many rows of a Parquet file to look at: fewer where texts may be long."""
+    size, longest = _needed(metadata, list(range(metadata.num_columns)))
+    row: int = max(longest, size // max(metadata.num_rows, 1), 1)
+    check_size(path, row)
+    return max(1, min(rows, SAMPLED // row))
 
 
 class CountedStream:

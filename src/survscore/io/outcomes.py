@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.dates import Unit, as_unit
-from survscore._validation import InputError, as_event, as_vector, check_choice
+from survscore._validation import InputError, as_event, as_vector, check_choice, plural
 from survscore.causes import Causes
 from survscore.io.flags import Ends, Reasons, flags, is_text, warn_if_flags_are_ignored
 from survscore.io.rounding import as_shown
@@ -51,6 +51,16 @@ class ObservedFile:
     left_out: NDArray[np.bool_] | None = None
     left_out_ids: pa.Array | None = None
     by: dict[str, NDArray[Any]] | None = None
+
+    @property
+    def summary(self) -> str:
+        """What was observed, in a line."""
+        return f"{self.outcomes!r}, {told_ids(self.ids)}"
+
+
+def told_ids(ids: pa.Array | None) -> str:
+    """Return how many ids there are, in words."""
+    return "no ids" if ids is None else f"{plural(len(ids), 'id')}, all different"
 
 
 def read_outcomes(

@@ -1,472 +1,251 @@
-"""Which columns of a table look like predictions: of which times, in which unit, of survival or of the event."""
+"""Which columns of a table look like predictions: forms that readers know are tried, and values say which fits."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from survscore._utils.dates import Unit, word
 from survscore._validation import InputError
-from survscore.io.column_names import ByCause, columns_by_cause, columns_by_time
-from survscore.io.layouts import CAUSE, METADATA, SURVIVAL, TIMES, list_columns, long_time_column, looks_transposed
-from survscore.io.profiles import Profile
-from survscore.io.tables import TableFile, labels, readable
-from survscore.io.vocabulary import (
-    CURVE_WORDS,
-    EVENT_WORDS,
-    MODEL_WORDS,
-    PROBABILITY_WORDS,
-    SURVIVAL_WORDS,
-    UNIT_LETTERS,
-    UNIT_WORDS,
-    strength,
-    tokens,
-    unit_in,
-)
+from survscore.curves import Predicts
+from survscore.io.column_names import NamedColumns
+from survscore.io.forms import Form
+from survscore.io.layouts import CAUSE, SURVIVAL, layout_of, list_columns, long_time_column, looks_transposed, said_in
+from survscore.io.layouts import time_column as first_column
+from survscore.io.profiles import Doubt, Profile
+from survscore.io.tables import TableFile
+from survscore.io.vocabulary import UNIT_LETTERS, UNIT_WORDS, WORDS, strength, tokens, unit_in
 
 NUMBERED = re.compile(r"(?P<before>.*?)(?P<time>\d+(?:\.\d+)?)(?P<after>\D*)", re.DOTALL)
-TELLING_WORDS = PROBABILITY_WORDS | MODEL_WORDS | set(UNIT_WORDS) | set(UNIT_LETTERS)
+SURVIVAL_WORDS, EVENT_WORDS, MODEL_WORDS = (WORDS[f"{what} words"] for what in ("survival", "event", "model"))
+TELLING_WORDS = SURVIVAL_WORDS | EVENT_WORDS | MODEL_WORDS | WORDS["probability words"] | {*UNIT_WORDS, *UNIT_LETTERS}
 FEW_INDIVIDUALS = 5  # in a file of rows by time
-YEARS = (1900, 2100)
-MOST_INDIVIDUALS = 2000  # columns of a transposed file that are looked at
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """Something that is uncertain.
-
-    Attributes
-    ----------
-    about : str
-        The option, column or file that is in question.
-    text : str
-        What can't be known, and what was assumed.
-    """
-
-    about: str
-    text: str
+CAUSES_OR_MODELS = Doubt(
+    "--columns", "are these causes of events, of which at most one happens, as assumed, or models?"
+)
+Group = dict[float, Profile]  # columns by the number in their names
 
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """Columns that look like predictions.
+    """Columns that look like predictions: the form they have, in words as well, and what can't be known.
 
-    Attributes
-    ----------
-    options : dict
-        What to say of the file, by long option without dashes, as in brackets behind its name: columns, predicts,
-        percent, transposed, long, grid.
-    columns : list of str
-        The columns of predictions.
-    layout : str
-        In words: "a column per time".
-    why : str
-        How they were recognised.
-    unit : Unit or None
-        Of their times, where names say it.
-    last : float or None
-        The last of their times.
-    n_models : int
-        How many models these are.
-    doubts : tuple of Doubt
-        What can't be known.
-    time_column : str or None
-        Of long and transposed files.
-    causes : tuple of str
-        Of which events these are probabilities, where they are of several causes.
+    `about` are words that say what values are, and `last` is the last of their times.
     """
 
-    options: dict[str, Any]
-    columns: list[str]
+    form: Form
     layout: str
-    why: str
+    about: Sequence[str] = ()
     unit: Unit | None = None
+    doubts: tuple[Doubt, ...] = ()
+    time_column: str | None = None
+    columns: tuple[str, ...] = ()
     last: float | None = None
     n_models: int = 1
-    doubts: tuple[Doubt, ...] = field(default_factory=tuple)
-    time_column: str | None = None
     causes: tuple[str, ...] = ()
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What to say of the file, by long option without dashes; that a file is long, readers find out."""
+        said = {name.replace("_", "-"): value for name, value in self.form.said.items() if name != "long"}
+        said |= {"grid": f"1:{len(said['grid'])}:1"} if "grid" in said else {}
+        return said | ({"unit": word(said["unit"])} if "unit" in said else {})
+
+    def asking(self, about: str, text: str, *, when: bool = True) -> Predicted:
+        """Return the same with a doubt more."""
+        return replace(self, doubts=(*self.doubts, Doubt(about, text))) if when else self
 
 
 def predicted_columns(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
-    """Return which columns look like predictions, by the first rule that finds some."""
+    """Return which columns look like predictions, by the first form whose values can be such."""
     others = [one for one in profiles if one.name != id_column]
-    for rule in (_transposed, _lists, _named_by_time, _named_by_cause, _long, _named_by_pattern):
-        found = rule(file, others, id_column)
-        if found is not None:
-            return found
-    return None
+    tried = (_tried(file, others, candidate, id_column) for candidate in _candidates(file, others, id_column))
+    return next((found for found in tried if found is not None), None)
 
 
-def _transposed(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
-    """Rows are times: the first column goes up, and all others go one way with it."""
-    if any(one.is_flag and strength(one.name, "event") for one in profiles):
-        return None  # outcomes in the order of time
-    first = file.names[-1] if file.names[-1] == TIMES[-1] else file.names[0]
-    others = [name for name in file.names if name != first][:MOST_INDIVIDUALS]
-    part = TableFile(file.path, file.read([first, *others]).schema, file.n_rows, file.read)
+def _candidates(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Iterator[Predicted]:
+    """Yield forms that a file may have."""
+    with_event = any(one.is_flag and strength(one.name, "event") for one in profiles)
     try:
-        named_by_time = any(len(found) > 1 for found in columns_by_time(others).values())
+        named = NamedColumns.of([one.name for one in profiles], list_columns(file.schema), None)
     except InputError:
-        named_by_time = False
-    if not looks_transposed(part, named_by_time):
-        return None
-    times = np.asarray(file.read([first]).column(0).to_numpy(), dtype=np.float64)
-    matrix = _matrix([one for one in profiles if one.name != first][:MOST_INDIVIDUALS]).T
-    found = Predicted({"transposed": True}, [name for name in file.names if name != first],
-                      "a row per time, a column per individual", f"{first!r} goes up, and all other columns go one way",
-                      unit_in(first), float(times[-1]), time_column=first)  # fmt: skip
-    words = {word for name in others[:10] for word in tokens(name)}
-    if len(others) < FEW_INDIVIDUALS or words & (CURVE_WORDS | SURVIVAL_WORDS | EVENT_WORDS):
-        told = f"are {', '.join(repr(name) for name in others[:3])} individuals, or columns of one curve?"
-        found = replace(found, doubts=(Doubt("--transposed", told),))
-    return _valued(found, matrix, ())
+        named = NamedColumns({}, {}, {})
+    by_time = any(len(found) > 1 for found in named.by_time.values())
+    if not with_event and looks_transposed(file, by_time):  # not outcomes in the order of time
+        column = first_column(file)
+        others = [name for name in file.names if name != column]
+        words = {word for name in others[:10] for word in tokens(name)}
+        few = len(others) < FEW_INDIVIDUALS or words & (WORDS["curve words"] | SURVIVAL_WORDS | EVENT_WORDS)
+        found = Predicted(Form(transposed=True), "a row per time, a column per individual", time_column=column)
+        found = replace(found, unit=unit_in(column))
+        yield found.asking("--transposed", "are columns individuals, or belong to one curve?", when=bool(few))
+    if named.lists:
+        yield from _lists(file, list(named.lists))
+    elif named:
+        layout = "a column per cause and time" if named.by_cause else "a column per time"
+        yield Predicted(Form(), layout, tokens(" ".join(named.by_time)))
+    if id_column is not None and not with_event:
+        yield from _long(profiles)
+    yield from _patterns(profiles)
 
 
-def _lists(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
-    names = list_columns(file.schema)
-    if not names:
-        return None
-    says: dict[str, Any] = {}
-    for metadata in (file.schema.metadata, file.schema.field(names[0]).metadata):
-        try:
-            says |= dict(json.loads((metadata or {}).get(METADATA, b"{}")))
-        except (ValueError, TypeError, RecursionError):
-            return None
-    table = file.read(names)
-    first = table.column(0)
-    length = len(first[0].as_py() or ()) if first[0].is_valid else 0
-    rows = [row for row in first.to_pylist() if row is not None and len(row) == length]
+def _lists(file: TableFile, names: list[str]) -> Iterator[Predicted]:
+    """Yield lists as causes and as models; of which times they are, metadata say, or nothing does."""
+    found = Predicted(Form(), "a list per individual", tokens(names[0]) if len(names) == 1 else ())
     try:
-        matrix = np.array(rows, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    if matrix.ndim != 2 or not matrix.size or not ((matrix >= 0) & (matrix <= 100)).all():
-        return None
-    found = Predicted({}, names, "a list per individual", "lists of probabilities", n_models=len(names))
-    grid = says.get("grid")
-    if isinstance(grid, list) and grid and all(isinstance(time, (int, float)) for time in grid):
-        found = replace(found, last=float(grid[-1]))
-    else:
-        doubt = Doubt("--grid", f"nothing says of which {length} times the lists are; 1 to {length} is a guess")
-        found = replace(found, options={"grid": f"1:{length}:1"}, doubts=(doubt,))
-    if _may_be_causes(names, table, length):
-        pattern = {"columns": "{cause}"}
-        found = replace(found, options=found.options | pattern, layout="a list per individual and cause", n_models=1)
-        return replace(found, causes=tuple(names), doubts=(*found.doubts, _causes_or_models(names)))
-    return _valued(found, matrix, tokens(names[0]) if len(names) == 1 else ())
+        length = len(file.read(names[:1]).column(0)[0].as_py() or ())
+        known = "grid" in said_in(file.schema, names[0])
+    except InputError:  # reading them will say so, too
+        return
+    if length and not known:
+        told = f"nothing says of which {length} times the lists are; 1 to {length} is a guess"
+        found = replace(found, form=Form(grid=np.arange(1.0, length + 1))).asking("--grid", told)
+    if len(names) > 1 and not any(set(tokens(name)) & (SURVIVAL_WORDS | MODEL_WORDS) for name in names):
+        form = replace(found.form, columns="{cause}")
+        doubts = (*found.doubts, CAUSES_OR_MODELS)
+        yield replace(found, form=form, layout="a list per individual and cause", doubts=doubts)
+    yield found
 
 
-def _may_be_causes(names: Sequence[str], table: Any, length: int) -> bool:
-    """Whether lists may be incidences of causes: none falls with time, and their sum is at most 1."""
-    if len(names) < 2 or any(set(tokens(name)) & (SURVIVAL_WORDS | MODEL_WORDS) for name in names):
-        return False
-    total = np.zeros(length)
-    for name in names:
-        rows = [row for row in table.column(name).to_pylist() if row is not None and len(row) == length]
-        matrix = np.array(rows, dtype=np.float64)
-        if len(rows) < table.num_rows or (np.diff(matrix, axis=1) < 0).any():
-            return False
-        total = total + matrix
-    return bool(total.max() <= 1 + 1e-6)
-
-
-def _causes_or_models(names: Sequence[str]) -> Doubt:
-    told = (
-        f"are {', '.join(repr(one) for one in names[:4])} causes of events, of which at most one happens, as assumed, "
+def _long(profiles: Sequence[Profile]) -> Iterator[Predicted]:
+    """Yield predictions with a row for each id and time."""
+    usual = long_time_column([one.name for one in profiles])
+    names = [one for one in profiles if one.name == usual or unit_in(one.name)]
+    timed = next(
+        (one.name for one in sorted(names, key=lambda one: one.name != usual) if one.is_between(0, np.inf)), None
     )
-    return Doubt("--columns", told + "or models?")
+    values = [one for one in profiles if one.name not in (timed, CAUSE) and "numbers" in one.kind]
+    values = [one for one in values if one.name == SURVIVAL] or values
+    if timed is None or not values:
+        return
+    layout = "a row per individual, time and cause" if any(one.name == CAUSE for one in profiles) else None
+    form = Form(long=True) if timed == usual else Form(time_column=timed)
+    about = tokens(" ".join(one.name for one in values))
+    found = Predicted(form, layout or "a row per individual and time", about, unit_in(timed), time_column=timed)
+    several = len(values) > 1
+    yield found.asking(values[0].name, "every column of numbers is read as a model: are they?", when=several)
 
 
-def _named_by_time(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
-    """Columns are named by time, as 30 or net:30, which needs no option."""
-    try:
-        wide = columns_by_time([one.name for one in profiles])
-    except InputError:
-        return None
-    if not wide:
-        return None
-    by_name = {one.name: one for one in profiles}
-    columns = [name for by_time in wide.values() for name in by_time.values()]
-    if not all(by_name[name].is_probability for name in columns):
-        return None
-    times = sorted(next(iter(wide.values())))
-    found = Predicted({}, columns, "a column per time", "names are times", last=times[-1], n_models=len(wide))
-    matrices = [_matrix([by_name[by_time[time]] for time in sorted(by_time)]) for by_time in wide.values()]
-    found = _valued(found, matrices, tokens(" ".join(wide)))
-    if times == list(range(len(times))) and len(times) > 1 and not _starts_as_survival(matrices[0], found):
-        text = "names count from 0, and predictions at 0 are not those of the beginning: are these times, or positions?"
-        found = replace(found, doubts=(*found.doubts, Doubt(", ".join(columns[:2]), text)))
-    if times[0] >= YEARS[0] and times[-1] <= YEARS[1] and len(times) > 1:
-        found = replace(found, doubts=(*found.doubts, Doubt(columns[0], "are names times, or years of the calendar?")))
-    return found
-
-
-def _named_by_cause(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
-    """Columns are named by cause and time, as default@30, which needs no option."""
-    try:
-        wide = columns_by_cause([one.name for one in profiles])
-    except InputError:
-        return None
-    return _of_causes(wide, {one.name: one for one in profiles}, {}, "names are causes and times", ()) if wide else None
-
-
-def _of_causes(
-    wide: Mapping[str, ByCause],
-    by_name: Mapping[str, Profile],
-    options: dict[str, Any],
-    why: str,
-    doubts: tuple[Doubt, ...],
-) -> Predicted | None:
-    """Return predictions by cause, if values can be such: they do not fall with time, and sum to at most 1."""
-    of_times = [by_time for several in wide.values() for by_time in several.values() if isinstance(by_time, dict)]
-    columns = [name for by_time in of_times for name in by_time.values()]
-    if not all(by_name[name].is_probability and by_name[name].complete for name in columns):
-        return None
-    times = sorted(of_times[0])
-    matrices = {id(one): _matrix([by_name[one[time]] for time in sorted(one)]) for one in of_times}
-    high = max(float(matrix.max()) for matrix in matrices.values())
-    whole = 100.0 if high > 1 else 1.0
-    rises = all(bool((np.diff(matrix, axis=1) >= -1e-9 * whole).all()) for matrix in matrices.values())
-    sums = [
-        sum(matrices[id(one)] for one in several.values() if isinstance(one, dict)) for several in wide.values()
-        if len({matrices[id(one)].shape for one in several.values() if isinstance(one, dict)}) == 1
-    ]  # fmt: skip
-    if not rises or len(sums) < len(wide) or any(np.max(total) > whole * (1 + 1e-6) for total in sums):
-        return None
-    if high > 1:
-        options = options | {"percent": True}
-    return Predicted(options, columns, "a column per cause and time", why, last=times[-1], n_models=len(wide),
-                     doubts=doubts, causes=tuple(next(iter(wide.values()))))  # fmt: skip
-
-
-def _starts_as_survival(matrix: NDArray[np.float64], found: Predicted) -> bool:
-    at_zero = 0.0 if found.options.get("predicts") == "event" else 100.0 if found.options.get("percent") else 1.0
-    return bool(np.nanmean(np.abs(matrix[:, 0] - at_zero)) < 1e-6)
-
-
-def _long(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
-    """Return predictions with a row for each id and time: ids are repeated, and their times go up."""
-    if id_column is None or any(one.is_flag and strength(one.name, "event") for one in profiles):
-        return None
-    ids = as_texts(file, id_column)
-    repeated = len(set(ids.tolist())) < ids.size
-    if not repeated and not {"time", SURVIVAL} <= {one.name for one in profiles}:
-        return None
-    names = [one for one in profiles if one.name in ("time", "times", "t", "horizon", "day", "month", "days", "months")]
-    names += [one for one in profiles if unit_in(one.name) and one not in names]
-    timed = next((one for one in names if one.numbers is not None and one.complete), None)
-    if timed is None or timed.numbers is None:
-        return None
-    cause = next((one for one in profiles if one.name == CAUSE and one.complete), None)
-    values = [one for one in profiles if one is not timed and one is not cause and one.numbers is not None]
-    probable = [one for one in values if one.is_probability and one.complete]
-    probable = [one for one in probable if one.name == SURVIVAL] or probable
-    causes = ["" for _ in ids] if cause is None else as_texts(file, CAUSE).tolist()
-    if not probable or len(set(zip(ids.tolist(), timed.numbers.tolist(), causes, strict=True))) < ids.size:
-        return None
-    doubts = []
-    if not repeated:  # in the order of time, some rows are about different individuals
-        doubts.append(Doubt(id_column, "ids are not repeated in the rows that were looked at: are they in others?"))
-    extra = [one.name for one in values if one not in probable and probable[0].name != SURVIVAL]
-    if extra:
-        doubts.append(Doubt(extra[0], f"every column of numbers would be read as a model; leave out {extra[0]!r}"))
-    elif len(probable) > 1:
-        named = ", ".join(repr(one.name) for one in probable[:4])
-        doubts.append(Doubt(probable[0].name, f"every column of numbers is read as a model: {named}"))
-    if cause is not None:
-        ids = np.char.add(np.char.add(ids, "\0"), np.array(causes))
-    order = np.lexsort((timed.numbers, ids))
-    differences = [np.diff(one.numbers[order]) for one in probable if one.numbers is not None]
-    same = ids[order][1:] == ids[order][:-1]
-    stacked = np.concatenate([one[same] for one in differences]) if same.any() else np.zeros(0)
-    found = Predicted(
-        {"long": True}
-        if timed.name == long_time_column([one.name for one in profiles])
-        else {"time-column": timed.name},
-        [one.name for one in probable],
-        "a row per individual and time" if cause is None else "a row per individual, time and cause",
-        f"ids in {id_column!r} are repeated, each with times of its own in {timed.name!r}",
-        unit_in(timed.name),
-        float(np.nanmax(timed.numbers)),
-        len(probable),
-        tuple(doubts),
-        timed.name,
-        tuple(dict.fromkeys(causes)) if cause is not None else (),
-    )
-    high = max(float(np.nanmax(one.numbers)) for one in probable if one.numbers is not None)
-    if cause is not None and not (stacked < 0).any():  # of events, whatever the column is called
-        return replace(found, options=found.options | ({"percent": True} if high > 1 else {}))
-    return _with_direction(found, stacked, high, tokens(" ".join(one.name for one in probable)))
-
-
-def as_texts(file: TableFile, id_column: str) -> NDArray[np.str_]:
-    """Return ids as text, whatever they are."""
-    with readable(file.path):
-        return np.array(labels(file, id_column).cast("string").to_pylist(), dtype=np.str_)
-
-
-def _named_by_pattern(file: TableFile, profiles: Sequence[Profile], id_column: str | None) -> Predicted | None:
-    """Columns have numbers in their names, such as surv_30 or "12 months", and hold probabilities that go one way."""
-    groups: dict[tuple[str, str], dict[float, Profile]] = defaultdict(dict)
+def _patterns(profiles: Sequence[Profile]) -> Iterator[Predicted]:
+    """Yield columns with numbers in their names, such as surv_30 or "12 months", which hold probabilities."""
+    groups: dict[tuple[str, str], Group] = defaultdict(dict)
     for one in profiles:
         match = NUMBERED.fullmatch(one.name)
-        if match is not None and one.is_probability and one.complete and "{" not in one.name:
+        if match is not None and one.is_between(0, 100) and one.complete and "{" not in one.name:
             groups[match["before"], match["after"]].setdefault(float(match["time"]), one)
     likely = {named: group for named, group in groups.items() if _is_likely(*named, group)}
     if not likely:
-        return None
-    matrices = [_matrix([group[time] for time in sorted(group)]) for group in likely.values()]
-    names = [one.name for one in profiles]
-    of_causes = _causes_by_pattern(likely, profiles)
-    if of_causes is not None:
-        return of_causes
-    pattern, chosen, doubts = _pattern_of(likely, names)
-    used = [one.name for named in chosen for one in likely[named].values()]
-    times = sorted(likely[chosen[0]])
-    before, after = chosen[0]
-    unit, doubt = _unit_of_pattern(before, after)
-    why = "numbered, and go one way" if len(times) > 1 else "named so"
-    doubts += [] if doubt is None else [doubt]
-    found = Predicted({"columns": pattern}, used, "a column per time", why, unit, times[-1], len(chosen), tuple(doubts))
-    return _valued(found, [one for named, one in zip(likely, matrices, strict=True) if named in chosen],
-                   tokens(before) + tokens(after))  # fmt: skip
+        return
+    before, after = largest = max(likely, key=lambda named: len(likely[named]))
+    alike = [named for named in likely if named[1] == after and likely[named].keys() == likely[largest].keys()]
+    signs = {named[0][-1:] for named in alike}
+    if len(alike) > 1 and len(signs) == 1 and not (sign := signs.pop()).isalnum():
+        words = [set(tokens(named[0])) for named in alike]
+        # what names say of survival, or of models, is no cause
+        strange = (some - (TELLING_WORDS - EVENT_WORDS) and not some & (SURVIVAL_WORDS | MODEL_WORDS) for some in words)
+        if len(alike) == len(likely) and all(strange):
+            form = Form(columns=f"{{cause}}{sign}{{time}}{after}")
+            yield Predicted(form, "a column per cause and time", doubts=(CAUSES_OR_MODELS,))
+        yield _of_pattern(f"{{model}}{sign}{{time}}{after}", alike, likely)
+    yield _of_pattern(f"{before}{{time}}{after}", [largest], likely)
 
 
-def _causes_by_pattern(
-    likely: Mapping[tuple[str, str], dict[float, Profile]], profiles: Sequence[Profile]
-) -> Predicted | None:
-    """Return predictions by cause, if groups of columns may be causes: what is predicted sums to at most 1."""
-    befores, afters = {named[0] for named in likely}, {named[1] for named in likely}
-    ends = {before[-1:] for before in befores}
-    words = [set(tokens(before)) for before in befores]
-    if len(befores) < 2 or len(afters) > 1 or len(ends) > 1 or "".join(ends).isalnum() or not all(words):
-        return None
-    # what names say of survival, or of models, is no cause
-    if any(some & (SURVIVAL_WORDS | MODEL_WORDS) or not some - (TELLING_WORDS - EVENT_WORDS) for some in words):
-        return None
-    pattern = f"{{cause}}{ends.pop()}{{time}}{afters.pop()}"
-    wide = columns_by_cause([one.name for one in profiles], pattern)
-    causes = list(next(iter(wide.values()))) if len(wide) == 1 else []
-    if len(causes) != len(likely):
-        return None
-    by_name = {one.name: one for one in profiles}
-    doubts = (_causes_or_models(causes),)
-    return _of_causes(wide, by_name, {"columns": pattern}, "numbered, and do not fall", doubts)
-
-
-def _is_likely(before: str, after: str, group: dict[float, Profile]) -> bool:
+def _is_likely(before: str, after: str, group: Group) -> bool:
     """Whether columns that differ by a number only are predictions, and not covariates such as x1, x2, x3."""
     about = set(tokens(before) + tokens(after))
     telling = not about - TELLING_WORDS
-    matrix = _matrix([group[time] for time in sorted(group)])
-    if not telling and (matrix.max() > 1 or (matrix == np.round(matrix)).all()):
+    matrix = np.column_stack([group[time].numbers for time in sorted(group)])
+    whole = bool((matrix == np.round(matrix)).all())
+    if not telling and (matrix.max() > 1 or whole):
         return False  # visits_30d and visits_60d go one way, too
     if matrix.shape[1] == 1:
-        some_vary = bool(np.ptp(matrix) > 0) and not (matrix == np.round(matrix)).all()
         of_time = telling and bool(about & set(UNIT_WORDS))
-        return some_vary and (of_time or bool(about & (SURVIVAL_WORDS | EVENT_WORDS | {"prob", "proba", "p"})))
+        return not whole and (of_time or bool(about & (SURVIVAL_WORDS | EVENT_WORDS | {"prob", "proba", "p"})))
     steps = np.diff(matrix, axis=1)
-    one_way = bool((steps <= 0).all() or (steps >= 0).all()) and bool(steps.any())
-    mostly = max(float((steps <= 0).mean()), float((steps >= 0).mean())) > 0.9 and bool(steps.any())
-    if len(matrix) < 3:
-        return one_way and telling
-    return one_way or (mostly and telling)
+    down, up = float((steps <= 0).mean()), float((steps >= 0).mean())
+    most = max(down, up) if len(matrix) > 2 or telling else 0
+    return bool(steps.any()) and (most == 1 or (most > 0.9 and telling and len(matrix) > 2))
 
 
-def _pattern_of(
-    likely: dict[tuple[str, str], dict[float, Profile]], names: Sequence[str]
-) -> tuple[str, list[tuple[str, str]], list[Doubt]]:
-    """Return the pattern of names, the groups it stands for, and whether others were left out."""
-    largest = max(likely, key=lambda named: len(likely[named]))
-    alike = [named for named in likely if named[1] == largest[1] and set(likely[named]) == set(likely[largest])]
-    ends = {named[0][-1:] for named in alike}
-    separator = ends.pop() if len(ends) == 1 else ""
-    pattern, chosen = f"{largest[0]}{{time}}{largest[1]}", [largest]
-    if len(alike) > 1 and separator and not separator.isalnum():
-        several = f"{{model}}{separator}{{time}}{largest[1]}"
-        wanted = {one.name for named in alike for one in likely[named].values()}
-        if wanted == _columns_like(several, names):
-            pattern, chosen = several, alike
-    doubts = []
+def _of_pattern(pattern: str, chosen: list[tuple[str, str]], likely: dict[tuple[str, str], Group]) -> Predicted:
+    """Return what columns are that are named by a pattern, and what is doubtful about that."""
+    before, after = chosen[0]
+    unit = unit_in(f"{before} {after}") or UNIT_LETTERS.get(after.strip().lower())
+    last = UNIT_LETTERS.get((tokens(before) or ("",))[-1])
+    columns = tuple(one.name for named in chosen for one in likely[named].values())
+    found = Predicted(
+        Form(columns=pattern), "a column per time", tokens(before) + tokens(after), unit or last, columns=columns
+    )
+    if unit is None and last is not None:
+        found = found.asking("--predictions-unit", f"is {before!r} in the names of predictions for {word(last)}s?")
     strange = [token for named in chosen for token in tokens(" ".join(named)) if token not in TELLING_WORDS]
-    if strange:
-        told = f"are columns with {strange[0]!r} in their names predictions? They are between 0 and 1, and go one way"
-        doubts.append(Doubt("--columns", told))
-    left_out = [named for named in likely if named not in chosen]
-    if left_out:
-        other = "{time}".join(left_out[0])
-        doubts.append(Doubt("--columns", f"columns like {other!r} look like predictions, too; these are left out"))
-    if {one.name for named in chosen for one in likely[named].values()} != _columns_like(pattern, names):
-        doubts.append(Doubt("--columns", f"{pattern!r} also fits columns that look otherwise"))
-    return pattern, chosen, doubts
+    left_out = ["{time}".join(named) for named in likely if named not in chosen]
+    told = f"are columns with {''.join(strange[:1])!r} in their names predictions? Their values can be such"
+    found = found.asking("--columns", told, when=bool(strange))
+    told = f"columns like {''.join(left_out[:1])!r} look like predictions, too; these are left out"
+    return found.asking("--columns", told, when=bool(left_out))
 
 
-def _columns_like(pattern: str, names: Sequence[str]) -> set[str]:
+def _tried(file: TableFile, profiles: Sequence[Profile], found: Predicted, id_column: str | None) -> Predicted | None:
+    """Return predictions as they are read in a form; None, where there are none, or values can't be such."""
+    long = found.form.long or found.form.time_column is not None
     try:
-        return {name for by_time in columns_by_time(names, pattern).values() for name in by_time.values()}
+        layout = layout_of(file, found.form, id_column if long and id_column else False)
+        read = [] if layout is None else [layout.read(model) for model in layout.models]
     except InputError:
-        return set()
+        return None
+    if layout is None or not all(matrix.size and ((matrix >= 0) & (matrix <= 100)).all() for _, matrix, _ in read):
+        return None
+    used = tuple(one.name for one in profiles if one.name in layout.used and one.name not in (found.time_column, CAUSE))
+    others = bool(found.columns) and set(found.columns) != set(used)
+    if others and "{model}" in str(found.form.columns):
+        return None
+    once = long and layout.ids is not None and len(layout.ids) == file.n_rows
+    found = found.asking(str(id_column), "ids are not repeated in the rows looked at: are they in others?", when=once)
+    found = found.asking("--columns", f"{found.form.columns!r} also fits columns that look otherwise", when=others)
+    steps = np.concatenate([np.diff(matrix, axis=-1).ravel() for _, matrix, _ in read])
+    high, times = max(float(matrix.max()) for _, matrix, _ in read), read[0][0]
+    last = None if found.form.grid is not None else float(times[-1])
+    found = replace(found, columns=used, n_models=len(layout.models), last=last)
+    if layout.causes:  # probabilities of their events do not fall with time, and sum to at most 1
+        whole = 100.0 if high > 1 else 1.0
+        if (steps < -1e-9 * whole).any() or max(np.max(one.sum(axis=1)) for _, one, _ in read) > whole * (1 + 1e-6):
+            return None
+        return replace(found, form=replace(found.form, percent=high > 1), causes=next(iter(layout.causes.values())))
+    if found.form == Form() or not found.form.said:  # names are numbers
+        first = read[0][1][:, 0]
+        odd = (
+            np.array_equal(times, np.arange(times.size))
+            and min(np.abs(first - one).mean() for one in (0, 1, 100)) > 1e-6
+        )
+        told = "predictions at 0 are not those of the beginning: are names times, or positions?"
+        found = found.asking(", ".join(used[:2]), told, when=bool(odd and times.size > 1))
+        years = times.size > 1 and times[0] >= 1900 and times[-1] <= 2100
+        found = found.asking(used[0], "are names times, or years of the calendar?", when=bool(years))
+    return _with_direction(found, steps, high)
 
 
-def _unit_of_pattern(before: str, after: str) -> tuple[Unit | None, Doubt | None]:
-    unit = unit_in(f"{before} {after}")
-    if unit is not None:
-        return unit, None
-    if after.strip().lower() in UNIT_LETTERS:
-        return UNIT_LETTERS[after.strip().lower()], None
-    last = (tokens(before) or ("",))[-1]
-    if last in UNIT_LETTERS:
-        unit = UNIT_LETTERS[last]
-        return unit, Doubt("--predictions-unit", f"is {before!r} in the names of predictions for {word(unit)}s?")
-    return None, None
-
-
-def _matrix(profiles: Sequence[Profile]) -> NDArray[np.float64]:
-    columns = [one.numbers for one in profiles if one.numbers is not None]
-    return np.column_stack(columns) if columns else np.zeros((0, 0))
-
-
-def _valued(
-    found: Predicted, matrix: NDArray[np.float64] | Sequence[NDArray[np.float64]], about: Sequence[str]
-) -> Predicted:
+def _with_direction(found: Predicted, steps: Any, high: float) -> Predicted:
     """Return predictions with what their values tell: of survival or of the event, percentages or not."""
-    matrices = [matrix] if isinstance(matrix, np.ndarray) else list(matrix)
-    steps = np.concatenate([np.diff(one, axis=1).ravel() for one in matrices])
-    return _with_direction(found, steps, max(float(np.nanmax(one)) for one in matrices), about)
-
-
-def _with_direction(found: Predicted, steps: NDArray[np.float64], high: float, about: Sequence[str]) -> Predicted:
-    words = set(about)
-    named = {"survival": bool(words & SURVIVAL_WORDS), "event": bool(words & EVENT_WORDS)}
-    says = next((kind for kind, is_named in named.items() if is_named and sum(named.values()) == 1), None)
+    words = set(found.about)
+    named: list[Predicts] = [kind for kind in ("survival", "event") if words & WORDS[f"{kind} words"]]
+    says = named[0] if len(named) == 1 else None
     falls, rises = bool((steps < 0).any()), bool((steps > 0).any())
-    goes = "survival" if falls and not rises else "event" if rises and not falls else None
-    if falls and rises:
-        goes = "survival" if np.nanmean(steps) < 0 else "event"
-    doubts = list(found.doubts)
-    predicts = goes or says or "survival"
-    if goes and says and goes != says:
-        way = "fall" if goes == "survival" else "rise"
-        doubts.append(Doubt("--predicts", f"names speak of {says}, but values {way} with time, as those of {goes} do"))
-    elif goes is None and says is None:
-        doubts.append(Doubt("--predicts", "are these probabilities of the event, or of being event-free?"))
-    elif falls and rises:
-        doubts.append(Doubt("--monotone", f"values go both ways with time; on average as those of {goes} do"))
-    options = dict(found.options)
-    if predicts == "event":
-        options["predicts"] = "event"
-    if high > 1:
-        options["percent"] = True
-        if high <= 2:
-            doubts.append(Doubt("--percent", f"the largest value is {high:g}: percentages, or probabilities above 1?"))
-    elif words & {"pct", "percent"} or any("%" in name for name in found.columns):
-        doubts.append(Doubt("--percent", "names speak of percentages, but no value is above 1"))
-    return replace(found, options=options, doubts=tuple(doubts))
+    goes: Predicts | None = None
+    if falls or rises:
+        goes = "survival" if steps.mean() < 0 else "event"
+    told = f"names speak of {says}, but values go with time as those of {goes} do"
+    found = found.asking("--predicts", told, when=None not in (goes, says) and goes != says)
+    told = "are these probabilities of the event, or of being event-free?"
+    found = found.asking("--predicts", told, when=goes is None and says is None)
+    told = f"values go both ways with time; on average as those of {goes} do"
+    found = found.asking("--monotone", told, when=falls and rises)
+    told = f"the largest value is {high:g}: percentages, or probabilities?"
+    percent = bool(words & {"pct", "percent"}) or any("%" in name for name in found.columns)
+    found = found.asking("--percent", told, when=1 < high <= 2 or (high <= 1 and percent))
+    return replace(found, form=replace(found.form, predicts=goes or says or "survival", percent=high > 1))

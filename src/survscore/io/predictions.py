@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,19 +15,13 @@ from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Pre
 from survscore.incidence import IncidenceCurves
 from survscore.io.forms import Form
 from survscore.io.layouts import SURVIVAL, layout_of, looks_transposed
-from survscore.io.outcomes import labels_in
+from survscore.io.outcomes import labels_in, told_ids
 from survscore.io.tables import ENDINGS, TableFile, about, listed, open_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 NAMELESS = ("", SURVIVAL)  # what a file calls a model that has the name of the file
-# Python in messages to those who make curves of arrays, and what does the same for those who read files.
-IN_FILES = {
-    "`from_event_probabilities`": "`predicts='event'`",
-    "`SurvivalCurves` takes these as they are": "`predicts='survival'` takes these",
-    "Then divide by 100": "`percent=True` takes these",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +53,11 @@ class PredictedFile:
     took_grid: bool
     form: Form = field(default_factory=Form)
     names_are_ids: bool = False
+
+    @property
+    def summary(self) -> list[str]:
+        """What it predicts, a line for each model."""
+        return [f"predictions of {name!r}: {curves!r}, {told_ids(self.ids)}" for name, curves in self.models.items()]
 
 
 def read_predictions(
@@ -190,7 +187,7 @@ def predictions_in(
             "extrapolation": form.extrapolation or says.get("extrapolation", "nan"),
             "monotone": form.monotone,
         }
-        with about(file.path), advised():
+        with about(file.path):
             if form.percent:
                 matrix = from_percentages(matrix, times, form.predicts if causes is None else "event")
             if causes is not None:
@@ -208,23 +205,6 @@ def predictions_in(
         form,
         layout.names_are_ids,
     )
-
-
-def holds_predictions(file: TableFile, form: Form, id: str | None = None) -> bool:
-    """Whether a file has columns of predictions, right or wrong."""
-    return layout_of(file, form, id) is not None
-
-
-@contextmanager
-def advised() -> Iterator[None]:
-    """Give advice in the words of those who read files."""
-    try:
-        yield
-    except InputError as error:
-        text = str(error)
-        for of_arrays, of_files in IN_FILES.items():
-            text = text.replace(of_arrays, of_files)
-        raise InputError(text) from None
 
 
 def from_percentages(

@@ -3,99 +3,76 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from survscore._utils.dates import as_dates
 from survscore._validation import InputError
 from survscore.io.dates import DECIMAL_YEAR, EPOCHS, far_dates, read_dates, without_open_ends
-from survscore.io.flags import WORDS
+from survscore.io.flags import WORDS, is_text
+from survscore.io.layouts import is_list
 from survscore.io.tables import arrow, vector
 
 if TYPE_CHECKING:
-    import pandas as pd
     import pyarrow as pa
 
-Kind = Literal["numbers", "whole numbers", "flags", "dates", "text", "lists", "empty", "other"]
 FEW = 20  # different values, that might be reasons
 LONG_TEXT = 200  # no date and no reason
 ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:\d\d)*(\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
-UNIX, EXCEL = "1970-01-01", "1899-12-30"
+# How text may be a date, besides as 2017-01-29; where two fit, which day is meant can't be known.
+TEXT_DATES = ("%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M",
+              "%m/%d/%Y %H:%M", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d%b%Y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y",
+              "%Y%m%d")  # fmt: skip
+SECONDS, MILLISECONDS = EPOCHS
+# How numbers may be dates: from and below which, whether they must be whole, format, origin, and in words.
+NUMBER_DATES = (
+    (19_000_101, 21_001_232, True, "%Y%m%d", None, "dates written as %Y%m%d"),
+    (1900, 2100, False, DECIMAL_YEAR, None, "years with fractions"),
+    (3e8, 4e9, None, SECONDS, None, "seconds since 1970"),
+    (3e11, 4e12, None, MILLISECONDS, None, "milliseconds since 1970"),
+    (30_000, 70_000, None, None, "1899-12-30", "numbers of days, as spreadsheets count them"),
+    (5_000, 30_000, None, None, "1970-01-01", "numbers of days"),
+)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """Something that is uncertain: the option, column or file in question, and what can't be known."""
+
+    about: str
+    text: str
 
 
 @dataclass(frozen=True)
 class Writing:
-    """How a column writes dates.
+    """How a column writes dates: as for `read_outcomes`, in words, and why it may be otherwise."""
 
-    Attributes
-    ----------
-    date_format, origin : str or None
-        As for `read_outcomes`; None and None for dates, and for text as 2017-01-29.
-    words : str
-        For people.
-    doubt : str or None
-        Why it may be another one.
-    """
-
-    date_format: str | None
-    origin: str | None
-    words: str
+    date_format: str | None = None
+    origin: str | None = None
+    words: str = "dates"
     doubt: str | None = None
-
-
-PLAIN = Writing(None, None, "dates")
-# How text may be a date, besides as 2017-01-29; where two fit, which day is meant can't be known.
-TEXT_DATES: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
-    (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4}"), ("%d.%m.%Y",)),
-    (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d\d:\d\d"), ("%d.%m.%Y %H:%M",)),
-    (re.compile(r"\d{1,2}\.\d{1,2}\.\d{4} \d\d:\d\d:\d\d"), ("%d.%m.%Y %H:%M:%S",)),
-    (re.compile(r"\d{1,2}/\d{1,2}/\d{4}"), ("%d/%m/%Y", "%m/%d/%Y")),
-    (re.compile(r"\d{1,2}/\d{1,2}/\d{4} \d{1,2}:\d\d"), ("%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M")),
-    (re.compile(r"\d{1,2}-\d{1,2}-\d{4}"), ("%d-%m-%Y", "%m-%d-%Y")),
-    (re.compile(r"\d{4}/\d{1,2}/\d{1,2}"), ("%Y/%m/%d",)),
-    (re.compile(r"\d{1,2}[A-Za-z]{3}\d{4}"), ("%d%b%Y",)),
-    (re.compile(r"\d{1,2}-[A-Za-z]{3}-\d{4}"), ("%d-%b-%Y",)),
-    (re.compile(r"\d{1,2} [A-Za-z]{3} \d{4}"), ("%d %b %Y",)),
-    (re.compile(r"[A-Za-z]{3} \d{1,2}, \d{4}"), ("%b %d, %Y",)),
-    (re.compile(r"\d{8}"), ("%Y%m%d",)),
-)
 
 
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """One column of a sample.
+    """One column of a sample: of which kind its values are, which are missing, as numbers, as words if they are few.
 
-    Attributes
-    ----------
-    name : str
-        Of the column.
-    kind : str
-        What its values are.
-    missing : NDArray of bool
-        Where there is none.
-    numbers : ndarray or None
-        The values as numbers, NaN where missing, if they are numbers or flags of numbers.
-    words : tuple of str
-        Its different values as text, if they are few.
-    distinct : bool
-        Whether no value is there twice.
-    writing : Writing or None
-        How values are dates, if they can be.
-    open_end : tuple of str
-        Dates that say that there is no end yet, which count as missing.
+    `distinct` says whether no value is there twice, `writing` how values are dates, if they can be, and `open_end`
+    which dates say that there is no end yet; these count as missing.
     """
 
     name: str
-    kind: Kind
+    kind: str
     missing: NDArray[np.bool_]
-    numbers: NDArray[np.float64] | None = None
+    numbers: NDArray[np.float64]
+    values: Any = None
     words: tuple[str, ...] = ()
     distinct: bool = False
     writing: Writing | None = None
-    values: Any = field(default=None, repr=False)
     open_end: tuple[str, ...] = ()
 
     @property
@@ -106,141 +83,85 @@ class Profile:
     @property
     def is_flag(self) -> bool:
         """Whether values are two at most, and mean yes or no by themselves."""
-        return bool(self.words) and {word.strip().lower() for word in self.words} <= {*WORDS, "0.0", "1.0"}
+        return bool(self.words) and {word.strip().lower().removesuffix(".0") for word in self.words} <= WORDS.keys()
 
     @property
-    def is_probability(self) -> bool:
-        """Whether all values are numbers from 0 to 100."""
-        held = None if self.numbers is None else self.numbers[~self.missing]
-        return held is not None and held.size > 0 and bool((held >= 0).all() and (held <= 100).all())
+    def is_yes(self) -> NDArray[np.bool_]:
+        """For each value of a flag, whether it means yes."""
+        return np.array([WORDS.get(str(value).strip().lower().removesuffix(".0"), False) for value in self.values])
+
+    @property
+    def is_dated(self) -> bool:
+        """Whether values can be dates: whether numbers are, the name must say."""
+        return self.kind in ("dates", "empty") or (self.writing is not None and self.kind.endswith("numbers"))
+
+    def is_between(self, low: float, high: float) -> bool:
+        """Whether all values are numbers in a range."""
+        held = self.numbers[~self.missing]
+        return held.size > 0 and bool((held >= low).all() and (held <= high).all())
 
     def dates(self) -> pd.DatetimeIndex:
         """Return the values as dates."""
-        from survscore._utils.dates import as_dates
-
-        if self.writing is None:
-            raise InputError(f"column {self.name!r} holds no dates")
-        read = read_dates(self.values, self.name, self.writing.date_format, self.writing.origin)
-        return as_dates(read, self.name)
+        how = self.writing or Writing()
+        return as_dates(read_dates(self.values, self.name, how.date_format, how.origin), self.name)
 
 
 def profile(name: str, column: pa.ChunkedArray) -> Profile:
     """Return what a column looks like."""
-    types, kind = arrow().types, column.type
-    if types.is_string(kind) or types.is_large_string(kind) or _is_date(kind):
-        far = far_dates(column)
-        if far:
-            return replace(profile(name, without_open_ends(column, far)), open_end=far)
-    missing = np.asarray(column.is_null(nan_is_null=types.is_floating(kind)).to_numpy(), dtype=bool)
-    if types.is_null(kind) or missing.all():
-        return Profile(name, "empty", missing, writing=PLAIN, values=np.full(missing.size, None, dtype=object))
-    if types.is_decimal(kind):
-        column, kind = column.cast("float64"), arrow().float64()
-    if types.is_dictionary(kind):
-        column, kind = column.cast(kind.value_type), kind.value_type
-    values = _values(column)
-    if values is None:
-        lists = types.is_fixed_size_list(kind) or types.is_list(kind) or types.is_large_list(kind)
-        return Profile(name, "lists" if lists else "other", missing)
-    distinct, words = _distinct(values, missing)
-    if _is_date(kind):
-        return Profile(name, "dates", missing, None, words, distinct, PLAIN, values)
-    if types.is_string(kind) or types.is_large_string(kind):
-        writing = _text_writing([str(value) for value in values[~missing]])
-        return Profile(name, "text" if writing is None else "dates", missing, None, words, distinct, writing, values)
-    numbers = np.where(missing, np.nan, np.where(missing, 0, values).astype(np.float64))
-    held = numbers[~missing]
-    whole = bool(np.isfinite(held).all() and (held == np.round(held)).all())
-    how: Kind = "flags" if ((held == 0) | (held == 1)).all() else "whole numbers" if whole else "numbers"
-    writing = None if how == "flags" else _number_writing(held, whole)
-    return Profile(name, how, missing, numbers, words, distinct, writing, values)
-
-
-def _values(column: pa.ChunkedArray) -> NDArray[Any] | None:
-    """Return texts, flags, numbers or dates; None, where a column holds something else."""
-    types, kind = arrow().types, column.type
-    text = types.is_string(kind) or types.is_large_string(kind)
-    if not (text or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind) or _is_date(kind)):
-        return None
-    try:
-        return vector(column)
-    except InputError:  # dates of years that there are not
-        return None
-
-
-def _is_date(kind: Any) -> bool:
     types = arrow().types
-    return bool(types.is_date(kind) or types.is_timestamp(kind))
-
-
-def _distinct(values: NDArray[Any], missing: NDArray[np.bool_]) -> tuple[bool, tuple[str, ...]]:
-    """Return whether all values differ, and if they are few, which they are, written as readers of reasons do."""
-    held = [str(value) for value in values[~missing]]
-    found = dict.fromkeys(held)
-    few = len(found) <= FEW and all(len(word) <= LONG_TEXT for word in found)
-    return len(found) == len(held), tuple(sorted(found)) if few else ()
+    if types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if types.is_decimal(column.type):
+        column = column.cast("float64")
+    kind, none = column.type, np.full(len(column), np.nan)
+    text, dated = is_text(kind), types.is_date(kind) or types.is_timestamp(kind)
+    far = far_dates(column) if text or dated else ()
+    column = without_open_ends(column, far)
+    missing = np.asarray(column.is_null(nan_is_null=types.is_floating(kind)).to_numpy(), dtype=bool)
+    if missing.all():
+        return Profile(name, "empty", missing, none, np.full(missing.size, None), writing=Writing(), open_end=far)
+    if not (text or dated or types.is_boolean(kind) or types.is_integer(kind) or types.is_floating(kind)):
+        return Profile(name, "lists" if is_list(kind) else "other", missing, none)
+    try:
+        values = vector(column)
+    except InputError:  # dates of years that there are not
+        return Profile(name, "other", missing, none)
+    different = [str(value) for value in pd.unique(pd.Series(values[~missing]))]
+    few = len(different) <= FEW and all(len(word) <= LONG_TEXT for word in different)
+    writing, how = Writing() if dated else None, "dates"
+    if text:
+        writing = _text_writing(different)
+        how = "text" if writing is None else "dates"
+    elif not dated:
+        none = np.where(missing, np.nan, np.where(missing, 0, values).astype(np.float64))
+        held = none[~missing]
+        whole = bool(np.isfinite(held).all() and (held == np.round(held)).all())
+        how = "flags" if ((held == 0) | (held == 1)).all() else "whole numbers" if whole else "numbers"
+        writing = None if how == "flags" else _number_writing(held, whole=whole)
+    words, distinct = tuple(sorted(different)) if few else (), len(different) == int((~missing).sum())
+    return Profile(name, how, missing, none, values, words, distinct, writing, far)
 
 
 def _text_writing(held: list[str]) -> Writing | None:
-    import pandas as pd
-
-    if any(len(value) > LONG_TEXT for value in held):
+    if all(len(value) <= LONG_TEXT and ISO.fullmatch(value.strip()) for value in held):
+        return Writing()
+    fit = [one for one in TEXT_DATES if _are_dates(held[:20], one) and _are_dates(held, one)]
+    if not fit:
         return None
-    if all(ISO.fullmatch(value.strip()) for value in held):
-        return PLAIN
-    for pattern, formats in TEXT_DATES:
-        if not all(pattern.fullmatch(value) for value in held):
-            continue
-        fit = [one for one in formats if not pd.to_datetime(pd.Series(held), format=one, errors="coerce").isna().any()]
-        if not fit:
-            return None
-        doubt = None if len(fit) == 1 else f"all dates fit {fit[0]} and {fit[1]}: which is the month?"
-        return Writing(fit[0], None, f"dates written as {fit[0]}", doubt)
+    doubt = None if len(fit) == 1 else f"all dates fit {fit[0]} and {fit[1]}: which is the month?"
+    return Writing(fit[0], None, f"dates written as {fit[0]}", doubt)
+
+
+def _are_dates(held: list[str], date_format: str) -> bool:
+    if date_format == "%Y%m%d" and not all(len(value) == 8 and value.isdigit() for value in held):
+        return False
+    return not pd.to_datetime(pd.Series(held), format=date_format, errors="coerce").isna().any()
+
+
+def _number_writing(held: NDArray[np.float64], *, whole: bool) -> Writing | None:
+    for low, high, must_be_whole, date_format, origin, words in NUMBER_DATES:
+        fits = bool(((held >= low) & (held < high)).all()) and must_be_whole in (None, whole)
+        days = [f"{value:.0f}" for value in np.unique(held)] if fits and date_format == "%Y%m%d" else []
+        if fits and (not days or _are_dates(days, "%Y%m%d")):
+            return Writing(date_format, origin, words)
     return None
-
-
-def _number_writing(held: NDArray[np.float64], whole: bool) -> Writing | None:
-    """Return how numbers could be dates; whether they are, their name must say."""
-    if not np.isfinite(held).all():
-        return None
-    low, high = float(held.min()), float(held.max())
-    for fits, writing in _NUMBER_DATES:
-        if fits(low, high, whole) and (writing.date_format != "%Y%m%d" or _are_days(held)):
-            return writing
-    return None
-
-
-def _are_days(held: NDArray[np.float64]) -> bool:
-    import pandas as pd
-
-    text = pd.Series(np.unique(held).astype(np.int64)).astype(str)
-    return not pd.to_datetime(text, format="%Y%m%d", errors="coerce").isna().any()
-
-
-_SECONDS, _MILLISECONDS = EPOCHS
-_NUMBER_DATES: tuple[tuple[Callable[[float, float, bool], bool], Writing], ...] = (
-    (
-        lambda low, high, whole: whole and low >= 19_000_101 and high <= 21_001_231,
-        Writing("%Y%m%d", None, "dates written as %Y%m%d"),
-    ),
-    (
-        lambda low, high, whole: low >= 1900 and high < 2100 and not whole,
-        Writing(DECIMAL_YEAR, None, "years with fractions"),
-    ),
-    (
-        lambda low, high, whole: low >= 3e8 and high < 4e9,
-        Writing(_SECONDS, None, "seconds since 1970"),
-    ),
-    (
-        lambda low, high, whole: low >= 3e11 and high < 4e12,
-        Writing(_MILLISECONDS, None, "milliseconds since 1970"),
-    ),
-    (
-        lambda low, high, whole: low >= 30_000 and high < 70_000,
-        Writing(None, EXCEL, "numbers of days, as spreadsheets count them"),
-    ),
-    (
-        lambda low, high, whole: low >= 5_000 and high < 30_000,
-        Writing(None, UNIX, "numbers of days"),
-    ),
-)

@@ -107,13 +107,17 @@ def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> T
         else:
             table = _ipc(path, source) if kind == "arrow" else _csv(path, text, source)
             file = TableFile(path, table.schema, table.num_rows, table.select)
-        counts = Counter(file.names)
-    twice = [name for name, count in counts.items() if count > 1]
+        check_table(path, file.names, file.n_rows)
+    return file
+
+
+def check_table(path: Path, names: Sequence[str], n_rows: int) -> None:
+    """Raise unless columns have different names, and there are rows."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InputError(f"{path}: columns must have different names; repeated: {listed(twice)}")
-    if file.n_rows == 0:
+    if n_rows == 0:
         raise InputError(f"{path}: has no rows")
-    return file
 
 
 def _kind_of_file(path: Path) -> str:

@@ -15,7 +15,6 @@ from survscore.plots.calibration import CalibrationDisplay, DistributionCalibrat
 from survscore.plots.decisions import BacktestDisplay, DecisionCurveDisplay
 from survscore.plots.diagnosis import DiagnosisDisplay
 from survscore.plots.display import Display, save_figure
-from survscore.plots.incidence import IncidenceDisplay
 from survscore.plots.landmarks import LandmarksDisplay
 from survscore.plots.scores import DifferenceDisplay, ScoreCurveDisplay, ScoresDisplay
 from survscore.plots.segments import SegmentsDisplay, segment_label
@@ -33,7 +32,6 @@ __all__ = [
     "DifferenceDisplay",
     "Display",
     "DistributionCalibrationDisplay",
-    "IncidenceDisplay",
     "LandmarksDisplay",
     "ScoreCurveDisplay",
     "ScoresDisplay",

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 #: Kinds of files, and what is left out of them so that the same figure is the same file.
 FORMATS: dict[str, dict[str, Any]] = {".pdf": {"CreationDate": None}, ".png": {}, ".svg": {"Date": None}}
-#: Letters stay letters in a PDF, as journals ask; names of an SVG's parts do not change from run to run.
-SAVING: Any = {"pdf.fonttype": 42, "svg.hashsalt": "survscore"}
+#: Letters stay letters, as journals ask and editors need; names of an SVG's parts do not change from run to run.
+SAVING: Any = {"pdf.fonttype": 42, "svg.fonttype": "none", "svg.hashsalt": "survscore"}
 
 
 def save_figure(figure: Figure, path: str | Path, *, dpi: float = 300) -> Path:

@@ -32,19 +32,7 @@ def spread(wanted: Vector, heights: Vector, low: float, high: float) -> Vector:
     """Return places along a line, as near as can be to those wanted, at which things of some heights do not overlap.
 
     The least sum of squared moves, by isotonic regression of what is left if all touch; within `low` and `high`, if
-    all fit there.
-
-    Parameters
-    ----------
-    wanted, heights : ndarray of shape (n,)
-        Middles, in any order, and how much room each takes.
-    low, high : float
-        Between which ends.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-        In the order of `wanted`.
+    all fit there. `wanted` are middles, in any order, and `heights` how much room each takes.
     """
     from scipy.optimize import isotonic_regression  # slow to import
 
@@ -191,14 +179,7 @@ def _fit_beside(names: Sequence[str], ax: Axes, available: float) -> bool:
 def name_panels(axes: Sequence[Axes], n_columns: int, lines: Sequence[Mapping[str, Line2D]]) -> None:
     """Name the lines of small multiples once: in the place that a last row leaves over, at the right, or below.
 
-    Parameters
-    ----------
-    axes : sequence of matplotlib axes
-        Of `style.panels`.
-    n_columns : int
-        Of the panels.
-    lines : sequence of mappings from str to matplotlib lines
-        Those of each of the axes, by name.
+    `lines` are those of each of the axes, by name.
     """
     figure = root_figure(axes[0])
     named: dict[str, Line2D] = {}

@@ -16,16 +16,8 @@ if TYPE_CHECKING:
 def counts_below(ax: Axes, rows: Mapping[str, tuple[Any, Any]], *, at: Any = None) -> None:
     """Write below an axis of time how many there are: one row for each name, at times that have a number.
 
-    Numbers stand at the very times that they are of: those nearest to the ticks.
-
-    Parameters
-    ----------
-    ax : matplotlib axes
-        With all lines drawn.
-    rows : mapping of str to (times, numbers)
-        Numbers that are NaN are left out.
-    at : array_like, optional
-        Where numbers are wanted; by default at the ticks.
+    `rows` are (times, numbers) by name, of which those that are NaN are left out. Numbers stand at the very times that
+    they are of: those nearest to `at`, by default the ticks.
     """
     size = small(ax)
     widest = max((len(f"{number:,.0f}") for _, counts in rows.values() for number in _known(counts)), default=1)

@@ -10,7 +10,7 @@ import numpy as np
 
 from survscore._utils.dates import Unit
 from survscore._validation import shown as printable
-from survscore.metrics import AUC, Direction, cause_label, metric_label, sides
+from survscore.metrics import AUC, Direction, cause_label, metric_label
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import legend, name_lines, name_panels
@@ -171,11 +171,7 @@ class DifferenceDisplay(Display):
         reach = max(high, 0.0) - min(low, 0.0)
         x = float(self.contrasts["time"].iloc[0]) if len(self.contrasts) else 0.0
         style.make_room(ax, [(x, -0.16 * reach), (x, 0.16 * reach)])
-        below, above = sides(self.direction)
-        for y, words, side in ((0.985, f"↑ {above}", "top"), (0.015, f"↓ {below}", "bottom")):
-            ax.text(
-                0.015, y, words, transform=ax.transAxes, ha="left", va=side, fontsize=style.small(ax), color=style.SOFT
-            )
+        style.name_sides(ax, self.direction)
 
     def _legend(self, ax: Axes, lines: dict[str, Any], weightings: list[str]) -> None:
         from matplotlib.lines import Line2D

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from survscore._validation import shown as printable
-from survscore.metrics import Direction, cause_label, metric_label, sides
+from survscore.metrics import Direction, cause_label, metric_label
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.plots.labels import name_lines
@@ -69,12 +69,7 @@ class SensitivityDisplay(Display):
                 on.ax.axvspan(first.ratio_lower, first.ratio_upper, color=style.INK, alpha=0.08, linewidth=0)
                 on.ax.axvline(first.hazard_ratio, color=style.SOFT, linewidth=0.9, linestyle=style.DASHES[1])
             style.mark(on.ax, y=0.0, color=style.INK)
-            below, above = sides(self.direction)
-            for y, words, side in ((0.985, f"↑ {above}", "top"), (0.015, f"↓ {below}", "bottom")):
-                on.ax.text(
-                    0.015, y, words, transform=on.ax.transAxes, ha="left", va=side, fontsize=style.small(on.ax),
-                    color=style.SOFT,
-                )  # fmt: skip
+            style.name_sides(on.ax, self.direction)
             if on.own:
                 on.ax.margins(x=0.0, y=0.16)  # room for the words at both sides of zero
             on.ax.set_xticks(TICKS, [f"{at:g}" if at >= 1 else f"1/{1 / at:.0f}" for at in TICKS])

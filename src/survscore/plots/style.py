@@ -18,6 +18,7 @@ import numpy as np
 
 from survscore._utils.dates import Unit, plural_word
 from survscore._validation import InputError, check_number
+from survscore.metrics import Direction, sides
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -167,18 +168,10 @@ class Canvas:
 def canvas(
     ax: Axes | None, width: float | None, *, height: float | None = None, per_width: float | None = None
 ) -> Iterator[Canvas]:
-    """Give the axes of the user, as they are, or those of a new figure in the house style.
+    """Give the axes of the user, as they are, or those of a new figure in the house style, so many inches wide.
 
-    A new figure is as high as what is drawn takes: the axes have their height, whatever stands above and below.
-
-    Parameters
-    ----------
-    ax : matplotlib axes or None
-        Of the user.
-    width : float or None
-        Of a new figure, in inches.
-    height, per_width : float, optional
-        The height of its axes, in inches or as a share of the width, where a display needs one of its own.
+    A new figure is as high as what is drawn takes: the axes have their height, in inches or as a share of the width,
+    whatever stands above and below.
     """
     if ax is not None:
         if width is not None:
@@ -405,6 +398,13 @@ def mark(ax: Axes, *, x: float | None = None, y: float | None = None, **line: An
     if y is not None:
         ax.axhline(y, **style)
     ax.dataLim.set(before)
+
+
+def name_sides(ax: Axes, direction: Direction) -> None:
+    """Name the sides of zero on the y axis: which is better."""
+    below, above = sides(direction)
+    for y, words, side in ((0.985, f"↑ {above}", "top"), (0.015, f"↓ {below}", "bottom")):
+        ax.text(0.015, y, words, transform=ax.transAxes, ha="left", va=side, fontsize=small(ax), color=SOFT)
 
 
 def nice_top(value: float) -> float:

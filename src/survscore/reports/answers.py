@@ -15,21 +15,7 @@ from survscore.metrics import sides
 from survscore.reports.cells import Column, judged, scope, with_interval
 from survscore.reports.comparing import Findings, as_table, mark_of, plain
 from survscore.reports.section import Display, Panel, Section, capital
-from survscore.reports.verdicts import (
-    OUTSIDE,
-    Row,
-    at_most,
-    digits_for,
-    fixed,
-    has_bounds,
-    missing,
-    outside_bounds,
-    p_value,
-    share,
-    sign_holds,
-    significance,
-    verdict_holds,
-)
+from survscore.reports.verdicts import Row, digits_for, fixed, missing, p_value
 from survscore.results.estimates import Estimates
 from survscore.results.printing import with_short_names
 from survscore.results.recommendation import Recommendation
@@ -51,17 +37,7 @@ RELATIONS = {
 
 
 class Answers:
-    """What can be said about all pairs of models under one weighting, by metric.
-
-    Parameters
-    ----------
-    findings : Findings
-        The comparison and its means.
-    time_range : tuple of float
-        Over which the means are.
-    weighting : str
-        The one that the answer goes by.
-    """
+    """What can be said about all pairs of models under one weighting, by metric; `time_range` is that of the means."""
 
     def __init__(self, findings: Findings, time_range: Range, weighting: str) -> None:
         self.findings, self.weighting = findings, weighting
@@ -229,18 +205,8 @@ class Answers:
         card["interval"], card["p"] = f"{100 * compared.level:g} % interval {between}", p_value(row["p_value"])
         if not row.get("reliable", True):
             card["notes"].append("Too few events, individuals without event, or groups for a reliable interval.")
-        if has_bounds(row):
-            digits = max(digits, digits_for(row["bound_lower"], row["bound_upper"]))
-            within = _between(row["bound_lower"], row["bound_upper"], digits, words, side)
-            who = f"whatever happened to the {share(compared.n_dropped_out or 0, compared.n)} who dropped out"
-            lies = f"{within} among those with C* ≥ t"
-            if verdict_holds(row, compared.level):
-                card["notes"].append(f"Holds {who}: {lies}, {at_most(row['bound_p_value'])}.")
-            elif sign_holds(row):
-                card["notes"].append(f"The sign holds {who}{significance(row)}: {lies}.")
-            else:
-                card["notes"].append(f"{who[0].upper()}{who[1:]}: {lies}.")
-            card["notes"] += [OUTSIDE] if outside_bounds(row) else []
+        bounds = self.findings.bounds_sentence(row)
+        card["notes"] += [] if bounds is None else [bounds]
         return card
 
 
@@ -280,25 +246,9 @@ def recommendation(
 ) -> dict[str, Any]:
     """Return whether to rely on the answer, and why.
 
-    Parameters
-    ----------
-    sentence : str
-        Which weighting to use (`recommended_weighting`).
-    caution : str or None
-        What to beware of where the only weighting is one that is known to mislead.
-    contradictions, unclear : sequence of str
-        Where weightings contradict each other, and which differences are significant under some of them only.
-    certain : bool
-        Whether the recommended weighting is known to fit these data.
-    leaking : sequence of str
-        Models that encode C*, which some of the weightings are known to prefer.
-    concluded : Recommendation, optional
-        What to conclude from administrative and projected scores: then these sentences, and no others.
-
-    Returns
-    -------
-    dict
-        ``trust``, ``heading`` and ``sentences``.
+    With `concluded`, from administrative and projected scores, its sentences and no others. Otherwise `sentence` says
+    which weighting to use and `certain` whether it is known to fit; `caution` what to beware of where the only one is
+    known to mislead; the others where weightings disagree, and which models encode C*, which some weightings prefer.
     """
     if concluded is not None:
         encoding = concluded.encodes

@@ -19,15 +19,7 @@ if TYPE_CHECKING:
 
 
 def backtested(backtest: Backtest | None, unit: str | None) -> dict[str, Any] | None:
-    """Return what a backtest found as plain data; None where there is none.
-
-    Parameters
-    ----------
-    backtest : Backtest, optional
-        Made by `backtest`.
-    unit : str, optional
-        What times are counted in, for sentences.
-    """
+    """Return what a backtest found as plain data; None where there is none. Times are counted in `unit`."""
     if backtest is None:
         return None
     if not isinstance(backtest, Backtest):

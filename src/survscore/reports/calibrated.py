@@ -32,7 +32,7 @@ from survscore.metrics import controls_note
 from survscore.outcomes import Outcomes
 from survscore.reports.cells import Column, Table, decimals, digits_of, even, judged, scope, with_interval
 from survscore.reports.cells import numbers as of_numbers
-from survscore.reports.comparing import as_table, mark_of, plain, records
+from survscore.reports.comparing import as_table, extend, mark_of, plain, records
 from survscore.reports.section import Display, Panel, Section, runs
 from survscore.reports.verdicts import fixed, short
 from survscore.results.tables import spread_over
@@ -46,12 +46,8 @@ CALIBRATION_NUMBERS = (
     "miscalibration", "ici", "ici_if_right",
 )  # fmt: skip
 BRIER_PARTS = (
-    "brier",
-    "isotonic_miscalibration",
-    "isotonic_miscalibration_if_right",
-    "discrimination",
-    "uncertainty",
-)
+    "brier", "isotonic_miscalibration", "isotonic_miscalibration_if_right", "discrimination", "uncertainty",
+)  # fmt: skip
 AT_HORIZONS = ("brier", "auc", "oe")
 MOST_HORIZONS = 4  # of times that were asked for
 
@@ -98,8 +94,7 @@ def calibrated(
 ) -> dict[str, Any]:
     """Return smooth calibration curves, their numbers, and the parts of the Brier score, under one weighting."""
     curves: Table = {name: [] for name in ("model", "horizon", "predicted", "observed", "lower", "upper")}
-    numbers: Table = {name: [] for name in ("model", "horizon", "n", "events", *CALIBRATION_NUMBERS)}
-    parts: Table = {name: [] for name in ("model", "horizon", "n", *BRIER_PARTS)}
+    rows: list[dict[str, Any]] = []
     missing = "calibration is of one cause at a time" if y.interest == ALL_STATUSES else None
 
     def judged(pair: tuple[float, str]) -> Calibration | InputError:
@@ -120,26 +115,21 @@ def calibrated(
             missing = str(found)
             continue
         if not np.isnan(found.curve.observed).all():
-            for name in ("predicted", "observed", "lower", "upper"):
-                curves[name] += [plain(value) for value in getattr(found.curve, name).tolist()]
-            curves["model"] += [model] * found.curve.predicted.size
-            curves["horizon"] += [horizon] * found.curve.predicted.size
-        for table in (numbers, parts):
-            table["model"].append(model)
-            table["horizon"].append(horizon)
-            table["n"].append(found.n_counted)
-        numbers["events"].append(found.n_events)
-        for name, value in _calibration_numbers(found).items():
-            numbers[name].append(plain(value))
-        for name in BRIER_PARTS:
-            parts[name].append(plain(getattr(found, name)))
-    nothing = not numbers["model"]
+            drawn = {name: getattr(found.curve, name) for name in ("predicted", "observed", "lower", "upper")}
+            extend(curves, drawn, model=model, horizon=horizon)
+        about = {"model": model, "horizon": horizon, "n": found.n_counted, "events": found.n_events}
+        rows.append({**about, **_numbers_of(found)})
+    of_all = ("model", "horizon", "n")
+    numbers, parts = (
+        {name: [plain(row[name]) for row in rows] for name in (*of_all, *names)} if rows else {}
+        for names in (("events", *CALIBRATION_NUMBERS), BRIER_PARTS)
+    )
     return {
-        "missing": missing if nothing else None,
+        "missing": None if rows else missing,
         "weighting": weighting.label(y),
-        "curves": {} if nothing else curves,
-        "numbers": {} if nothing else numbers,
-        "parts": {} if nothing else parts,
+        "curves": curves if rows else {},
+        "numbers": numbers,
+        "parts": parts,
     }
 
 
@@ -150,14 +140,15 @@ def for_the_same(weighting: Weighting, times: NDArray[np.float64]) -> Weighting:
     return weighting
 
 
-def _calibration_numbers(found: Calibration) -> dict[str, float]:
-    """Return the numbers that a report shows first."""
+def _numbers_of(found: Calibration) -> dict[str, float]:
+    """Return the numbers that a report shows, and the parts of the Brier score."""
     ratio, slope = found.observed_expected, found.slope
     values = (
         ratio.value, ratio.lower, ratio.upper, slope.value, slope.lower, slope.upper,
         found.miscalibration.value, found.ici.value, found.ici.if_right,
     )  # fmt: skip
-    return dict(zip(CALIBRATION_NUMBERS, values, strict=True))
+    parts = {name: getattr(found, name) for name in BRIER_PARTS}
+    return {**dict(zip(CALIBRATION_NUMBERS, values, strict=True)), **parts}
 
 
 def at_horizons(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, plural
@@ -124,7 +125,7 @@ class Findings:
         sentence = verdicts.verdict_sentence(row, self.comparison.level, whose, self.comparison.scored[0].cause)
         return sentence if about_bounds is None else f"{sentence} {about_bounds}"
 
-    def bounds_sentence(self, row: dict[str, Any]) -> str | None:
+    def bounds_sentence(self, row: Mapping[str, Any]) -> str | None:
         """Return what those who dropped out could change about a contrast; None where that is not known."""
         compared = self.comparison
         return verdicts.bounds_sentence(row, compared.n_dropped_out or 0, compared.n, compared.level)
@@ -240,6 +241,14 @@ def by_name(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[tuple[str, ...
 def as_table(frame: pd.DataFrame) -> Table:
     """Return a data frame as lists of plain values, None for NaN."""
     return {str(name): [plain(value) for value in frame[name].tolist()] for name in frame.columns}
+
+
+def extend(table: Table, columns: Mapping[str, NDArray[Any]], **repeated: Any) -> None:
+    """Add rows to a table: columns of numbers, beside values that are the same in all these rows."""
+    for name, values in columns.items():
+        table.setdefault(name, []).extend(plain(value) for value in values.tolist())
+    for name, value in repeated.items():
+        table.setdefault(name, []).extend([value] * len(next(iter(columns.values()))))
 
 
 def plain(value: Any) -> Any:

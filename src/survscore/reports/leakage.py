@@ -13,8 +13,8 @@ from survscore.analysis.diagnose import diagnose
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.reports import verdicts
-from survscore.reports.cells import Column, Table, even, with_interval
-from survscore.reports.comparing import as_table, plain, rows_of
+from survscore.reports.cells import Column, Table, with_interval
+from survscore.reports.comparing import as_table, extend, rows_of
 from survscore.reports.section import Display, Panel, Section, runs
 from survscore.reports.verdicts import missing, short
 from survscore.weighting import IPCW, Weighting
@@ -44,9 +44,7 @@ def around_censoring(
         return {"missing": str(error), **nothing}
     curves: Table = {"model": [], "offset": [], "survival": []}
     for name, mean in diagnosis.survival.items():
-        curves["model"] += [name] * mean.size
-        curves["offset"] += diagnosis.offsets.tolist()
-        curves["survival"] += [plain(value) for value in mean.tolist()]
+        extend(curves, {"offset": diagnosis.offsets, "survival": mean}, model=name)
     return {
         "missing": None,
         "curves": curves,
@@ -122,8 +120,7 @@ class DiagnosisSection(Section):
             Column("verdict", table["verdict"]),
             *(Column(heading, ["–" if missing(one) else f"{100 * one:.1f} %" for one in table[name]], "number")
               for name, heading in (("fall_after", "right after C*"), ("fall_elsewhere", "elsewhere"))),
-            *(Column(heading, [even(one, 2) for one in table[name]], "number") for name, heading in (
-                ("ratio", "times as steep"), ("ratio_lower", "lower limit"), ("ratio_upper", "upper limit"))),
+            *with_interval("times as steep", table["ratio"], table["ratio_lower"], table["ratio_upper"], self.level),
             *with_interval("IPCW − administrative", favour, lower, upper, self.level),
         ]  # fmt: skip
         width = f"{short(around['width'])}{self.in_unit}"

@@ -62,25 +62,9 @@ class _Cited:
 def methods(
     summary: dict[str, Any], weightings: Sequence[Weighting], headline: int, null: Null, n_times: int
 ) -> dict[str, list[str]]:
-    """Return a methods section and its references.
+    """Return the paragraphs of a methods section and its references.
 
-    Parameters
-    ----------
-    summary : dict
-        Of the report, so far.
-    weightings : sequence of Weighting
-        In the order of the report.
-    headline : int
-        Which of them the answer goes by.
-    null : bool, "counted" or Outcomes
-        What the null model is, if there is one.
-    n_times : int
-        At how many times was scored.
-
-    Returns
-    -------
-    dict
-        ``paragraphs`` and ``references``.
+    `summary` is that of the report so far, and `headline` the weighting that conclusions go by.
     """
     cite = _Cited()
     paragraphs = [

@@ -34,14 +34,7 @@ def recommended_weighting(weightings: Sequence[Weighting], *, n: int, n_dropped_
     weighting counts those with C* >= t, whether or not predictions encode C*; an IPCW score prefers predictions that
     fall to zero after C*. Drop-out before C* is accounted for by weights. IPCW is for data without C*.
 
-    Parameters
-    ----------
-    weightings : sequence of Weighting
-        Those of some result.
-    n : int
-        The number of individuals.
-    n_dropped_out : int or None
-        How many dropped out before their C*; None, where C* is not known.
+    `n_dropped_out` is None where C* is not known.
 
     Examples
     --------

@@ -12,7 +12,7 @@ from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves
 from survscore.outcomes import Outcomes
 from survscore.reports.cells import Column, Table, numbers
-from survscore.reports.comparing import plain
+from survscore.reports.comparing import extend, plain
 from survscore.reports.section import Display, Panel, Section, runs
 from survscore.reports.verdicts import short
 
@@ -56,10 +56,9 @@ def single_curves(
             _add_stack(drawn, label, model, by_cause, y.causes, row, last)
         for model, curves in ({} if stacked else models).items():
             grid = _drawn_times(curves, last)
-            drawn["individual"] += [label] * grid.size
-            drawn["model"] += [model] * grid.size
-            drawn["time"] += grid.tolist()
-            drawn["survival"] += [plain(value) for value in curves[row].at(grid)[0].tolist()]
+            extend(
+                drawn, {"time": grid, "survival": np.asarray(curves[row].at(grid))[0]}, individual=label, model=model
+            )
     return {"people": people, "curves": drawn, "stacked": stacked}
 
 
@@ -80,13 +79,8 @@ def _add_stack(
     incidences = np.asarray(curves[row].at(grid))[0]
     up_to = np.cumsum(incidences, axis=0)
     for cause, incidence, top in zip(names, incidences, up_to, strict=True):
-        drawn["individual"] += [label] * grid.size
-        drawn["model"] += [model] * grid.size
-        drawn["cause"] += [cause] * grid.size
-        drawn["time"] += grid.tolist()
-        drawn["incidence"] += [plain(value) for value in incidence.tolist()]
-        drawn["below"] += [plain(value) for value in (top - incidence).tolist()]
-        drawn["up_to"] += [plain(value) for value in top.tolist()]
+        columns = {"time": grid, "incidence": incidence, "below": top - incidence, "up_to": top}
+        extend(drawn, columns, individual=label, model=model, cause=cause)
 
 
 def _drawn_times(curves: SurvivalCurves | IncidenceCurves, last: float) -> NDArray[np.float64]:

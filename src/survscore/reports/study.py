@@ -77,31 +77,9 @@ class ReportOptions:
 class Study:
     """Outcomes, predictions and their comparison: what sections are made of.
 
-    Attributes
-    ----------
-    options : ReportOptions
-    y, models
-        Of one cause of events, or of all together.
-    of_any_kind, of_any_event
-        The same with events of any cause.
-    incidences : mapping
-        Of several causes, where models predict these.
-    metrics, weightings : list
-        What was computed.
-    comparison, segments, findings, answers
-        All models together, and by segment; what is concluded.
-    recommended : WeightingChoice
-        Which weighting needs no assumption; calibration goes by it.
-    headline : int
-        The weighting that conclusions go by: the projected one, where there is one.
-    horizons : list of float
-        Of calibration.
-    caution : str or None
-        What to beware of where the only weighting is one that is known to mislead.
-    ids : list or None
-        What individuals are called.
-    history, backtest
-        As plain data.
+    `y` and `models` are of one cause of events or of all together, `of_any_kind` and `of_any_event` of any cause.
+    `recommended` is the weighting that needs no assumption, by which calibration goes, and `headline` the place of that
+    which conclusions go by: the projected one, where there is one.
     """
 
     options: ReportOptions

@@ -27,17 +27,7 @@ COLUMNS = (
 def trends(path: Path | str | None, cause: str = "") -> dict[str, Any]:
     """Return the mean scores of all individuals in every run of a history of one cause, and notes about them.
 
-    Parameters
-    ----------
-    path : path, optional
-        The history; without, there is nothing to tell.
-    cause : str
-        The cause of events that scores are of, ``"all"`` for all together; empty without competing risks.
-
-    Returns
-    -------
-    dict
-        ``means``, a table in the order of metric, weighting, model and run; ``metrics`` by their names; ``notes``.
+    They are in the order of metric, weighting, model and run; nothing without `path`.
     """
     nothing: dict[str, Any] = {"means": {}, "metrics": {}, "runs": 0, "notes": []}
     if path is None:

@@ -103,26 +103,6 @@ def has_bounds(row: Row) -> bool:
     return not (missing(row.get("bound_lower")) or missing(row.get("bound_upper")))
 
 
-def sign_holds(row: Row) -> bool:
-    """Whether a model that is better or worse has the better or worse score wherever within its bounds they differ."""
-    significant = row["verdict"] in ("better", "worse") and has_bounds(row)
-    return significant and all(row[bound] * row["difference"] > 0 for bound in ("bound_lower", "bound_upper"))
-
-
-def verdict_holds(row: Row, level: float) -> bool:
-    """Whether the difference is significant as well whatever happened to those who dropped out."""
-    return sign_holds(row) and not missing(row["bound_p_value"]) and row["bound_p_value"] < 1.0 - level
-
-
-def outside_bounds(row: Row) -> bool:
-    """Whether the weighted estimate is one that the scored individuals can't have, whatever happened to the lost."""
-    rounding = 1e-9 * abs(row["difference"])
-    return has_bounds(row) and not row["bound_lower"] - rounding <= row["difference"] <= row["bound_upper"] + rounding
-
-
-OUTSIDE = "The weighted estimate lies outside these bounds: those who dropped out differ from those who stayed."
-
-
 def bounds_sentence(row: Row, n_dropped_out: int, n: int, level: float) -> str | None:
     """Return what those who dropped out could change about a difference; None where that is not known.
 
@@ -135,24 +115,21 @@ def bounds_sentence(row: Row, n_dropped_out: int, n: int, level: float) -> str |
     between = f"{fixed(row['bound_lower'], digits)} and {fixed(row['bound_upper'], digits)}"
     who = f"whatever happened to the {share(n_dropped_out, n)} who dropped out"
     lies = f"among those with C* ≥ t, the difference lies between {between}"
-    if verdict_holds(row, level):
-        sentence = f"The verdict holds {who}: {lies}, with {at_most(row['bound_p_value'])}."
-    elif sign_holds(row):
-        sentence = f"The sign holds {who}{significance(row)}: {lies}."
+    # better or worse wherever within the bounds it lies
+    sign = all(row[bound] * row["difference"] > 0 for bound in ("bound_lower", "bound_upper"))
+    p, sign = row["bound_p_value"], sign and row["verdict"] in ("better", "worse")
+    if sign and not missing(p) and p < 1.0 - level:
+        sentence = f"The verdict holds {who}: {lies}, with {p_value(p, 'at most')}."
+    elif sign:
+        may_be = "" if missing(p) else f", significance does not (p up to {p:.3f})"
+        sentence = f"The sign holds {who}{may_be}: {lies}."
     else:
         sentence = f"{who[0].upper()}{who[1:]}, {lies}."
-    return f"{sentence} {OUTSIDE}" if outside_bounds(row) else sentence
-
-
-def at_most(p: float) -> str:
-    """Return the largest p-value over all that can have happened to those who dropped out."""
-    return p_value(p, "at most")
-
-
-def significance(row: Row) -> str:
-    """Return that significance may be lost, where it is known."""
-    unknown = missing(row["bound_p_value"])
-    return "" if unknown else f", significance does not (p up to {row['bound_p_value']:.3f})"
+    rounding = 1e-9 * abs(row["difference"])
+    if row["bound_lower"] - rounding <= row["difference"] <= row["bound_upper"] + rounding:
+        return sentence
+    outside = "The weighted estimate lies outside these bounds: those who dropped out differ from those who stayed."
+    return f"{sentence} {outside}"
 
 
 def contradiction(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:

@@ -72,7 +72,9 @@ def add_all(losses, size, sums):
 
 
 @compiled
-def add_counted(columns, previous, tolerance, j, kind, epsilon, first_stop, last_stop, label, segment, sums, kept):
+def add_counted(
+    columns, previous, tolerance, j, kind, epsilon, first_stop, last_stop, label, sample, segment, sums, kept
+):
     """Add the losses of all who are counted at one time, whatever their status, to sums by segment.
 
     `label` is 1 for the event, 0 without, and -1 for an event of another cause: weighted as an event, since follow-up
@@ -91,10 +93,10 @@ def add_counted(columns, previous, tolerance, j, kind, epsilon, first_stop, last
         while start < stop:
             size = min(CHUNK, stop - start)
             first, last = first_stop[start : start + size], last_stop[start : start + size]
-            status = label[start : start + size]
+            status, own = label[start : start + size], sample[start : start + size]
             for i in range(size):
                 target[i] = 1.0 if (j < first[i]) | (status[i] <= 0) else 0.0
-                counted[i] = 1.0 if j < last[i] else 0.0
+                counted[i] = own[i] if j < last[i] else 0.0
             for a in range(k):
                 survival, before = columns[a][start : start + size], previous[a][start : start + size]
                 bad |= is_bad(survival, before, tolerance)
@@ -114,7 +116,7 @@ def add_counted(columns, previous, tolerance, j, kind, epsilon, first_stop, last
 
 @compiled
 def add_stretches(
-    columns, j, kind, epsilon, first_stop, last_stop, label, segment, row, first_sums, late_sums, event_sums
+    columns, j, kind, epsilon, first_stop, last_stop, label, sample, segment, row, first_sums, late_sums, event_sums
 ):
     """Add losses at one time to sums by segment, and with event by row: segment and bin.
 
@@ -131,10 +133,11 @@ def add_stretches(
             size = min(CHUNK, stop - start)
             first, last = first_stop[start : start + size], last_stop[start : start + size]
             status, place = label[start : start + size], row[start : start + size]
+            own = sample[start : start + size]
             in_second = 0
             for i in range(size):
                 target[i] = 1.0
-                counted[i] = 1.0 if j < first[i] else 0.0
+                counted[i] = own[i] if j < first[i] else 0.0
                 in_second += (j >= first[i]) & (j < last[i])
             if in_second < size:
                 chunk_losses(kind, epsilon, columns, start, size, target, counted, losses)
@@ -144,7 +147,7 @@ def add_stretches(
                 for i in range(size):
                     second = (j >= first[i]) & (j < last[i])
                     target[i] = 1.0 if status[i] < 0 else 0.0
-                    counted[i] = 1.0 if second & (status[i] != 0) else 0.0
+                    counted[i] = own[i] if second & (status[i] != 0) else 0.0
                     late += second & (status[i] == 0)
                 chunk_losses(kind, epsilon, columns, start, size, target, counted, losses)
                 i = 0
@@ -158,7 +161,7 @@ def add_stretches(
                 for i in range(size):
                     second = (j >= first[i]) & (j < last[i])
                     target[i] = 1.0
-                    counted[i] = 1.0 if second & (status[i] == 0) else 0.0
+                    counted[i] = own[i] if second & (status[i] == 0) else 0.0
                 chunk_losses(kind, epsilon, columns, start, size, target, counted, losses)
                 add_all(losses, size, late_sums[here])
             start += size
@@ -198,66 +201,200 @@ def take_column(column, order, previous, tolerance, out):
 
 
 @compiled
+def is_no_survival(column, previous, tolerance):
+    """Whether a column is no survival: see `is_bad`."""
+    return is_bad(column, previous, tolerance)
+
+
+@compiled
 def count_rows(
-    first_stop, last_stop, population_stop, label, left, segment, bins, first_stops, late_counts, event_changes,
+    first_stop, last_stop, population_stop, label, left, segment, bins, own, first_stops, late_counts, event_changes,
     population_stops, everybody, left_counts, other_changes,
 ):  # fmt: skip
-    """Count rows by segment, and by bin; see `sums.COUNTS`."""
+    """Count rows by segment, and by bin, each as much as its `own`; see `sums.COUNTS`."""
     for i in range(first_stop.size):
-        s, b, first, last = segment[i], bins[i], first_stop[i], last_stop[i]
-        first_stops[s, first] += 1
-        population_stops[s, population_stop[i]] += 1
-        everybody[s, b] += 1
-        left_counts[s, b] += left[i]
+        s, b, first, last, one = segment[i], bins[i], first_stop[i], last_stop[i], own[i]
+        first_stops[s, first] += one
+        population_stops[s, population_stop[i]] += one
+        everybody[s, b] += one
+        left_counts[s, b] += left[i] * one
         if last > first:
             if label[i] == 0:
-                late_counts[s, first] += 1
+                late_counts[s, first] += one
             else:
-                event_changes[s, b, first] += 1
-                event_changes[s, b, last] -= 1
+                event_changes[s, b, first] += one
+                event_changes[s, b, last] -= one
             if label[i] < 0:
-                other_changes[s, first] += 1
-                other_changes[s, last] -= 1
+                other_changes[s, first] += one
+                other_changes[s, last] -= one
+
+
+@compiled
+def mix_into(key, values):
+    """Mix the bits of numbers into a key of each row (splitmix64), so that it is as good as drawn at random."""
+    for i in range(key.size):
+        z = (key[i] ^ values[i]) + np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        key[i] = z ^ (z >> np.uint64(31))
+
+
+@compiled
+def add_ranks(column, group, first, scale, ranks, total):
+    """Add to each row's total the rank of its value in its group, read off straight lines between equidistant values.
+
+    `ranks`, (groups, values), are those at `first`, `first` + 1 / `scale`, ...; the same for all groups.
+    """
+    last = ranks.shape[1] - 2
+    for i in range(column.size):
+        place = (np.float64(column[i]) - first) * scale
+        b = min(max(int(place), 0), last)
+        share = min(max(place - b, 0.0), 1.0)
+        own = ranks[group[i]]
+        total[i] += own[b] + share * (own[b + 1] - own[b])
+
+
+@compiled
+def cut(total, group, limits, base, row):
+    """Fill `row` with `base` and how many of its group's limits, (groups, limits), each total has reached."""
+    for i in range(total.size):
+        reached = 0
+        for limit in limits[group[i]]:
+            reached += total[i] >= limit
+        row[i] = base + reached
+
+
+@inlined
+def both_losses(kind, epsilon, survival, free, with_event):
+    """Fill in the losses of the event-free, and of those with event."""
+    if kind == BRIER:
+        for i in range(survival.size):
+            p = np.float64(survival[i])
+            free[i], with_event[i] = (1.0 - p) * (1.0 - p), p * p
+    else:
+        for i in range(survival.size):
+            p = min(max(np.float64(survival[i]), epsilon), 1.0 - epsilon)
+            free[i], with_event[i] = -_log(p), -_log(1.0 - p)
+
+
+@compiled
+def add_projected(survival, j, kind, epsilon, free_until, hidden_from, sample, unit, cell, base, slope):
+    """Add losses at one time: of known statuses, and of the hidden as with event, to `base` by unit.
+
+    And to `slope`, by cell, what being event-free adds for the hidden. Rows come unit by unit.
+    """
+    free, with_event = np.empty(CHUNK), np.empty(CHUNK)
+    for start in range(0, survival.size, CHUNK):
+        size = min(CHUNK, survival.size - start)
+        both_losses(kind, epsilon, survival[start : start + size], free, with_event)
+        here, total = unit[start], 0.0
+        for i in range(size):
+            row = start + i
+            if unit[row] != here:
+                base[here] += total
+                here, total = unit[row], 0.0
+            own = sample[row]
+            total += own * (free[i] if j < free_until[row] else with_event[i])
+            if j >= hidden_from[row]:
+                slope[cell[row]] += own * (free[i] - with_event[i])
+        base[here] += total
+
+
+@inlined_sum
+def add_part(sample, survival, status, loss, early, last, j, parts):
+    """Add sums over some rows to `parts`, see `fill_influences`."""
+    every, predicted, free, losses, hidden = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(sample.size):
+        p, own = np.float64(survival[i]) * sample[i], sample[i] if j < early[i] else 0.0
+        every += p
+        predicted += own * np.float64(survival[i])
+        free += own * status[i]
+        losses += own * loss[i]
+        hidden += own if j >= last[i] else 0.0
+    parts[0] += every
+    parts[1] += predicted
+    parts[2] += free
+    parts[3] += losses
+    parts[4] += hidden
 
 
 @compiled
 def fill_influences(
-    predicted, j, kind, epsilon, first_stop, last_stop, label, left, segment, bins, score, scale, first, late, event,
-    moved, drift, own, out,
+    survival, j, kind, epsilon, first, last, label, own, share, sample, unit, row, cell, early, at_risk, later, centre,
+    scale, added, parts, out,
 ):  # fmt: skip
-    """Fill the influences on the scores at one time: (models, rows).
+    """Fill the influences on a model's score at one time, (rows,); rows come unit by unit.
 
-    What is known has the segment first: `score` (segments, models); `scale`, one over the sum of weights, or 0 where
-    there is no score; `first` and `late` (segments,), `event` and `own` (segments, bins), `moved` (segments, models,
-    bins) and `drift` (segments, models, bins + 1); without bins, `moved` has none.
+    Each row is event-free before `first`, with the weight `at_risk` of its unit, and has the status of its label before
+    `last`, with its `own` weight; from then on, where it has a `share`, it is event-free with probability share *
+    later[row]. By unit, `scale` is one over the sum of weights, or 0 where there is no score, and `centre` the score;
+    `added` is what estimation adds, by cell. Of those with C* >= t, j < `early`, sums go to `parts` (units, 5): of
+    predictions, statuses and losses, and how many are hidden; before these, of predictions of all.
     """
-    k, n = predicted.shape
-    estimated = moved.shape[2] > 0
-    for i in range(n):
-        s, b = segment[i], bins[i]
-        event_free = j < first_stop[i] or label[i] <= 0
-        weight = 0.0
-        if scale[s] > 0:
-            if j < first_stop[i]:
-                weight = first[s]
-            elif j < last_stop[i]:
-                weight = late[s] if label[i] == 0 else event[s, b]
-        for a in range(k):
-            value = 0.0
-            if weight > 0:
-                p = np.float64(predicted[a, i])
-                if kind == BRIER:
-                    distance = 1.0 - p if event_free else p
-                    loss = distance * distance
-                else:
-                    p = min(max(p, epsilon), 1.0 - epsilon)
-                    loss = -_log(p if event_free else 1.0 - p)
-                value = weight * (loss - score[s, a])
-            if estimated and scale[s] > 0:
-                value -= drift[s, a, b]
-                if left[i]:
-                    value += moved[s, a, b] * own[s, b]
-            out[a, i] = value * scale[s]
+    free, with_event, status, weight = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
+    start, n = 0, survival.size
+    while start < n:
+        u, stop = unit[start], min(start + CHUNK, n)
+        if unit[stop - 1] != u:
+            stop = start + 1
+            while unit[stop] == u:
+                stop += 1
+        size = stop - start
+        both_losses(kind, epsilon, survival[start:stop], free, with_event)
+        begins, ends, labels, shares = first[start:stop], last[start:stop], label[start:stop], share[start:stop]
+        owns, rows = own[start:stop], row[start:stop]
+        if parts.shape[0]:  # each counts with weight one: as known, or as projected
+            for i in range(size):
+                weight[i] = scale[u]
+                known = 1.0 if (j < begins[i]) | (labels[i] <= 0) else 0.0
+                status[i] = known if j < ends[i] else min(shares[i] * later[rows[i]], 1.0)
+        else:
+            for i in range(size):
+                early_on, counted = j < begins[i], j < ends[i]
+                status[i] = 1.0 if early_on | (labels[i] <= 0) else 0.0
+                weight[i] = (at_risk[u] if early_on else owns[i] if counted else 0.0) * scale[u]
+        for i in range(size):
+            with_event[i] += status[i] * (free[i] - with_event[i])
+        samples, filled, cells = sample[start:stop], out[start:stop], cell[start:stop]
+        for i in range(size):
+            filled[i] = samples[i] * (weight[i] * (with_event[i] - centre[u]) + added[cells[i]])
+        if parts.shape[0]:
+            add_part(samples, survival[start:stop], status, with_event, early[start:stop], ends, j, parts[u])
+        start = stop
+
+
+@compiled
+def weigh_squares(influences, sample, j, stops, unit, inverse_n, inverse_mass):
+    """Multiply influences at a time, (models, rows), by the factors of `inference.units.InfluenceFactors`."""
+    for a in range(influences.shape[0]):
+        for i in range(influences.shape[1]):
+            if j < stops[i]:
+                influences[a, i] *= (1.0 - inverse_n[unit[i]]) / (1.0 - sample[i] * inverse_mass[unit[i]])
+
+
+@compiled
+def add_squares(values, unit, sums):
+    """Add values, (models, rows), and squares of these and of their differences to (units, quantities); see `add_all`.
+
+    Rows come unit by unit.
+    """
+    start, n = 0, unit.size
+    while start < n:
+        here, stop = unit[start], start + 1
+        while stop < min(start + CHUNK, n) and unit[stop] == here:
+            stop += 1
+        add_all(values[:, start:stop], stop - start, sums[here])
+        start = stop
+
+
+@compiled
+def add_means(influences, unit, averages, means):
+    """Add influences of one time, (models, rows), times its weight in each mean over time, to (means, models, rows)."""
+    for r in range(averages.shape[0]):
+        for a in range(influences.shape[0]):
+            total, row = means[r, a], influences[a]
+            for i in range(row.size):
+                total[i] += averages[r, unit[i]] * row[i]
 
 
 @compiled
@@ -270,9 +407,9 @@ def add_to_groups(influences, group, sums):
 
 
 @compiled
-def add_sizes(stops, group, sizes):
-    """Count who is still counted, by group and time: (groups, times)."""
+def add_sizes(stops, sample, group, sizes):
+    """Add the weights of who is still counted, by group and time: (groups, times)."""
     for i in range(stops.size):
         row = sizes[group[i]]
         for j in range(stops[i]):
-            row[j] += 1
+            row[j] += sample[i]

@@ -17,7 +17,7 @@ from survscore._validation import InputError, as_event, plural
 from survscore.causes import MOST_CAUSES, Causes
 from survscore.curves import SurvivalCurves
 from survscore.io.flags import codes_of_words, flags_of_words, is_text
-from survscore.io.predictions import advised, from_percentages
+from survscore.io.predictions import from_percentages
 from survscore.io.tables import listed
 from survscore.metrics.sample import OTHER_EVENT
 from survscore.outcomes import Outcomes
@@ -55,15 +55,23 @@ class Batch:
 
     @cached_property
     def outcomes(self) -> Outcomes:
-        """What was observed."""
+        """What was observed; with delayed entry, counted from there."""
+        return self.given_outcomes.since_entry()
+
+    @cached_property
+    def given_outcomes(self) -> Outcomes:
+        """What was observed, as it was given."""
         columns = self.specification.outcomes
         if columns.dated:
             return self._from_dates()
+        more = {"weights": columns.weights, "entry": columns.entry}
+        given: dict[str, Any] = {name: self._values(column) for name, column in more.items() if column is not None}
+        given["weight_kind"] = columns.weight_kind
         end = columns.censoring_time
         times, ends = self._values(columns.time), None if end is None else self._values(end)
         if columns.cause is None:
-            return Outcomes(times, self._had_event(), ends)
-        return Outcomes(times, self._codes(), ends, causes=self._causes).for_cause(self._causes[0])
+            return Outcomes(times, self._had_event(), ends, **given)
+        return Outcomes(times, self._codes(), ends, causes=self._causes, **given).for_cause(self._causes[0])
 
     @property
     def _causes(self) -> tuple[str, str]:
@@ -137,9 +145,13 @@ class Batch:
                 )
             nothing = np.full(ended.shape, None, dtype=object)
             event_date, last_seen = np.where(had_event, ended, nothing), np.where(had_event, nothing, ended)
-        start, unit = dates(columns.start), as_unit("unit", columns.unit)
-        made = Outcomes.from_dates(start, event_date, cutoff, unit=unit, last_seen=last_seen, **kinds)
-        return made.for_cause(self._causes[0]) if kinds else made
+        kinds |= {} if columns.weights is None else {"weights": self._values(columns.weights)}
+        start, unit, entry_date = dates(columns.start), as_unit("unit", columns.unit), dates(columns.entry_date)
+        made = Outcomes.from_dates(
+            start, event_date, cutoff, unit=unit, last_seen=last_seen, entry_date=entry_date,
+            weight_kind=columns.weight_kind, **kinds,  # type: ignore[arg-type]
+        )  # fmt: skip
+        return made.for_cause(self._causes[0]) if columns.cause is not None else made
 
     def segments(self) -> tuple[NDArray[np.int32], list[Labels]]:
         """Return each individual's segment as a number, and the labels of each."""
@@ -169,7 +181,17 @@ class Batch:
         return self._encoded(self.specification.groups)
 
     def columns(self, model: ModelColumns) -> Iterator[NDArray[Any]]:
-        """Yield what a model predicts at each evaluation time."""
+        """Yield what a model predicts at each evaluation time; with delayed entry, for those event-free then."""
+        entry = self.given_outcomes.entry
+        if entry is not None:
+            try:
+                later = self.curves(model).since_entry(entry, self.specification.at)
+            except InputError as error:
+                raise InputError(
+                    f"model {model.name!r}, given that individuals are event-free at entry: {error}"
+                ) from None
+            yield from np.ascontiguousarray(later.at(self.specification.at).T)
+            return
         grid = np.array(model.grid)
         places = np.searchsorted(grid, self.specification.at)
         places = np.minimum(places, grid.size - 1)
@@ -222,6 +244,17 @@ class Batch:
         for model in self.specification.models:
             self.curves(model)
 
+    def check_columns(self, columns: list[list[NDArray[Any]]]) -> None:
+        """Raise unless predictions, by model and time, are probabilities that do not rise."""
+        from survscore.scale import _kernels
+
+        for model, several in zip(self.specification.models, columns, strict=True):
+            before, tolerance = several[0][:0], 4.0 * float(np.finfo(several[0].dtype).eps)
+            for column in several:
+                if _kernels.is_no_survival(read_only(column), read_only(before), tolerance):
+                    self.check()
+                before = column if model.monotone == "check" else before
+
     def curves(self, model: ModelColumns) -> SurvivalCurves:
         """Return a model's predictions as if they were in memory; raise where they are none, naming the model."""
         kinds: dict[str, Any] = {"extrapolation": model.extrapolation, "monotone": model.monotone}
@@ -230,8 +263,7 @@ class Batch:
             matrix, grid = self._matrix(model), np.array(model.grid)
             if model.percent:
                 matrix = from_percentages(matrix, grid, model.predicts, all_of_them=False)  # type: ignore[arg-type]
-            with advised():
-                return make(matrix, grid, model.interpolation, **kinds)  # type: ignore[arg-type]
+            return make(matrix, grid, model.interpolation, **kinds)  # type: ignore[arg-type]
         except InputError as error:
             raise InputError(f"model {model.name!r}: {error}") from None
 
@@ -276,6 +308,17 @@ class Batch:
         if name not in self._names:
             raise InputError(f"there is no column {name!r}; the columns are {listed(self.table.schema.names)}")
         return self.table.column(name)
+
+
+def with_weight(what: Specification, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the rows that have a weight: the others have no part in anything."""
+    import pyarrow.compute as pc
+
+    name = what.outcomes.weights
+    if name is None or name not in rows.schema.names:
+        return rows
+    none = pc.equal(rows.column(name), 0)
+    return rows.filter(pc.invert(pc.fill_null(none, False))) if pc.any(none).as_py() else rows
 
 
 def _distinct(codes: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

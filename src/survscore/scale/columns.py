@@ -13,10 +13,11 @@ from survscore._utils.dates import as_unit, converted
 from survscore._validation import InputError, as_times, check_choice, several
 from survscore.causes import ALL_CAUSES, MOST_CAUSES, check_named_alike
 from survscore.curves import EXTRAPOLATIONS, INTERPOLATIONS, MONOTONE, PREDICTS
-from survscore.io.column_names import ByCause, NamedColumns, columns_by_time
+from survscore.io.column_names import ByCause, NamedColumns
 from survscore.io.forms import Form
 from survscore.io.layouts import list_columns, said_in
 from survscore.io.tables import listed
+from survscore.outcomes import WEIGHT_KINDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,6 +46,12 @@ class OutcomeColumns:
         Under competing risks the names of the causes 1, 2, ... in ``event``, which may hold the names instead.
     cause : str, optional
         The cause that scores are of, by its name or its number; `evaluate` sets it.
+    entry, entry_date : str, optional
+        With delayed entry, the column of when each individual came under observation; with a cut-off, of these dates.
+    weights : str, optional
+        The column of sample weights.
+    weight_kind : {"probability", "importance", "frequency"}, default "probability"
+        What weights are; see `Outcomes.weighted`.
     """
 
     time: str = "time"
@@ -60,8 +67,13 @@ class OutcomeColumns:
     origin: str | None = None
     causes: tuple[str, ...] = ()
     cause: str | None = None
+    entry: str | None = None
+    entry_date: str | None = None
+    weights: str | None = None
+    weight_kind: str = "probability"
 
     def __post_init__(self) -> None:
+        check_choice("weight_kind", self.weight_kind, WEIGHT_KINDS)
         given: Any = self.causes
         if isinstance(given, str):
             raise InputError(f"causes must be a sequence of names, not {given!r}")
@@ -95,17 +107,28 @@ class OutcomeColumns:
         return self.causes[self.cause_number - 1] if self.causes else str(self.cause_number)
 
     @property
+    def entry_column(self) -> str | None:
+        """The column of delayed entry."""
+        return self.entry_date if self.dated else self.entry
+
+    @property
+    def weighted(self) -> bool:
+        """Whether there are sample weights other than counts."""
+        return self.weights is not None and self.weight_kind != "frequency"
+
+    @property
     def dated(self) -> bool:
         """Whether times come from dates."""
         return self.cutoff is not None
 
     def names(self, available: Sequence[str]) -> list[str]:
         """Return the columns that are needed."""
+        more = [name for name in (self.entry_column, self.weights) if name is not None]
         if not self.dated:
-            return [name for name in (self.time, self.event, self.censoring_time) if name is not None]
+            return [name for name in (self.time, self.event, self.censoring_time, *more) if name is not None]
         ends = [self.event_date, self.last_seen] if self.end is None else [self.end, self.event]
         dates = [self.start, *(name for name in ends if name is not None)]
-        return [*dates, *(name for name in available if name == self.cutoff)]
+        return [*dates, *more, *(name for name in available if name == self.cutoff)]
 
     def nullable(self) -> list[str]:
         """Return the columns in which a value may be missing: there was no event."""
@@ -185,9 +208,10 @@ def model_columns(
     """Return where predictions are, of one cause if that of the outcomes is named, and what they look like."""
     if form is None:
         return _named_columns(schema, models, outcomes)
-    for wanted, why in (("long", "a row for each individual and time"), ("transposed", "a row for each time")):
-        if getattr(form, wanted):
-            raise InputError(f"{wanted} form, {why}, can't be read piece by piece; survscore score --{wanted} reads it")
+    if form.transposed:
+        raise InputError(
+            "transposed form, a row for each time, can't be read piece by piece; survscore score --transposed reads it"
+        )
     if form.grid is not None:
         raise InputError("a grid of list columns must be in the metadata of files that are read piece by piece")
     if form.columns is not None and models is not None:
@@ -207,96 +231,66 @@ def model_columns(
 
 
 def _named_columns(schema: pa.Schema, models: Any, outcomes: OutcomeColumns) -> tuple[ModelColumns, ...]:
-    names = [field.name for field in schema]
-    by_cause = _columns_of_cause(schema, models, outcomes)
-    if by_cause:
-        return by_cause
-    if isinstance(models, Mapping):
-        found = []
-        for name, given in models.items():
-            if isinstance(given, ModelColumns):
-                found.append(replace(given, name=str(name)))
-                continue
-            by_time = {model: columns for model, columns in columns_by_time(names, str(given)).items() if columns}
-            if len(by_time) != 1:
-                raise InputError(
-                    f"model {name!r}: {len(by_time)} models have columns like {given!r}; the columns are "
-                    f"{listed(names)}"
-                )
-            (columns,) = by_time.values()
-            found.append(_of_times(str(name), columns, said_in(schema, None)))
-        if not found:
+    """Return where predictions are, by patterns for names of columns, or by their usual names."""
+    names, lists, by_pattern = schema.names, list_columns(schema), isinstance(models, Mapping)
+    found: dict[str, Any] = {}
+    for name, given in (models if by_pattern else {"": models if isinstance(models, str) else None}).items():
+        if isinstance(given, ModelColumns):
+            found[str(name)] = replace(given, name=str(name))
+            continue
+        pattern = None if given is None else str(given)
+        named = NamedColumns.of(names, [] if pattern is None or "{time}" in pattern else lists, pattern)
+        if not named and pattern is None:
+            named = NamedColumns.of([], lists, None)
+        several = {**named.by_time, **named.by_cause, **named.lists}
+        if by_pattern and len(several) != 1:
+            raise InputError(
+                f"model {name!r}: {len(several)} models have columns like {pattern!r}; the columns are {listed(names)}"
+            )
+        found |= {str(name) or model or "predictions": columns for model, columns in several.items()}
+    if not found:
+        if by_pattern:
             raise InputError("models is empty")
-        return tuple(found)
-    pattern = models if isinstance(models, str) else None
-    by_time = {name or "predictions": columns for name, columns in columns_by_time(names, pattern).items()}
-    by_model = {name: _of_times(name, columns, said_in(schema, None)) for name, columns in by_time.items()}
-    if not by_model and pattern is None:
-        by_model = {name: _of_list(name, said_in(schema, name)) for name in list_columns(schema)}
-    if not by_model:
         if {"time", "survival"} <= set(names):
             raise InputError(
-                "long form, a row for each individual and time, can't be read piece by piece; survscore score --long "
-                "reads it"
+                "these are predictions in long form, a row for each individual and time: say so (form=Form(long=True), "
+                "--long), and where outcomes are (outcomes_from=, --outcomes)"
             )
-        wanted = f"named like {pattern!r}" if pattern else "named by time (30, 60 or net:30, net:60)"
+        wanted = f"named like {models!r}" if isinstance(models, str) else "named by time (30, 60 or net:30, net:60)"
         raise InputError(f"no column is {wanted}; the columns are {listed(names)}")
-    if models is not None and pattern is None:
+    if models is not None and not by_pattern and not isinstance(models, str):
         for name in models:
-            if name not in by_model:
-                raise InputError(f"there is no model {name!r}; the models are {listed(list(by_model))}")
-        by_model = {name: by_model[name] for name in models}
-    return tuple(by_model.values())
+            if name not in found:
+                raise InputError(f"there is no model {name!r}; the models are {listed(list(found))}")
+        found = {name: found[name] for name in models}
+    return tuple(_model(schema, name, columns, outcomes) for name, columns in found.items())
 
 
-def _columns_of_cause(schema: pa.Schema, models: Any, outcomes: OutcomeColumns) -> tuple[ModelColumns, ...]:
-    """Return where the predictions of the cause of interest are; nothing, where no names of columns have a cause."""
-    names, lists = [field.name for field in schema], list_columns(schema)
-    given = [one for one in models.values() if isinstance(one, str)] if isinstance(models, Mapping) else []
-    patterns: list[str | None] = [*given] or [models if isinstance(models, str) else None]
-    if isinstance(models, Mapping) and len(given) < len(models):
-        return ()
-    found_by: dict[str, ByCause] = {}
-    for pattern in patterns:
-        found = NamedColumns.of(names, lists if pattern is not None and "{time}" not in pattern else [], pattern)
-        if found.by_cause and given:
-            found_by[str(list(models)[len(found_by)])] = next(iter(found.by_cause.values()))
-        else:
-            found_by |= {name or "predictions": causes for name, causes in found.by_cause.items()}
-    if found_by and outcomes.cause is None:
-        causes = several([repr(one) for one in next(iter(found_by.values()))])
-        raise InputError(f"columns of predictions have causes, {causes}: `cause` says which one scores are of")
-    if isinstance(models, Sequence) and not isinstance(models, str):
-        found_by = {name: found_by[name] for name in models if name in found_by}
-    return tuple(_of_cause(schema, name, causes, outcomes) for name, causes in found_by.items())
-
-
-def _of_cause(schema: pa.Schema, name: str, causes: ByCause, outcomes: OutcomeColumns) -> ModelColumns:
-    if outcomes.causes and not all(map(str.isdigit, causes)):
-        check_named_alike(list(causes), outcomes.causes, f"the predictions of {name!r}")
-    cause = next((one for one in (outcomes.cause_name, str(outcomes.cause_number)) if one in causes), None)
-    if cause is None:
-        raise InputError(
-            f"model {name!r} has no predictions of cause {outcomes.cause_name!r}, only of "
-            f"{several([repr(one) for one in causes])}"
-        )
-    columns = causes[cause]
-    if isinstance(columns, str):
-        return replace(_of_list(columns, said_in(schema, columns)), name=name, predicts="event")
-    return replace(_of_times(name, columns, said_in(schema, None)), predicts="event")
-
-
-def _of_times(name: str, columns: Mapping[float, str], says: Mapping[str, Any]) -> ModelColumns:
-    times = sorted(columns)
-    return ModelColumns(name, tuple(columns[time] for time in times), tuple(times), **_how(says))
-
-
-def _of_list(name: str, says: Mapping[str, Any]) -> ModelColumns:
+def _model(schema: pa.Schema, name: str, columns: Any, outcomes: OutcomeColumns) -> ModelColumns:
+    """Return a model whose columns are of times, or one of lists; or of these by cause, of which one is chosen."""
+    if isinstance(columns, ModelColumns):
+        return columns
+    if isinstance(columns, dict) and isinstance(next(iter(columns)), str):
+        columns = _of_cause(name, columns, outcomes)
+        return replace(_model(schema, name, columns, outcomes), predicts="event")
+    says = said_in(schema, columns if isinstance(columns, str) else None)
+    how: dict[str, Any] = {one: str(says[one]) for one in ("interpolation", "extrapolation") if one in says}
+    if isinstance(columns, dict):
+        times = sorted(columns)
+        return ModelColumns(name, tuple(columns[time] for time in times), tuple(times), **how)
     if "grid" not in says:
-        raise InputError(f"column {name!r} needs a grid in the file's metadata, or ModelColumns")
-    return ModelColumns(name, (name,), tuple(as_times(says["grid"], "grid").tolist()), **_how(says))
+        raise InputError(f"column {columns!r} needs a grid in the file's metadata, or ModelColumns")
+    return ModelColumns(name, (columns,), tuple(as_times(says["grid"], "grid").tolist()), **how)
 
 
-def _how(says: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how files say that predictions are read interpolation and extrapolation their times."""
-    return {name: str(says[name]) for name in ("interpolation", "extrapolation") if name in says}
+def _of_cause(name: str, columns: ByCause, outcomes: OutcomeColumns) -> dict[float, str] | str:
+    """Return the columns of the cause of interest."""
+    causes = several([repr(one) for one in columns])
+    if outcomes.cause is None:
+        raise InputError(f"columns of predictions have causes, {causes}: `cause` says which one scores are of")
+    if outcomes.causes and not all(map(str.isdigit, columns)):
+        check_named_alike(list(columns), outcomes.causes, f"the predictions of {name!r}")
+    for one in (outcomes.cause_name, str(outcomes.cause_number)):
+        if one in columns:
+            return columns[one]
+    raise InputError(f"model {name!r} has no predictions of cause {outcomes.cause_name!r}, only of {causes}")

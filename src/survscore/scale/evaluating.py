@@ -27,7 +27,7 @@ from survscore.scale.columns import OutcomeColumns
 from survscore.scale.files import counted_twice
 from survscore.scale.finishing import finish
 from survscore.scale.gathering import Gathered
-from survscore.scale.joining import MEMORY, joined
+from survscore.scale.joining import MEMORY, joined, pivoted
 from survscore.scale.memory import as_bytes
 from survscore.scale.running import Run
 from survscore.scale.sources import identified, open_source
@@ -50,6 +50,9 @@ class Options(TypedDict, total=False):
     id: str
     by: str | Sequence[str]
     groups: str | None
+    weights: str | None
+    weight_kind: str
+    entry: str | None
     reference: str | None
     ranges: Ranges
     strata: str | None
@@ -82,6 +85,9 @@ def evaluate(
     id: str = "id",
     by: str | Sequence[str] = (),
     groups: str | None = None,
+    weights: str | None = None,
+    weight_kind: str = "probability",
+    entry: str | None = None,
     reference: str | None = None,
     ranges: Ranges = None,
     strata: str | None = None,
@@ -138,26 +144,34 @@ def evaluate(
     form : Form, optional
         What predictions look like, if they are not survival: probabilities of the event (``predicts="event"``),
         percentages, in another unit of time (``unit="month"``, with the ``unit`` of `outcomes`); and how they are read
-        (``interpolation``, ``extrapolation``, ``monotone``). Files in long or transposed form are refused.
+        (``interpolation``, ``extrapolation``, ``monotone``); and ``long=True``, with `outcomes_from`, for a row per
+        individual and time. Files in transposed form are refused.
     id : str, default "id"
         The column of ids in both; every prediction needs one outcome.
     by : str or sequence of str
         Columns whose values make segments: each is scored as if it were alone.
     groups : str, optional
-        The column of labels of individuals that belong together. Where each group is whole within one file, standard
-        errors are those of `compare`; otherwise groups are put into random buckets, which the settings of the result
-        tell. Takes a second pass over the data.
+        The column of labels of individuals that belong together. Up to 4 096 groups are taken as they are; more are put
+        into as many random buckets, which the settings of the result tell.
+    weights : str, optional
+        The column of sample weights, known when observation began.
+    weight_kind : {"probability", "importance", "frequency"}, default "probability"
+        What weights are; see `Outcomes.weighted`.
+    entry : str, optional
+        With delayed entry, the column of when each individual came under observation: a time, or a date where outcomes
+        have a ``cutoff``. Scores count time from there, and predictions are taken given that the individual was
+        event-free then.
     reference : str, optional
         The model that the others are compared with; by default the first.
     ranges : optional
-        ``"any"``, or pairs of times: means over time have standard errors. It takes about as long again; with
-        estimated weights, a second pass over the data.
+        ``"any"``, or pairs of times: means over time have standard errors. It takes about as long again.
     strata : str, optional
         The column of the strata in which ``"projected"`` shares statuses; by default strata are by ranks, see
         `Projected`.
     rank_rows : int, default 100 000
-        Of how many rows, drawn at random in a first pass, strata by ranks are made at most. Where there are more, the
-        settings of the result have this number.
+        Up to so many rows, what takes two passes is computed in memory. Of more, as many are drawn at random in a first
+        pass: strata by ranks come from these, and standard errors of projected scores from their preliminary estimates.
+        The settings of the result have this number.
     level : float, default 0.95
         Of all confidence intervals.
     engine : optional
@@ -185,8 +199,10 @@ def evaluate(
     Notes
     -----
     Weights that are estimated, by Kaplan-Meier of all rows together, need one pass over data whose times are whole
-    units, such as days; otherwise the outcomes are looked at first. Beyond 16 384 distinct times of leaving, times are
-    rounded up to as many quantiles, which changes weights by about one part in 16 384.
+    units, such as days; otherwise the outcomes are looked at first. Projected statuses, groups, sample weights, and
+    means over time under estimated weights take two passes, or three with groups, sample weights, or segments of
+    projected scores. Beyond 16 384 distinct times of leaving, times are rounded up to as many quantiles, which changes
+    weights by about one part in 16 384.
 
     Examples
     --------
@@ -201,8 +217,8 @@ def evaluate(
     """
     total, result = sums_and_result(
         source, weighting=weighting, models=models, metric=metric, times=times, outcomes=outcomes,
-        outcomes_from=outcomes_from, cause=cause, form=form, id=id, by=by, groups=groups, ranges=ranges, strata=strata,
-        rank_rows=rank_rows, level=level,
+        outcomes_from=outcomes_from, cause=cause, form=form, id=id, by=by, groups=groups, weights=weights,
+        weight_kind=weight_kind, entry=entry, ranges=ranges, strata=strata, rank_rows=rank_rows, level=level,
         engine=engine, storage_options=storage_options, format=format, manifest=manifest, skip_bad_files=skip_bad_files,
         checksums=checksums, state=state, add=add, memory_limit=memory_limit, progress=progress, reference=reference,
     )  # fmt: skip
@@ -234,11 +250,10 @@ def sums_and_result(
             check_sums(metrics, "sums that are added to those of other days")
         rows = run.rows(what)
         return rows, rows.compared(metrics, options.get("ranges"), reference)
-    if stored:
-        total, influences = _added(run, what, stored), None
-    else:
-        total, influences = run.sums(what, lasting=lasting)
-    result = _with_leaks(finish(total, influences), total)
+    total = _added(run, what, stored) if stored else run.sums(what, lasting=lasting)
+    if isinstance(total, Gathered):
+        return total, total.compared(what.metrics, options.get("ranges"), reference)
+    result = _with_leaks(finish(total), total)
     return total, result if reference is None else result.against(reference)
 
 
@@ -289,8 +304,11 @@ def evaluate_state(source: Any, *, lasting: bool = True, **options: Unpack[Optio
     """
     check_sums(as_metrics(options.get("metric", DEFAULTS["metric"])), "sums")
     run, what, stored = _prepared(source, options, one_pass=True)
-    if what.groups is not None:
-        raise InputError("groups take a second pass over the data, and sums of one pass are no result: use evaluate")
+    for name, asked in (("groups", what.groups), ("sample weights", what.outcomes.weights)):
+        if asked is not None:
+            raise InputError(
+                f"{name} take a second pass over the data, and sums of one pass are no result: use evaluate"
+            )
     total = _added(run, what, stored) if stored else run.state(what, lasting=lasting)
     warn_about_skipped(total)
     return total
@@ -309,13 +327,23 @@ def _prepared(source: Any, options: Options, *, one_pass: bool = False) -> tuple
     opened = identified(
         open_source(source, storage_options=storage_options, format=given["format"], manifest=given["manifest"])
     )
-    columns = _columns(given["outcomes"])
+    columns = _columns(given)
     if given["cause"] is not None:
         columns = (columns or OutcomeColumns()).of_cause(given["cause"])
+    form: Form | None = given["form"]
+    long = form is not None and (form.long or form.time_column is not None)
+    share = MEMORY if memory is None else memory // (3 if long else 2)
+    if form is not None and long:
+        if outcomes_from is None:
+            raise InputError(
+                "long form, a row for each individual and time, needs outcomes in a table of their own: `outcomes_from`"
+            )
+        opened = pivoted(opened, id=given["id"], time_column=form.time_column, memory_limit=share)
+        given["form"] = replace(form, long=False, time_column=None)
+        memory = None if memory is None else memory - share
     if outcomes_from is not None:
         nullable = (columns or OutcomeColumns()).nullable()
         remote = storage_options if isinstance(outcomes_from, str) and "://" in outcomes_from else None
-        share = MEMORY if memory is None else memory // 2
         memory = None if memory is None else memory - share
         opened = joined(
             opened, outcomes_from, id=given["id"], nullable=nullable, storage_options=remote, memory_limit=share
@@ -364,8 +392,9 @@ def _naming(given: Mapping[str, Any]) -> tuple[str, ...] | None:
 
 def _added(run: Run, what: Specification, stored: Sequence[State]) -> State:
     """Return the sums of all rows and of those that were stored."""
-    if what.groups is not None:
-        raise InputError("stored sums can't be added with groups, which take a second pass over all the data")
+    for name, asked in (("groups", what.groups), ("sample weights", what.outcomes.weights)):
+        if asked is not None:
+            raise InputError(f"stored sums can't be added with {name}, which take a second pass over all the data")
     before = _sum(stored, what, {part.id for part in run.source.parts or ()})
     if before.specification.two_passes:
         raise InputError("stored sums can't be added for means over time with estimated weights: that takes two passes")
@@ -403,6 +432,8 @@ def _stored(one: Any, memory: int | None) -> State:
 def warn_about_all(total: State | Gathered, result: Comparison | SegmentedComparison) -> None:
     """Warn about files that were left out, times without score, and standard errors from few groups."""
     warn_about_skipped(total)
+    if isinstance(total, Gathered):  # compare has warned
+        return
     everybody = result.total if isinstance(result, SegmentedComparison) else result
     warn_about(everybody.scored)
 
@@ -424,16 +455,15 @@ def _check_unit(form: Form | None, outcomes: Any) -> None:
         raise InputError("`predictions_unit` needs `unit`, that of the outcomes' times, to convert predictions to")
 
 
-def _columns(outcomes: Any) -> OutcomeColumns | None:
-    if outcomes is None or isinstance(outcomes, OutcomeColumns):
-        return outcomes
-    for name in ("weights", "weight_kind", "entry", "entry_date"):
-        if name in dict(outcomes):
-            raise InputError(
-                f"outcomes has {name!r}: sample weights and delayed entry are not available for data that come in "
-                "parts; use compare, on data that fit in memory"
-            )
+def _columns(given: Mapping[str, Any]) -> OutcomeColumns | None:
+    """Return where outcomes are, with delayed entry and sample weights, which have arguments of their own."""
+    outcomes = given["outcomes"]
     try:
-        return OutcomeColumns(**dict(outcomes))
+        columns = outcomes if isinstance(outcomes, OutcomeColumns) else OutcomeColumns(**dict(outcomes or {}))
     except TypeError as error:
         raise InputError(f"outcomes must name columns of OutcomeColumns: {error}") from None
+    more = {"entry_date" if columns.dated else "entry": given["entry"], "weights": given["weights"]}
+    more = {name: column for name, column in more.items() if column is not None}
+    if "weights" in more:
+        more["weight_kind"] = given["weight_kind"]
+    return None if outcomes is None and not more else replace(columns, **more)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from survscore._validation import InputError, plural, shown
-from survscore.io.column_names import columns_by_time
+from survscore.io.column_names import NamedColumns
 from survscore.io.files import kind_of
 from survscore.io.tables import DELIMITERS, IPC_MAGIC, MISSING, arrow, listed
 
@@ -83,14 +83,15 @@ class ExpectedSchema:
     def unexpected(self, names: Sequence[str]) -> list[str]:
         """Return the columns of predictions among `names` that the first part does not have."""
         new = sorted(set(names) - set(self.names))
-        by_model = [columns_by_time(new, one or None) for one in self.naming or ()] if new else []
-        return [
-            column
-            for found in by_model
-            for model, columns in found.items()
-            if not self.models or model in self.models
-            for column in columns.values()
-        ]
+        found: list[str] = []
+        for pattern in self.naming or () if new else ():
+            named = NamedColumns.of(new, [], pattern or None)
+            by_model: dict[str, Any] = {**named.by_time, **named.by_cause}
+            for model, columns in by_model.items():
+                if not self.models or model in self.models:
+                    of_times = columns.values() if model in named.by_cause else [columns]
+                    found += [column for one in of_times for column in one.values()]
+        return found
 
 
 @dataclass(frozen=True)
@@ -539,9 +540,10 @@ def _parts_of(id: str) -> tuple[str, str, str, str]:
 
 def name_of(filesystem: Any, path: str) -> str:
     """Return what to call a file: its path, or its address without credentials."""
-    if filesystem.type_name == "local":
-        return path
-    protocol = getattr(getattr(getattr(filesystem, "handler", None), "fs", None), "protocol", filesystem.type_name)
+    inner = getattr(getattr(filesystem, "handler", None), "fs", None)
+    if filesystem.type_name == "local" or (inner is None and filesystem.type_name.startswith("py::")):
+        return path  # of this machine, or within something that has no addresses, such as a Delta table
+    protocol = getattr(inner, "protocol", filesystem.type_name)
     if "://" not in path:  # some, like http, keep the whole address
         path = f"{protocol if isinstance(protocol, str) else protocol[0]}://{path.lstrip('/')}"
     return without_secrets(path).replace("://***@", "://").removesuffix("?***")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._validation import InputError
 from survscore._version import __version__
+from survscore.engine.averaging import averaging_weights
 from survscore.engine.bounds import AllBounds
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import distinct, read_as
@@ -19,9 +20,11 @@ from survscore.engine.prepared import Undefined, undefined_times
 from survscore.inference.support import Support
 from survscore.inference.units import Units
 from survscore.metrics import Loss
+from survscore.outcomes import SINCE_ENTRY
 from survscore.results.comparison import Comparison
-from survscore.scale.influences import FirstPass, Influences, Known, of_pair
-from survscore.scale.projected import ProjectedScores, late_starters, parts_of, support_of, theta_scores
+from survscore.scale.cells import Cells
+from survscore.scale.influences import FirstPass, Known, of_pair
+from survscore.scale.projected import ProjectedSums, Strata, UnitScores, late_starters, n_early
 from survscore.scale.specification import Specification
 from survscore.scale.sums import Sums
 from survscore.weighting import Administrative, Projected, Weighting
@@ -29,73 +32,125 @@ from survscore.weighting.interval_weights import IntervalWeights, inverse
 
 if TYPE_CHECKING:
     from survscore.results.segments import SegmentedComparison
+    from survscore.scale.looks import Look
     from survscore.scale.state import State
 
+Values = NDArray[np.float64]
 
-def finish(state: State, influences: Influences | None = None) -> Comparison | SegmentedComparison:
-    """Return the results of all rows that a state has seen, with the sums of a second pass where one is needed."""
+
+def finish(state: State) -> Comparison | SegmentedComparison:
+    """Return the results of all rows that a state has seen."""
     if state.n == 0:
         raise InputError("there are no rows to score")
-    total = _comparison(state, None, influences)
+    total = _comparison(state, None)
     if not state.specification.by:
         return total
     from survscore.results.segments import SegmentedComparison
 
-    parts = {label: _comparison(state, place, influences) for place, label in enumerate(state.segments)}
-    spanning = 0 if influences is None else influences.n_spanning
-    return SegmentedComparison(state.specification.by, total, dict(sorted(parts.items())), n_spanning=spanning)
+    parts = {label: _comparison(state, label) for label in sorted(state.segments)}
+    spanning = 0 if state.influences is None else state.influences.n_spanning
+    return SegmentedComparison(state.specification.by, total, parts, n_spanning=spanning)
 
 
-def first_pass(state: State) -> FirstPass:
-    """Return what the second pass needs to know: of all individuals, and of each segment."""
-    what = state.specification
-    levels: list[Sequence[int | None]] = [[None], *([range(len(state.segments))] if what.by else [])]
-    known: list[list[list[Known | None]]] = []
-    for places in levels:
-        of_level: list[list[Known | None]] = []
-        sums = iter(state.sums)
-        for weighting in what.weightings:
-            if isinstance(weighting, Projected):
-                of_level.append([None] * len(what.metrics))
-                continue
-            own = next(sums)
-            finished = [_Finished.of(what, weighting, own.segment(place)) for place in places]
-            of_level.append([_stacked([one.known(k) for one in finished]) for k in range(len(what.metrics))])
-        known.append(of_level)
-    return FirstPass(
-        list(state.segments), known, None if state.projected is None else ProjectedScores.of(state.projected)
-    )
+def sampled(look: Look, what: Specification, strata: Strata) -> State:
+    """Return the sums of the sample of a first look, whose predictions are read at few of the times."""
+    from survscore.scale.state import State
+
+    if strata.drawn is None:
+        raise TypeError("no sample was drawn")
+    own = replace(strata.drawn.specification, bins=what.bins)
+    state = State(own, projected=ProjectedSums.of(replace(strata, specification=own)))
+    if what.bins == "units":  # others may leave later than any of the sample
+        state.reach(int(look.exits[-1]))
+    return state.update(strata.drawn.table)
 
 
-def _stacked(several: list[Known]) -> Known:
-    """Return what is known of several segments as one."""
-    axes = dict.fromkeys(("score", "scale", "first", "late", "moved", "drift"), 1)
+def first_pass(state: State, *, groups: NDArray[np.uint64] | None = None, preliminary: int = 0) -> FirstPass:
+    """Return what there is to know before influences are added up, of all individuals and of each segment.
+
+    Preliminary, from a sample of so many rows, of which sums are so much smaller.
+    """
+    what, segments = state.specification, sorted(state.segments)
+    finished = [_Unit(state, label).finished() for label in (None, *(segments if what.by else ()))]
+    known = []
+    for q in range(len(what.weightings)):
+        of_weighting = []
+        for metric in range(len(what.metrics)):
+            several = []
+            for of_unit in finished:
+                undefined = [own.undefined(metric) for own in of_unit]
+                averages = _averages(what, [undefined[q], np.logical_or.reduce(undefined)])
+                own, share = of_unit[q].known(metric), state.n / (preliminary or state.n)
+                several.append(replace(
+                    own, averages=averages[:, :, None], scale=own.scale * share, added=own.added * share,
+                ))  # fmt: skip
+            stacked = _stacked(several)
+            of_weighting.append(replace(stacked, averages=np.unique(stacked.averages, axis=0)))
+        known.append(of_weighting)
+    strata = None if state.projected is None else state.projected.strata
+    return FirstPass(segments, known, strata, groups, bool(preliminary))
+
+
+def _averages(what: Specification, several: Sequence[NDArray[np.bool_]]) -> Values:
+    """Return the means over time that have standard errors, as weights of the times, (means, times).
+
+    Up to the first time without score under one weighting, and under any; zeros where there is none.
+    """
+    found = np.zeros((len(several) if what.at.size > 1 else 0, what.at.size))
+    for r in range(len(found)):
+        if not several[r][:2].any():
+            found[r], _ = averaging_weights(what.at, np.where(several[r], np.nan, 0.0), None, None, "stop", ())
+    return found
+
+
+def _stacked(units: list[Known]) -> Known:
+    """Return what is known of several units as one."""
+    axes = {"centre": 2, "share": 1, "later": 2, "added": 2, "own": 0}
     return Known(**{
-        field.name: np.concatenate([getattr(one, field.name) for one in several], axis=axes.get(field.name, 0))
-        for field in fields(Known)
+        name: np.concatenate([getattr(one, name) for one in units], axis=axes.get(name, -1)) for name in vars(units[0])
     })  # fmt: skip
 
 
-def _comparison(state: State, which: int | None, influences: Influences | None) -> Comparison:
-    what = state.specification
+def _by_units(values: Values) -> Values:
+    """Return numbers of one over what units have, 0 where there is nothing to divide by, as one unit."""
+    return np.divide(1.0, values, out=np.zeros(values.size), where=values > 1)[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Unit:
+    """All individuals of a state, or a segment."""
+
+    state: State
+    label: tuple[str, ...] | None
+
+    @property
+    def place(self) -> int | None:
+        """Where it is among the state's segments; None for all individuals."""
+        return None if self.label is None else self.state.segments.index(self.label)
+
+    def finished(self) -> list[_Weighted | _Projected]:
+        """Return what the sums are under each weighting."""
+        what, own = self.state.specification, iter(self.state.sums)
+        found: list[_Weighted | _Projected] = []
+        for weighting in what.weightings:
+            if isinstance(weighting, Projected):
+                found.append(_Projected.of(self.state, self.label))
+            else:
+                sums = next(own).segment(self.place)
+                found.append(_Weighted.of(what, weighting, sums, self.state.largest_weight))
+        return found
+
+
+def _comparison(state: State, label: tuple[str, ...] | None) -> Comparison:
+    what, which = state.specification, None if label is None else state.segments.index(label)
+    unit = 0 if label is None else 1 + sorted(state.segments).index(label)
     scored, names = [], []
-    own = iter(state.sums)
-    for q, weighting in enumerate(what.weightings):
-        if isinstance(weighting, Projected):
-            of_weighting = _projected(state, which, influences, q)
-            scored.append(of_weighting)
-            names.append(of_weighting[0].weighting)
-            continue
-        sums = next(own).segment(which)
-        names.append(weighting.named(somebody_left=bool(sums["lost_counts"].any() or sums["left"].any())))
-        finished = _Finished.of(what, weighting, sums)
-        of_weighting = []
-        for k in range(len(what.metrics)):
-            one = finished.scored(k)
-            if influences is not None:
-                one = influences.added_to(one, which, q, k)
-            of_weighting.append(one)
-        scored.append(of_weighting)
+    finished = _Unit(state, label).finished()
+    for q, own in enumerate(finished):
+        names.append(own.name)
+        scored.append([own.scored(k) for k in range(len(what.metrics))])
+        if state.influences is not None:
+            scored[q] = [state.influences.added_to(one, unit, q, k) for k, one in enumerate(scored[q])]
     labels = distinct(names)
     files: dict[str, Any] = {}
     if state.files:
@@ -107,53 +162,21 @@ def _comparison(state: State, which: int | None, influences: Influences | None) 
         for k in range(len(what.metrics))
         for q, of_weighting in enumerate(scored)
     ]
-    n = state.n if which is None else int(_counted(state, which))
-    dropped_out = state.n_dropped_out if which is None else _dropped_out(state, which)
+    n = state.n if label is None else round(finished[0].n)
     late = None
-    if which is None and state.projected is not None and state.n_dropped_out is not None:
+    if label is None and state.projected is not None and state.n_dropped_out is not None and not what.outcomes.weights:
         late = late_starters(state.projected)
+    dropped_out = state.n_dropped_out if which is None else _dropped_out(state, which)
     return Comparison(
         what.names, what.names[0], None, what.at, what.level, n, dropped_out, tuple(flat), late_starters=late
     )
 
 
-def _counted(state: State, which: int) -> float:
-    """Return how many individuals a segment has."""
-    if state.sums:
-        return float(state.sums[0].segment(which)["everybody"].sum())
-    if state.projected is None:
-        raise TypeError("there are no sums")
-    strata = state.projected.strata
-    return strata.units[1 + strata.segments.index(state.segments[which])].n
-
-
-def _projected(state: State, which: int | None, influences: Influences | None, q: int) -> list[ScoreArrays]:
-    """Return projected scores of all individuals, or of a segment, by all metrics."""
-    what, weighting = state.specification, state.specification.projected
-    if influences is None or influences.first.projected is None or influences.parts is None or weighting is None:
-        raise InputError("projected scores take a second pass over the data: use evaluate")
-    known, parts, strata = influences.first.projected, influences.parts, influences.first.projected.sums.strata
-    unit = 0 if which is None else 1 + strata.segments.index(state.segments[which])
-    if strata.labels:
-        weighting = Projected(np.array(strata.labels), min_followed=weighting.min_followed)
-    own, scores, ends = strata.units[unit], known.units[unit], state.n_dropped_out is not None
-    found = []
-    for k, loss in enumerate(what.metrics):
-        several = own.n_strata if weighting.strata == "own-ranks" else own.n_strata[:1]
-        told = {"strata": weighting.strata if isinstance(weighting.strata, str | None) else "given"}
-        settings = _settings(what, weighting, loss) | {**told, "n_strata": list(several), "theta": 1.0}
-        if state.n > what.rank_rows and isinstance(weighting.strata, str):
-            settings["rank_rows"] = what.rank_rows
-        undefined = scores.undefined[k]
-        one = ScoreArrays(
-            loss.name, str(weighting), loss.direction, scores.scores[k], None, None, loss.scale,
-            np.where(undefined.where, np.nan, own.n), support_of(own, undefined), undefined.reasons, settings,
-            possible=loss.possible,
-            parts=parts_of(scores, parts, unit, k) if ends else None,
-            by_theta=theta_scores(known, parts, k, weighting, known_ends=ends) if which is None else None,
-        )  # fmt: skip
-        found.append(influences.added_to(one, which, q, k))
-    return found
+def _dropped_out(state: State, which: int) -> int | None:
+    for weighting, sums in zip(state.specification.in_one_pass, state.sums, strict=True):
+        if isinstance(weighting, Administrative):
+            return int(sums.segment(which).number("left").sum())
+    return None
 
 
 def _settings(what: Specification, weighting: Weighting, loss: Loss) -> dict[str, Any]:
@@ -175,64 +198,102 @@ def _settings(what: Specification, weighting: Weighting, loss: Loss) -> dict[str
     }  # fmt: skip
     if what.outcomes.cause is not None:
         settings["cause"] = what.outcomes.cause_name
+    if what.outcomes.entry_column is not None:
+        settings["clock"] = SINCE_ENTRY
+    if what.outcomes.weights is not None:
+        settings["sample_weights"] = what.outcomes.weight_kind
     if loss.epsilon:
         settings["epsilon"] = loss.epsilon
     return settings
 
 
-def _dropped_out(state: State, which: int) -> int | None:
-    for weighting, sums in zip(state.specification.in_one_pass, state.sums, strict=True):
-        if isinstance(weighting, Administrative):
-            return int(sums.segment(which)["left"].sum())
-    return None
-
-
 @dataclass(frozen=True, eq=False)
-class _Curve:
-    """The product-limit estimate of leaving, by bins: who leaves does so at a bin's end.
+class _Projected:
+    """Projected scores of one unit."""
 
-    Attributes
-    ----------
-    ends : ndarray of shape (bins,)
-        Where bins end; infinite for the last, where nobody leaves.
-    steps, own : ndarray of shape (bins,)
-        Greenwood's, and one over those at risk, where somebody leaves.
-    before : ndarray of shape (bins,)
-        The curve before each bin: of all individuals whose time is in it.
-    """
-
-    ends: NDArray[np.float64]
-    steps: NDArray[np.float64]
-    own: NDArray[np.float64]
-    before: NDArray[np.float64]
-    after: NDArray[np.float64]
-    blind_from: float | None
+    state: State
+    scores: UnitScores
+    unit: int
 
     @classmethod
-    def of(cls, what: Specification, sums: Sums) -> _Curve:
-        everybody, left = sums["everybody"], sums["left"]
-        later = everybody.sum() - np.cumsum(everybody)
-        at_risk = left + later
-        ends = np.arange(everybody.size, dtype=np.float64)
-        if what.bins != "units":
-            ends = np.array([*(what.bins or ()), np.inf])
-        share = np.divide(later, at_risk, out=np.ones(later.size), where=left > 0)
-        pair = np.multiply(at_risk, later, dtype=np.float64)
-        steps = np.divide(left, pair, out=np.zeros(later.size), where=(left > 0) & (later > 0))
-        after = np.cumprod(share)
-        last = int(np.flatnonzero(everybody)[-1])
-        own = np.divide(1.0, at_risk, out=np.zeros(later.size), where=left > 0)
-        return cls(
-            ends, steps, own, np.concatenate(([1.0], after[:-1])), after, float(ends[last]) if left[last] else None
-        )
+    def of(cls, state: State, label: tuple[str, ...] | None) -> _Projected:
+        """Finish the sums of a unit."""
+        if state.projected is None:
+            raise InputError("projected scores take a second pass over the data: use evaluate")
+        strata = state.projected.strata
+        unit = 0 if label is None else 1 + strata.segments.index(label)
+        return cls(state, UnitScores.of(state.projected, unit), unit)
 
-    def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the curve at times."""
-        return np.asarray(np.concatenate(([1.0], self.after))[np.searchsorted(self.ends, times, side="right")])
+    @property
+    def weighting(self) -> Projected:
+        """The weighting; with those labels that occur, where a column has them."""
+        weighting = self.state.specification.projected or Projected()
+        labels = np.array(self.state.projected.strata.labels)  # type: ignore[union-attr]
+        if not labels.size:
+            return weighting
+        occurs = self.scores.cells[0].counts.sum(axis=(1, 2)) > 0
+        return Projected(labels[occurs], min_followed=weighting.min_followed)
 
-    def just_before(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return its left limits at times."""
-        return np.asarray(np.concatenate(([1.0], self.after))[np.searchsorted(self.ends, times, side="left")])
+    @property
+    def name(self) -> str:
+        """What it is called in results."""
+        return str(self.weighting)
+
+    @property
+    def n(self) -> float:
+        """How many individuals there are."""
+        return self.state.projected.strata.units[self.unit].n  # type: ignore[union-attr]
+
+    def undefined(self, metric: int) -> NDArray[np.bool_]:
+        """Return at which times there is no score."""
+        return self.scores.undefined[metric].where
+
+    def scored(self, metric: int) -> ScoreArrays:
+        """Return the scores, and where influences were added up, what comes of these."""
+        state, what, weighting, scores = self.state, self.state.specification, self.weighting, self.scores
+        if state.projected is None:
+            raise TypeError("there are no sums of projected scores")
+        own, loss, undefined = state.projected.strata.units[self.unit], what.metrics[metric], scores.undefined[metric]
+        several = own.n_strata if weighting.strata == "own-ranks" else own.n_strata[:1]
+        if not isinstance(weighting.strata, str | None):
+            several = (np.unique(weighting.strata.labels).size,)
+        told = {"strata": weighting.strata if isinstance(weighting.strata, str | None) else "given"}
+        settings = _settings(what, weighting, loss) | {**told, "n_strata": list(several), "theta": 1.0}
+        settings |= {"rank_rows": what.rank_rows} if state.n > what.rank_rows else {}
+        counted = np.full(what.at.size, own.n)
+        units = Units(counted, np.full(counted.size, state.largest_weight / scores.mass), counted - 1.0)
+        hidden, squares = bool((own.n_known < own.n).any()), scores.squares
+        support = Support(
+            counted, np.where(undefined.where, np.nan, scores.mass**2 / squares), own.n_known - own.n_followed,
+            own.n_followed, units, False, hidden, weighted=what.outcomes.weighted,
+        )  # fmt: skip
+        one = ScoreArrays(
+            loss.name, str(weighting), loss.direction, scores.scores[metric], None, None, loss.scale,
+            np.where(undefined.where, np.nan, scores.mass), support, undefined.reasons, settings,
+            possible=loss.possible,
+        )  # fmt: skip
+        if state.influences is None or state.n_dropped_out is None:
+            return one
+        q = what.weightings.index(what.projected)
+        parts = state.influences.sums[q, metric]["parts"][:, :, self.unit]
+        early = n_early(state.projected, self.unit)
+        by_theta = scores.theta_scores(parts, metric, weighting, early) if self.unit == 0 else None
+        return replace(one, parts=scores.parts(parts, metric, early), by_theta=by_theta)
+
+    def known(self, metric: int) -> Known:
+        """Return what influences are made of."""
+        what, scores, undefined = self.state.specification, self.scores, self.undefined(metric)
+        m, n = what.at.size, np.full(what.at.size, self.n)
+        own = np.array([cells.curves[1][..., 0] for cells in scores.cells])
+        mass = np.full(m, scores.mass)
+        return Known(
+            centre=np.where(undefined, 0.0, scores.scores[metric])[:, :, None],
+            scale=np.where(undefined, 0.0, 1.0 / mass)[:, None], at_risk=np.ones((m, 1)), own=np.ones(own.shape[1:]),
+            share=np.divide(1.0, own, out=np.zeros(own.shape), where=own > 0),
+            later=np.array([cells.curves[0].T for cells in scores.cells]), added=scores.added(metric),
+            averages=np.zeros((0, m, 1)), inflation=np.nan_to_num(Units(n, n, n).inflation)[:, None],
+            inverse_n=_by_units(n), inverse_mass=_by_units(mass),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,195 +304,218 @@ class _Part:
     ----------
     weight : ndarray
         What each of them counts.
-    count : ndarray
-        How many they are.
+    count, number, squares : ndarray
+        The sum of their sample weights, how many they are, and the sum of squares.
     bin_of : ndarray of shape (bins or 1, times)
-        In which bin their own time is; beyond all bins for those in their first stretch.
+        In which bin their own time is, or where those are who stay as long.
     """
 
-    weight: NDArray[np.float64]
-    count: NDArray[np.float64]
+    weight: Values
+    count: Values
+    number: Values
+    squares: Values
     bin_of: NDArray[np.intp]
 
-    def total(self, values: NDArray[np.float64], power: int = 1) -> NDArray[np.float64]:
+    def total(self, values: Values, power: int = 1) -> Values:
         """Return weighted sums, (..., times); an infinite weight of nobody counts nothing."""
         with np.errstate(invalid="ignore"):
             return np.asarray(np.where(values == 0, 0.0, self.weight**power * values).sum(axis=-2))
 
-    def moving(self, cap: float) -> NDArray[np.float64]:
+    def moving(self, cap: float) -> Values:
         """Return the weights that are finite and below a cap: they move with the curve that they come from."""
         return np.where(np.isfinite(self.weight) & (self.weight < cap), self.weight, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Finished:
+class _Weighted:
     """One weighting's sums with their weights: of the first stretch, of the second while event-free, and with event."""
 
     what: Specification
     weighting: Weighting
     sums: Sums
-    curve: _Curve | None
+    cells: Cells | None
     cap: float
     parts: tuple[_Part, _Part, _Part]
+    largest: float
 
     @classmethod
-    def of(cls, what: Specification, weighting: Weighting, sums: Sums) -> _Finished:
+    def of(cls, what: Specification, weighting: Weighting, sums: Sums, largest: float = 1.0) -> _Weighted:
         """Estimate the curve, and take the weights from it."""
         times, m, n_bins = what.at, what.at.size, sums.sizes["bin"]
-        in_first = (sums["first_stops"].sum() - np.cumsum(sums["first_stops"])[:m])[None]
-        in_event = np.cumsum(sums["event_changes"], axis=1)[:, :m]
         given = getattr(weighting, "max_weight", None)
         cap = np.inf if given is None else float(given)
-        if weighting.estimated and sums["left"].any():
-            curve: _Curve | None = _Curve.of(what, sums)
-        else:
-            curve = None
-        ones, nowhere = np.ones((1, m)), np.full((1, m), n_bins)
+        cells, last = None, n_bins - 1
+        if weighting.estimated and sums.mass("left").any():
+            left = sums.mass("left")
+            cells = Cells.of(what, np.stack((sums.mass("everybody") - left, left), axis=-1)[None], leave_first=False)
+            last = int(np.flatnonzero(sums.mass("everybody"))[-1])
         bins = np.broadcast_to(np.arange(n_bins)[:, None], (n_bins, m))
-        if curve is None:
-            weights = [ones, ones, np.ones((n_bins, m))]
-            late_bin = nowhere
+        if cells is None:
+            weights, late_bin = [np.ones((1, m)), np.ones((1, m)), np.ones((n_bins, m))], np.full((1, m), last)
         else:
-            before = np.broadcast_to(inverse(curve.before, cap)[:, None], (n_bins, m))
-            weights = [inverse(curve.at(times), cap)[None], inverse(curve.just_before(times), cap)[None], before]
-            late_bin = np.searchsorted(curve.ends, times, side="left")[None]
-        counts = [np.asarray(one, dtype=np.float64) for one in (in_first, sums["late_counts"][None], in_event)]
-        first, late, event = map(_Part, weights, counts, (nowhere, late_bin, bins))
-        return cls(what, weighting, sums, curve, cap, (first, late, event))
+            (at,), (before,) = cells.curves
+            own = before[:, 1]
+            late_bin = np.searchsorted(cells.index.outcomes.time[::2], times, side="left").clip(max=n_bins - 1)[None]
+            weights = [inverse(at, cap)[None], inverse(own[late_bin], cap), np.repeat(inverse(own, cap)[:, None], m, 1)]
+        counts = []
+        for name in ("mass", "number", "squares"):
+            of = getattr(sums, name)
+            first = (of("first_stops").sum() - np.cumsum(of("first_stops"))[:m])[None]
+            several = (first, of("late_counts")[None], np.cumsum(of("event_changes"), axis=1)[:, :m])
+            counts.append([np.asarray(one, dtype=np.float64) for one in several])
+        # those who stay so long as to see no bin end count with the last
+        first, late, event = map(_Part, weights, *counts, (np.full((1, m), last), late_bin, bins))
+        return cls(what, weighting, sums, cells, cap, (first, late, event), largest)
 
-    def _values(self, metric: int) -> list[NDArray[np.float64]]:
+    @property
+    def name(self) -> str:
+        """What it is called in results."""
+        return self.weighting.named(
+            somebody_left=bool(self.sums.mass("lost_counts").any() or self.sums.mass("left").any())
+        )
+
+    @property
+    def n(self) -> float:
+        """How many individuals there are."""
+        return float(self.sums.number("everybody").sum())
+
+    def _values(self, metric: int) -> list[Values]:
         """Return the sums of all quantities, (quantities, bins or 1, times), of each part."""
         first, late, event = (self.sums[name][metric] for name in ("first", "late", "event"))
         return [first.T[:, None], late.T[:, None], event.transpose(2, 1, 0)]
 
+    def _counted(self, name: str) -> Values:
+        """Return how many belong to the population at each time."""
+        stops = getattr(self.sums, name)("population_stops")
+        return np.asarray(stops.sum() - np.cumsum(stops)[:-1], dtype=np.float64)
+
     def scored(self, metric: int) -> ScoreArrays:
         """Return one metric's scores and their moments."""
-        what, loss = self.what, self.what.metrics[metric]
-        k = len(what.models)
+        what, loss, sums = self.what, self.what.metrics[metric], self.sums
+        undefined, total, scores = self._scores(metric)
+        others = np.cumsum(sums.number("other_changes"))[: what.at.size]  # of another cause: scored as none
         first, late, event = self.parts
+        counted, mass = self._counted("number"), self._counted("mass")
+        with np.errstate(invalid="ignore", divide="ignore"):
+            n_effective = total**2 / sum(part.total(part.squares, 2) for part in self.parts)
+            share = np.where(counted > 0, np.minimum(self.largest / mass, 1.0), np.nan)
+        units = Units(counted, share, counted - 1.0)
+        n_events = event.number.sum(axis=0) - others
+        n_event_free = first.number[0] + late.number[0] + others
+        support = Support(
+            counted, n_effective, n_events, n_event_free, units, grouped=False, weighted=what.outcomes.weighted
+        )
+        moments = None if what.outcomes.weights else self._moments(metric, scores, total, units)
+        return ScoreArrays(
+            loss.name, str(self.weighting), loss.direction, scores, moments, self._bounds(metric), loss.scale, total,
+            support, undefined.reasons, _settings(what, self.weighting, loss), possible=loss.possible,
+        )  # fmt: skip
+
+    def _scores(self, metric: int) -> tuple[Undefined, Values, Values]:
+        """Return where there is no score, the sums of weights, and the scores."""
+        values, k = self._values(metric), len(self.what.models)
         weight_sums = np.array([part.total(part.count) for part in self.parts])
         undefined = self._undefined(metric, weight_sums)
         total = np.where(undefined.where, np.nan, weight_sums.sum(axis=0))
-        values = self._values(metric)
         with np.errstate(invalid="ignore", divide="ignore"):
             scores = sum(part.total(one[:k]) for part, one in zip(self.parts, values, strict=True)) / total
-            n_effective = total**2 / sum(part.total(part.count, 2) for part in self.parts)
-            stops = self.sums["population_stops"]
-            counted = np.asarray(stops.sum() - np.cumsum(stops)[:-1], dtype=np.float64)
-            share = np.where(counted > 0, 1.0 / counted, np.nan)
-        units = Units(counted, share, counted - 1.0)
-        others = np.cumsum(self.sums["other_changes"])[: what.at.size]  # of another cause: scored as none
-        n_events, n_event_free = event.count.sum(axis=0) - others, first.count[0] + late.count[0] + others
-        support = Support(counted, n_effective, n_events, n_event_free, units, grouped=False)
-        moments = self._moments(values, scores, total, units, metric)
-        settings = _settings(what, self.weighting, loss)
-        return ScoreArrays(
-            loss.name, str(self.weighting), loss.direction, scores, moments, self._bounds(metric, values),
-            loss.scale, total, support, undefined.reasons, settings,
-            possible=loss.possible,
-        )  # fmt: skip
+        return undefined, total, scores
 
-    def _undefined(self, metric: int, weight_sums: NDArray[np.float64]) -> Undefined:
-        what, subject = self.what, self.weighting.weights_for
-        return undefined_times(what.metrics[metric], what.at, subject, self._stretches(), weight_sums)
+    def undefined(self, metric: int) -> NDArray[np.bool_]:
+        """Return at which times there is no score."""
+        return self._scores(metric)[0].where
+
+    def _undefined(self, metric: int, weight_sums: Values) -> Undefined:
+        what, nobody, blind = self.what, np.zeros(0, dtype=np.int32), None
+        if self.cells is not None and self.cells.last_left is not None:
+            blind = int(np.searchsorted(what.at, self.cells.last_left, side="left"))
+        # of nobody: all that matters is where there are no weights
+        weights = IntervalWeights(
+            nobody, nobody, nobody.astype(np.int8), self.parts[0].weight, np.zeros(0), nobody, support_end=blind
+        )
+        return undefined_times(what.metrics[metric], what.at, self.weighting.weights_for, weights, weight_sums)
+
+    def _of_cells(self, values: Sequence[Values], centre: Values, cap: float) -> Values:
+        """Return sums of weighted deviations, (models, times, 1, bins, 2), over the individuals of each cell.
+
+        Of those who stay, in the last bin: what estimation adds to them is the same there.
+        """
+        (k, m), n_bins = centre.shape, self.sums.sizes["bin"]
+        found = np.zeros((k, m, n_bins))
+        for part, one in zip(self.parts, values, strict=True):
+            deviations = part.moving(cap) * (one[:k] - centre[:, None] * part.count)
+            for a in range(k):
+                np.add.at(found[a], (np.arange(m), part.bin_of), deviations[a])
+        return np.stack((found, np.zeros(found.shape)), axis=-1)[:, :, None]
+
+    def _added(self, metric: int, centre: Values, scale: Values) -> tuple[Values, Values]:
+        """Return deviations by cell, and what estimating the curve adds to an individual's influence there."""
+        values = self._values(metric)
+        deviations = self._of_cells(values, centre, np.inf) * scale[:, None, None, None]
+        if self.cells is None:
+            return deviations, np.zeros(deviations.shape)
+        moving = (
+            deviations if np.isinf(self.cap) else self._of_cells(values, centre, self.cap) * scale[:, None, None, None]
+        )
+        return deviations, self.cells.estimation(moving, of_weights=True)
 
     def known(self, metric: int) -> Known:
-        """Return what the second pass needs to know, with one segment."""
-        what = self.what
-        k, m = len(what.models), what.at.size
-        values = self._values(metric)
-        weight_sums = np.array([part.total(part.count) for part in self.parts])
-        undefined = self._undefined(metric, weight_sums).where
-        total = np.where(undefined, 1.0, weight_sums.sum(axis=0))
-        sums = np.array([part.total(one[:k]) for part, one in zip(self.parts, values, strict=True)]).sum(axis=0)
-        centre = np.where(undefined, 0.0, sums / total)
-        scale = np.where(undefined, 0.0, 1.0 / total)
-        # of those who are counted at some time at which there is a score
-        used = [(part.count > 0) & ~undefined for part in self.parts]
-        weights = [np.where(where, part.weight, 0.0) for where, part in zip(used, self.parts, strict=True)]
-        moved, drift = np.zeros((m, 1, k, 0)), np.zeros((m, 1, k, 0))
-        own = np.zeros((1, self.sums.sizes["bin"]))
-        if self.curve is not None:
-            after = np.where(undefined, 0.0, self._after_exits(values, centre, self.cap))
-            moved = after.transpose(2, 0, 1)[:, None]
-            steps = np.cumsum(self.curve.steps * moved, axis=-1)
-            drift = np.concatenate((np.zeros((m, 1, k, 1)), steps), axis=-1)
-            own = self.curve.own[None]
+        """Return what influences are made of."""
+        what, (undefined, total, scores) = self.what, self._scores(metric)
+        m, n_bins = what.at.size, self.sums.sizes["bin"]
+        scale = np.where(undefined.where, 0.0, 1.0 / np.where(undefined.where, 1.0, total))
+        centre = np.where(undefined.where, 0.0, scores)
+        # an infinite weight is that of nobody who counts
+        first, _late, event = (np.where(np.isfinite(part.weight), part.weight, 0.0) for part in self.parts)
+        counted = self._counted("number")
+        own = event[:, :1].T if n_bins > 1 else np.ones((1, 1))
         return Known(
-            score=centre.T[:, None], scale=scale[:, None], first=weights[0].T, late=weights[1].T,
-            event=weights[2].max(axis=1)[None], own=own, moved=moved, drift=drift,
+            centre=centre[:, :, None], scale=scale[:, None], at_risk=first.T, own=own,
+            share=np.zeros((0, 1, n_bins)), later=np.zeros((len(what.models), m, 1)),
+            added=self._added(metric, centre, scale)[1], averages=np.zeros((0, m, 1)),
+            inflation=np.nan_to_num(Units(counted, counted, counted).inflation)[:, None],
+            inverse_n=_by_units(counted), inverse_mass=np.where(counted > 1, 1.0 / self._counted("mass"), 0.0)[:, None],
         )  # fmt: skip
 
-    def _stretches(self) -> IntervalWeights:
-        """Return weights of nobody, from which can be told when there is no score."""
-        nobody, blind = np.zeros(0, dtype=np.int32), None
-        if self.curve is not None and self.curve.blind_from is not None:
-            blind = int(np.searchsorted(self.what.at, self.curve.blind_from, side="left"))
-        label = nobody.astype(np.int8)
-        return IntervalWeights(nobody, nobody, label, self.parts[0].weight, np.zeros(0), nobody, support_end=blind)
-
-    def _moments(
-        self,
-        values: list[NDArray[np.float64]],
-        scores: NDArray[np.float64],
-        total: NDArray[np.float64],
-        units: Units,
-        metric: int,
-    ) -> Moments:
-        """Return the variances."""
-        k, m = scores.shape
+    def _moments(self, metric: int, scores: Values, total: Values, units: Units) -> Moments:
+        """Return the variances: sums of squares of deviations, and of what estimation adds to them, cell by cell."""
+        (k, m), sums = scores.shape, self.sums
         defined = np.isfinite(total)
-        divisor, centre = np.where(defined, total, 1.0), np.where(defined, scores, 0.0)
-        pointwise = np.zeros((n_pairs(k), m))
-        if self.curve is not None:
-            moving, everybody = (
-                np.where(defined, self._after_exits(values, centre, cap) / divisor, 0.0) for cap in (self.cap, np.inf)
-            )
+        scale, centre = np.where(defined, 1.0 / np.where(defined, total, 1.0), 0.0), np.where(defined, scores, 0.0)
+        values, pointwise = self._values(metric), np.zeros((n_pairs(k), m))
+        deviations, added = self._added(metric, centre, scale)
         for p, (a, b) in enumerate(pairs(k)):
             mean = contrast(centre, a, b)
             for part, one in zip(self.parts, values, strict=True):
                 squares = one[k + p] - 2.0 * mean * contrast(one[:k], a, b) + mean**2 * part.count
-                pointwise[p] += (part.moving(np.inf) ** 2 * squares).sum(axis=0) / divisor**2
-            if self.curve is not None:
-                some, whole = contrast(moving, a, b), contrast(everybody, a, b)
-                pointwise[p] -= np.einsum("s,sj->j", self.curve.steps, some * (2.0 * whole - some))
-        inflation = units.inflation
-        over_time = None
-        if self.sums.sizes["column"]:
-            factor = np.where(defined, np.sqrt(inflation), 0.0) / divisor
-            over_time = _covariances(self.sums["products"][metric], centre) * np.outer(factor, factor)
+                pointwise[p] += ((part.moving(np.inf) * scale) ** 2 * squares).sum(axis=0)
+            if self.cells is not None:
+                more = contrast(added, a, b)
+                pointwise[p] += (more * (2.0 * contrast(deviations, a, b) + more * self.cells.counts)).sum(
+                    axis=(1, 2, 3)
+                )
+        inflation, over_time = units.inflation, None
+        if sums.sizes["column"]:
+            factor = np.where(defined, np.sqrt(inflation), 0.0) * scale
+            over_time = _covariances(sums["products"][metric], centre) * np.outer(factor, factor)
         none = np.zeros((0, m))
         return Moments(np.where(defined, pointwise * inflation, 0.0), none, np.zeros((n_pairs(k), 0)), over_time)
 
-    def _after_exits(
-        self, values: list[NDArray[np.float64]], centre: NDArray[np.float64], cap: float
-    ) -> NDArray[np.float64]:
-        """Return the sums of deviations, (models, exits, times), over those whose time comes after an exit."""
-        if self.curve is None:
-            raise TypeError("nobody left")
-        k, m = centre.shape
-        n_bins = self.curve.ends.size
-        by_bin = np.zeros((k, n_bins + 1, m))
-        for part, one in zip(self.parts, values, strict=True):
-            deviations = part.moving(cap) * (one[:k] - centre[:, None] * part.count)
-            for a in range(k):
-                np.add.at(by_bin[a], (part.bin_of, np.arange(m)), deviations[a])
-        after = np.cumsum(by_bin[:, ::-1], axis=1)[:, ::-1][:, 1:]
-        return np.where(self.curve.ends[:, None] <= self.what.at, after, 0.0)
-
-    def _bounds(self, metric: int, values: list[NDArray[np.float64]]) -> AllBounds | None:
+    def _bounds(self, metric: int) -> AllBounds | None:
         """Return what the lost could change."""
-        sums, k, m = self.sums, len(self.what.models), self.what.at.size
-        if not isinstance(self.weighting, Administrative) or not sums["left"].any():
+        sums, k, m, values = self.sums, len(self.what.models), self.what.at.size, self._values(metric)
+        if not isinstance(self.weighting, Administrative) or not sums.mass("left").any():
             return None
-        divisor = sum(part.count.sum(axis=0) for part in self.parts) + sums["known_counts"] + sums["lost_counts"]
+        divisor = (
+            sum(part.count.sum(axis=0) for part in self.parts) + sums.mass("known_counts") + sums.mass("lost_counts")
+        )
         losses = sum(one[:k].sum(axis=1) for one in values) + sums["known"][metric].T
         with np.errstate(invalid="ignore", divide="ignore"):
             lower, upper = (sums[name][metric].T / divisor for name in ("lowest", "highest"))
             return AllBounds(losses / divisor, lower, upper, np.zeros((0, m)), np.zeros((2, n_pairs(k), 0)), None)
 
 
-def _covariances(products: NDArray[np.float64], centre: NDArray[np.float64]) -> NDArray[np.float64]:
+def _covariances(products: Values, centre: Values) -> Values:
     """Return sums of products of deviations from `centre`, (models, times), of all pairs: (pairs, times, times)."""
     k, m = centre.shape
     whole = products.reshape(k + 1, m, k + 1, m)

@@ -130,7 +130,7 @@ class Gathered:
             given = batch.labels(what.strata)
             weightings = [replace(one, strata=given) if isinstance(one, Projected) else one for one in weightings]
         result: Any = compare(
-            batch.outcomes, {model.name: batch.curves(model) for model in what.models}, metric=list(metrics),
+            batch.given_outcomes, {model.name: batch.curves(model) for model in what.models}, metric=list(metrics),
             weighting=weightings, times=what.at, reference=reference, null=False, groups=groups,
             level=what.level, ranges=ranges, by=by,
         )  # fmt: skip

@@ -1,26 +1,30 @@
-"""Outcomes in a table of their own, joined to predictions by id, by DuckDB."""
+"""What DuckDB does: outcomes of a table of their own are joined to predictions by id, long predictions are pivoted."""
 
 from __future__ import annotations
 
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import InputError, plural, shown
+from survscore.io.column_names import as_cause
 from survscore.io.databases import connect
+from survscore.io.layouts import CAUSE, SURVIVAL, long_time_column
 from survscore.io.tables import arrow, listed
 from survscore.io.temporary import temporary_folder
-from survscore.scale.files import type_name
+from survscore.scale.files import is_numeric, type_name
 from survscore.scale.sources import Source, duckdb_stream, open_source
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MEMORY = 2 * 10**9
+MOST_CELLS = 2000  # times, of all causes: each is a column
 # Nothing is looked up by a name in a query; what does not fit is put into a folder that goes away.
 SETTINGS = (
     "SET preserve_insertion_order=false",
@@ -71,10 +75,7 @@ def joined(
             f"outcomes_from is for rows that are read here, but {predictions.name} is a frame on a cluster: join it "
             "there first, such as by merge (Dask) or join (Spark), and leave `outcomes_from` out"
         )
-    try:
-        import duckdb  # noqa: F401
-    except ImportError:
-        raise ImportError("joining needs DuckDB: pip install 'survscore[data]'") from None
+    _check_duckdb("joining")
     outcomes = open_source(outcomes, storage_options=storage_options, name="outcomes")
     schema, there = predictions.schema(), outcomes.schema()
     for source, own, role in ((predictions, schema, "predictions"), (outcomes, there, "outcomes")):
@@ -87,13 +88,103 @@ def joined(
     _check_id_types(id, schema.field(id).type, there.field(id).type)
     for name in taken:
         schema = schema.append(there.field(name))
-    held = _Outcomes(outcomes, id, taken, tuple(nullable), memory_limit)
+    held = _Outcomes(outcomes, id, taken, nullable)
+    database = _Database(memory_limit, held.fill)
     return Source(
         f"{predictions.name} joined with {outcomes.name}",
         rereadable=predictions.rereadable,
-        _stream=lambda names: _matched(predictions, held, schema.names if names is None else names),
+        _stream=lambda names: _matched(predictions, held, database, schema.names if names is None else names),
         _schema=schema.remove_metadata,
     )
+
+
+def pivoted(source: Source, *, id: str, time_column: str | None = None, memory_limit: int = MEMORY) -> Source:
+    """Return predictions that have a row for each individual and time with a row for each individual.
+
+    Columns of values are ``survival``, or else all that hold numbers, each a model; with a column ``cause`` there is a
+    row for each cause, too. Of other columns an individual has one value. The table that all of it becomes is DuckDB's,
+    in memory as far as it fits.
+    """
+    _check_duckdb("long form")
+    schema = source.schema()
+    keys = [id, time_column or long_time_column(schema.names), *(name for name in [CAUSE] if name in schema.names)]
+    missing = [name for name in keys if name not in schema.names]
+    if missing:
+        raise InputError(
+            f"{source.name}: long form needs a column {missing[0]!r}; the columns are {listed(schema.names)}"
+        )
+    others = [name for name in schema.names if name not in keys]
+    models = [SURVIVAL] if SURVIVAL in others else [one for one in others if is_numeric(schema.field(one).type)]
+    if not models:
+        raise InputError(f"{source.name}: long form needs a column of predictions, such as {SURVIVAL!r}")
+    labels = [name for name in others if name not in models]
+    names = [*keys, *models, *labels]
+    place = {name: f"p{k}" for k, name in enumerate(names)}  # names that users chose are not put into queries
+    cell = [place[name] for name in keys[1:]]
+    cells: list[Any] = []
+
+    def fill(connection: Any) -> None:
+        batches = source.batches(names, nullable=labels, numeric=[keys[1], *models])
+        with _registered(connection, source.name, batches):
+            connection.execute(f"CREATE TABLE long AS SELECT * FROM stream AS s({', '.join(place.values())})")
+        found = f"SELECT DISTINCT {', '.join(cell)} FROM long ORDER BY ALL LIMIT {MOST_CELLS + 1}"
+        cells.extend(connection.execute(found).fetchall())
+        if len(cells) > MOST_CELLS:
+            raise InputError(f"{source.name}: column {keys[1]!r} has more than {MOST_CELLS:,} times; is it another?")
+        wrong, first = connection.execute(
+            f"SELECT count(*), min(p0) FROM (SELECT p0 FROM long GROUP BY p0 HAVING count(*) <> {len(cells)} "
+            f"OR count(DISTINCT ({', '.join(cell)})) <> {len(cells)})"
+        ).fetchone()
+        if wrong:
+            raise InputError(
+                f"{source.name}: long form needs one row for each individual at each of {plural(len(cells), 'time')}: "
+                f"{plural(wrong, 'id')} with more or fewer, the first {shown(first)!r}"
+            )
+
+    database = _Database(memory_limit, fill)
+
+    def wide(columns: list[str] | None, rest: str = "") -> tuple[Any, list[str]]:
+        cursor = database.cursor()
+        made = {_column(model, models, *one): (place[model], one) for model in models for one in cells}
+        wanted = [name for name in made if columns is None or name in columns]
+        kept = [name for name in labels if columns is None or name in columns]
+        chosen = []
+        for value, its in map(made.__getitem__, wanted):
+            fits = " AND ".join(f"{one} = {_literal(it)}" for one, it in zip(cell, its, strict=True))
+            chosen.append(f"max({value}) FILTER ({fits})")
+        chosen += [f"any_value({place[name]})" for name in kept]
+        query = f"SELECT {', '.join(['p0', *chosen])} FROM long GROUP BY p0 {rest}"
+        return duckdb_stream(cursor.sql(query)), [id, *wanted, *kept]
+
+    def stream(columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        found, labelled = wide(columns)
+        for batch in found:
+            yield batch.rename_columns(labelled)
+
+    @cache
+    def wide_schema() -> pa.Schema:
+        found, labelled = wide(None, "LIMIT 0")
+        return arrow().schema([one.with_name(name) for one, name in zip(found.schema, labelled, strict=True)])
+
+    return Source(f"{source.name} in long form", _stream=stream, _schema=wide_schema)
+
+
+def _column(model: str, models: Sequence[str], time: float, cause: Any = None) -> str:
+    """Return the usual name of a column in wide form."""
+    own = "" if models == [SURVIVAL] else f"{model}:"
+    return f"{own}{'' if cause is None else f'{as_cause(str(cause))}@'}{float(time)!r}"
+
+
+def _literal(value: Any) -> str:
+    """Return a number or a text as queries have it: a text, which is read as the type it is compared with."""
+    return "'" + str(value).replace("'", "''") + "'"
+
+
+def _check_duckdb(what: str) -> None:
+    try:
+        import duckdb  # noqa: F401
+    except ImportError:
+        raise ImportError(f"{what} needs DuckDB: pip install 'survscore[data]'") from None
 
 
 def _check_id_types(id: str, predicted: Any, known: Any) -> None:
@@ -109,14 +200,11 @@ def _check_id_types(id: str, predicted: Any, known: Any) -> None:
 
 
 @dataclass(eq=False)
-class _Outcomes:
-    """Outcomes in a database in memory, from when they are first needed."""
+class _Database:
+    """A database in memory, made and filled when it is first needed, which may use so many bytes."""
 
-    source: Source
-    id: str
-    columns: list[str]
-    nullable: tuple[str, ...]
     memory_limit: int
+    fill: Callable[[Any], None]
     _connection: Any = field(default=None, repr=False)
 
     def cursor(self) -> Any:
@@ -125,17 +213,28 @@ class _Outcomes:
             kept = ExitStack()
             folder = kept.enter_context(temporary_folder(Path(tempfile.gettempdir())))
             weakref.finalize(self, kept.close)
-            self._connection = self._filled(folder)
+            connection = connect(memory_limit=f"{self.memory_limit // 10**6}MB", temp_directory=str(folder))
+            for setting in SETTINGS:
+                connection.execute(setting)
+            self.fill(connection)
+            self._connection = connection
         return self._connection.cursor()
 
-    def _filled(self, folder: Path) -> Any:
-        connection = connect(memory_limit=f"{self.memory_limit // 10**6}MB", temp_directory=str(folder))
-        for setting in SETTINGS:
-            connection.execute(setting)
+
+@dataclass(frozen=True, eq=False)
+class _Outcomes:
+    """Outcomes as a table of a database."""
+
+    source: Source
+    id: str
+    columns: list[str]
+    nullable: Sequence[str]
+
+    def fill(self, connection: Any) -> None:
+        """Read them; raise if an id is there twice."""
         names = [self.id, *self.columns]
-        with _registered(
-            connection, f"outcomes ({self.source.name})", self.source.batches(names, nullable=self.nullable)
-        ):
+        batches = self.source.batches(names, nullable=self.nullable)
+        with _registered(connection, f"outcomes ({self.source.name})", batches):
             # names of columns that users chose are not put into queries
             renamed = ", ".join(f"column{k}" for k in range(len(names)))
             connection.execute(f"CREATE TABLE outcomes AS SELECT * FROM stream AS s({renamed})")
@@ -148,10 +247,11 @@ class _Outcomes:
                 f"outcomes ({self.source.name}): ids must be different: {rows - different} of {rows} rows in column "
                 f"{self.id!r} repeat another, the first {shown(first)!r} ({times} times)"
             )
-        return connection
 
 
-def _matched(predictions: Source, outcomes: _Outcomes, wanted: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _matched(
+    predictions: Source, outcomes: _Outcomes, database: _Database, wanted: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
     """Give the rows of predictions with their outcomes, and raise in the end if any had none, or the other way."""
     import pyarrow.compute as pc
 
@@ -162,7 +262,7 @@ def _matched(predictions: Source, outcomes: _Outcomes, wanted: Sequence[str]) ->
     query = f"SELECT column0, {left}{right} FROM stream AS p({left}) FULL JOIN outcomes ON p0 = column0"
     total, without, extra = 0, _Alone(), _Alone()
     batches = predictions.batches(own, nullable=own[1:])
-    with outcomes.cursor() as cursor, _registered(cursor, f"predictions ({predictions.name})", batches):
+    with database.cursor() as cursor, _registered(cursor, f"predictions ({predictions.name})", batches):
         for given in duckdb_stream(cursor.sql(query)):
             batch, (known, predicted) = given, given.columns[:2]
             total += len(given) - predicted.null_count

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import posixpath
 import re
 import stat
@@ -115,8 +116,10 @@ def dataset_parts(source: Any) -> list[FilePart] | None:
     system, prefix = source.filesystem, ""
     while isinstance(system, fs.SubTreeFileSystem):
         system, prefix = system.base_fs, system.base_path + prefix
-    if isinstance(system, fs.PyFileSystem) and not isinstance(system.handler, fs.FSSpecHandler):
-        return None  # one of its own, such as that of a Delta table: the dataset is read as a stream
+    try:
+        pickle.dumps(system)
+    except (TypeError, pickle.PicklingError):
+        return None  # it can't be sent along: the dataset is read as a stream
     paths = [prefix + fragment.path for fragment in fragments]
     paths = [os.path.abspath(path) for path in paths] if system.type_name == "local" else paths
     found = []

@@ -92,17 +92,13 @@ class Budget:
 
 def _reading(columns: int, rows: int, remote: bool) -> int:
     """Return what a thread takes to read so many rows at a time."""
-    ahead = AHEAD + columns * REMOTE_BIT if remote else 0
+    ahead = max(AHEAD, columns * REMOTE_BIT) if remote else 0  # whole row groups, or pieces of large ones
     return columns * COLUMN + rows * (ROW + CELL * columns) + ahead
 
 
 def table_bytes(what: Specification, segments: int, bins: int) -> int:
     """Return how large the sums of so many segments and bins are."""
-    over_time = what.over_time and not what.two_passes
-    sizes = sizes_of(
-        len(what.metrics), len(what.times), len(what.models), over_time=over_time, segments=segments, bins=bins
-    )
-    return len(what.in_one_pass) * bytes_of(sizes)
+    return len(what.in_one_pass) * bytes_of(sizes_of(what, segments=segments, bins=bins))
 
 
 def check_tables(what: Specification, segments: int, bins: int, limit: int | None) -> None:

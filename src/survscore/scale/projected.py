@@ -1,11 +1,10 @@
-r"""Projected scores of data that come in parts: strata from ranks of a sample, then sums, then influences.
+r"""Projected scores of data that come in parts: strata from ranks of a sample, then sums.
 
-Three passes. The first (`Look`) counts, and keeps a random sample of rows, among which predictions are ranked; the
-strata (`Strata`) are cut at ranks of the sample. The second (`ProjectedSums`) adds up, at each evaluation time, the
-losses whose status is known, and for those whose status is hidden, by stratum and by the bin of their time :math:`c`,
-what being event-free adds to the loss. With events and numbers at risk by stratum and bin, scores follow: every hidden
-individual of a bin is event-free with the same probability :math:`S_k(t) / S_k(c)`. So do the gradients in the curves
-(`engine.influence`), by which the third pass makes each individual's influence.
+Beside a first look (`Look`), which draws a random sample of rows among which predictions are ranked, one pass adds up
+at each evaluation time the losses whose status is known, and for those whose status is hidden, by stratum and by the
+bin of their time :math:`c`, what being event-free adds to the loss (`ProjectedSums`). With events and numbers at risk
+by stratum and bin, scores follow: every hidden individual of a bin is event-free with the same probability
+:math:`S_k(t) / S_k(c)`.
 
 A unit is all individuals, or a segment: each has strata, curves and scores of its own.
 """
@@ -14,158 +13,121 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from survscore._utils.parallel import dot
 from survscore._validation import InputError, plural, shown
 from survscore.curves import SurvivalCurves
 from survscore.engine.prepared import PartArrays, Undefined, undefined_times
 from survscore.engine.sensitivity import THETAS, ThetaScores
 from survscore.inference.late_starters import LateStarters
-from survscore.inference.support import Support
-from survscore.inference.units import Units
-from survscore.metrics import Loss
+from survscore.metrics import Brier, Loss
 from survscore.outcomes import Outcomes
 from survscore.scale.batches import Batch, Labels
-from survscore.scale.looks import mixed
+from survscore.scale.cells import Cells
+from survscore.scale.looks import Look, few
 from survscore.scale.memory import check_bytes
 from survscore.scale.specification import Specification
 from survscore.weighting import Projected
-from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
-from survscore.weighting.ranks import Neighbours, doubled_ranks, number_of_strata, some_times
+from survscore.weighting.interval_weights import IntervalWeights
+from survscore.weighting.ranks import Neighbours, number_of_strata
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from survscore.scale.influences import Rows
 
 Values = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-KNOTS = 512  # of a sorted sample that is none of all rows, in which a rank is looked up
+RANKED = 512  # equidistant predictions, between which ranks are read off straight lines
 
 
-@dataclass(eq=False)
-class Look:
-    """Counts of all rows, and a random sample of them: those with the smallest hashes of what they hold.
-
-    Rows that are the same in everything are taken together or not at all.
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Where strata by ranks begin: in every group of neighbours in C*, at which sums of ranks over times.
 
     Attributes
     ----------
-    specification : Specification
-    counts : dict
-        By segment: how many individuals there are, then at each time how many were followed event-free, and of how many
-        the status is known.
-    labels : set of str
-        The strata, where a column has them.
-    sample : list of ndarray
-        Of rows of the sample: hash, segment (its place in `segments`), C*, predictions (rows, models, times), time and
-        event.
-    segments : list of tuple of str
-    ends_known : bool
-        Whether C* is known.
+    ends : ndarray
+        The last C* of every group of neighbours but the last.
+    places : ndarray
+        At which times predictions are ranked.
+    first, scale : ndarray of shape (models, places)
+        Where equidistant predictions begin, and one over their distance.
+    ranks : ndarray of shape (models, places, groups, predictions)
+        How many of the sample are below each of these, in each group.
+    limits : ndarray of shape (models, groups, strata - 1)
+        The sums of ranks at which strata begin.
+    shared : bool
+        Whether one sum over all models makes the strata of all.
     """
 
-    specification: Specification
-    counts: dict[Labels, Values] = field(default_factory=dict)
-    labels: set[str] = field(default_factory=set)
-    sample: list[NDArray[Any]] = field(default_factory=list)
-    segments: list[Labels] = field(default_factory=list)
-    ends_known: bool = False
+    ends: Values
+    places: Places
+    first: Values
+    scale: Values
+    ranks: Values
+    limits: Values
+    shared: bool
+
+    @classmethod
+    def of(cls, end: Values | None, columns: Any, places: Places, wanted: int, *, shared: bool) -> Ranks:
+        """Cut a sample as `weighting.Projected` cuts all individuals; `columns` are predictions by model and time."""
+        k, like = len(columns), np.zeros(len(columns[0][0])) if end is None else end
+        neighbours = Neighbours(end, like)
+        rows = [neighbours.order[group] for group in neighbours.groups]
+        first, scale = np.zeros((k, places.size)), np.zeros((k, places.size))
+        tables = np.zeros((k, places.size, len(rows), RANKED + 1))
+        for a, j in np.ndindex(first.shape):
+            values = np.asarray(columns[a][places[j]], dtype=np.float64)
+            low, high = float(values.min()), float(values.max())
+            first[a, j], scale[a, j] = low, RANKED / (high - low) if high > low else 0.0
+            for g, of_group in enumerate(rows):
+                tables[a, j, g] = np.searchsorted(np.sort(values[of_group]), np.linspace(low, high, RANKED + 1))
+        last = np.array([like[of_group[-1]] for of_group in rows[:-1]])
+        limits = np.full((1 if shared else k, len(rows), wanted - 1), np.inf)
+        ranks = cls(last, places, first, scale, tables, limits, shared)
+        totals = ranks.totals(ranks.group(like), columns, slice(None))
+        for a, total in enumerate(totals[:1] if shared else totals):
+            order = np.unique(total, return_inverse=True)[1]  # strata are cut by whole numbers
+            codes, used = neighbours.strata(order[neighbours.order], wanted)
+            for stratum in range(1, used):
+                for g, of_group in enumerate(rows):
+                    limits[a, g, stratum - 1] = total[of_group][codes[of_group] >= stratum].min(initial=np.inf)
+        return ranks
 
     @property
-    def n(self) -> int:
-        """How many rows were seen."""
-        return int(sum(counts[0] for counts in self.counts.values()))
+    def n_strata(self) -> tuple[int, ...]:
+        """How many strata each model has."""
+        used = 1 + np.isfinite(self.limits).any(axis=1).sum(axis=1)
+        return tuple(np.broadcast_to(used, len(self.ranks)).tolist())
 
-    def update(self, rows: pa.RecordBatch) -> Look:
-        """Return the same with more rows."""
-        batch, what = Batch(self.specification, rows), self.specification
-        outcomes = batch.outcomes
-        _check(outcomes)
-        if not what.in_one_pass:  # else the second pass checks them
-            batch.check()
-        index, (codes, labels) = TimeIndex(outcomes, what.at), batch.segments()
-        stops = (_followed(index), index.until_hidden)
-        found = [_eligible(codes, stop, len(labels), len(what.times)) for stop in stops]
-        sizes = np.bincount(codes, minlength=len(labels)).astype(np.float64)
-        other = Look(what, segments=labels)
-        for s, label in enumerate(labels):
-            other.counts[label] = np.concatenate((sizes[s : s + 1], found[0][s], found[1][s]))
-        if what.strata is not None:
-            other.labels = set(batch.labels(what.strata).tolist())
-        elif what.projected is not None and what.projected.strata is not None:
-            other.sample = self._sampled(batch, outcomes, codes)
-        other.ends_known = outcomes.censoring_time is not None
-        return self + other
+    def totals(self, group: NDArray[np.int32], columns: Any, rows: Any) -> list[Values]:
+        """Return the sums of ranks of some rows, by model."""
+        from survscore.scale import _kernels
 
-    def _sampled(self, batch: Batch, outcomes: Outcomes, codes: NDArray[np.int32]) -> list[NDArray[Any]]:
-        what, n = self.specification, len(batch)
-        columns = [list(batch.columns(model)) for model in what.models]
-        end = outcomes.time if outcomes.censoring_time is None else np.asarray(outcomes.censoring_time)
-        few = some_times(np.arange(len(what.times), dtype=np.float64)).astype(int).tolist()
-        key = np.zeros(n, dtype=np.uint64)
-        for values in (outcomes.time, end, *(of_model[j] for of_model in columns for j in few)):
-            key = mixed(key ^ np.asarray(values, dtype=np.float64).view(np.uint64))
-        rows = np.arange(n)
-        if self.sample and self.sample[0].size >= what.rank_rows:
-            rows = np.flatnonzero(key <= self.sample[0].max())
-        predicted = np.stack([np.stack([one[rows] for one in of_model], axis=1) for of_model in columns], axis=1)
-        return [key[rows], codes[rows], end[rows], predicted, outcomes.time[rows], outcomes.event[rows]]
+        totals = [np.zeros(group.size) for _ in self.ranks]
+        for a, total in enumerate(totals):
+            for place, j in enumerate(self.places):
+                own = self.first[a, place], self.scale[a, place], self.ranks[a, place]
+                _kernels.add_ranks(np.ascontiguousarray(columns[a][j][rows]), group, *own, total)
+        return [sum(totals)] * len(totals) if self.shared else totals  # type: ignore[list-item]
 
-    def outcomes_and_curves(self) -> tuple[Outcomes, dict[str, SurvivalCurves]] | None:
-        """Return the sample as outcomes and curves at the evaluation times; None where C* is not known, or none is."""
-        if not self.sample or not self.ends_known:
-            return None
-        _, _, end, predicted, time, event = self.sample
-        y = Outcomes(time, event, end)
-        names = self.specification.names
-        return y, {
-            name: SurvivalCurves(predicted[:, a], self.specification.at, "linear", monotone="keep")
-            for a, name in enumerate(names)
-        }
+    def group(self, end: Values) -> NDArray[np.int32]:
+        """Return the group of neighbours of each row."""
+        return np.searchsorted(self.ends, end, side="left").astype(np.int32)
 
-    def __add__(self, other: Look) -> Look:
-        segments = sorted({*self.segments, *other.segments})
-        counts = {
-            label: sum((one.counts[label] for one in (self, other) if label in one.counts), np.zeros(()))
-            for label in segments
-        }
-        samples = []
-        for one in (self, other):
-            if one.sample:
-                place = np.array([segments.index(label) for label in one.segments], dtype=np.int32)
-                samples.append([one.sample[0], place[one.sample[1]], *one.sample[2:]])
-        sample = [np.concatenate(several) for several in zip(*samples, strict=True)]
-        most = self.specification.rank_rows
-        if sample and sample[0].size > most:
-            kept = np.sort(np.argpartition(sample[0], most)[:most])
-            sample = [values[kept] for values in sample]
-        known = self.ends_known or other.ends_known
-        return Look(self.specification, counts, self.labels | other.labels, sample, segments, known)
+    def fill(self, end: Values, columns: Any, rows: Any, base: int, found: Sequence[NDArray[np.int32]]) -> None:
+        """Fill in the strata of some rows, by model, numbered from `base` on."""
+        from survscore.scale import _kernels
 
-
-def _check(outcomes: Outcomes) -> None:
-    if outcomes.interest:
-        raise InputError(
-            "projected scores of one of several causes are not available for data that come in parts: use "
-            "`weighting` 'administrative', or compare, on data that fit in memory"
-        )
-
-
-def _followed(index: TimeIndex) -> NDArray[np.int32]:
-    """Return up to before which evaluation time each individual was followed event-free."""
-    return np.where(index.outcomes.event, index.before_time, index.until_time)
-
-
-def _eligible(codes: NDArray[np.int32], stop: NDArray[Any], n: int, m: int) -> Values:
-    """Return how many of each segment have a `stop` after each time."""
-    counts = np.bincount(codes * np.int64(m + 1) + stop, minlength=n * (m + 1)).reshape(n, m + 1)
-    return np.asarray(counts.sum(axis=1, keepdims=True) - np.cumsum(counts, axis=1)[:, :m], dtype=np.float64)
+        group = self.group(end[rows])
+        for a, total in enumerate(self.totals(group, columns, rows)):
+            own = np.empty(group.size, dtype=np.int32)
+            _kernels.cut(total, group, self.limits[0 if self.shared else a], base, own)
+            found[a][rows] = own
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,116 +136,59 @@ class UnitStrata:
 
     Attributes
     ----------
-    n, n_followed, n_known : ndarray
-        Of the unit's individuals, at each time.
+    n : float
+    squares : float
+        The sum of squared sample weights.
+    n_followed, n_known : ndarray
+        Of the unit's individuals, at each time: followed event-free, and of known status.
     n_scored : int
         At how many times, from the first on, there is a score.
-    places : ndarray
-        At which times predictions are ranked.
-    ends : ndarray
-        The last C* of every group of neighbours but the last.
-    knots : list of list of ndarray
-        By group and model: sorted predictions of the sample at each of these times (times, knots), and by how much a
-        place among them counts.
-    limits : list of list of ndarray
-        By group and model: the sums of ranks at which strata begin.
+    ranks : Ranks, optional
     n_strata : tuple of int
         Of each model.
     """
 
     n: float
+    squares: float
     n_followed: Values
     n_known: Values
     n_scored: int
-    places: Places
-    ends: Values
-    knots: list[list[tuple[Values, float]]]
-    limits: list[list[Values]]
+    ranks: Ranks | None
     n_strata: tuple[int, ...]
-    exact: bool
-    shared: bool
 
     @classmethod
-    def of(cls, look: Look, which: Labels | None) -> UnitStrata:
-        """Cut the sample of a segment, or all of it, as `weighting.Projected` cuts all individuals."""
-        what, (k, m) = look.specification, (len(look.specification.models), len(look.specification.times))
-        weighting = what.projected
+    def of(cls, look: Look, which: Labels | None, batch: Batch | None) -> UnitStrata:
+        """Cut the sample of a segment, or all of it."""
+        what, weighting = look.specification, look.specification.projected
         if weighting is None:
             raise TypeError("no projected scores were asked for")
-        total = sum(counts for label, counts in look.counts.items() if which in (None, label))
-        n, followed, known = float(total[0]), total[1 : m + 1], total[m + 1 :]  # type: ignore[index]
+        k, m = max(len(what.models), 1), len(what.times)
+        total = np.sum([counts for label, counts in look.counts.items() if which in (None, label)], axis=0)
+        n, squares, (followed, known) = float(total[0]), float(total[1]), total[2:].reshape(2, m)
         scored = (followed >= weighting.min_followed) | (known == n)
         n_scored = m if scored.all() else int(np.argmin(scored))
         last = max(n_scored, 1) - 1
         wanted = number_of_strata(min(known[last] - followed[last], followed[last]))
-        places = some_times(np.arange(last + 1.0)).astype(np.intp)
-        one: tuple[int, ...] = (max(len(look.labels), 1),) * k
-        nothing = cls(
-            n, followed, known, n_scored, places, np.zeros(0), [], [], one, True, weighting.strata != "own-ranks"
-        )
-        if not look.sample or wanted < 2:
-            return nothing if look.labels else cls(**{**vars(nothing), "n_strata": (1,) * k})
-        inside = np.ones(look.sample[1].size, dtype=bool)
-        if which is not None:
-            inside = look.sample[1] == look.segments.index(which)
-        ends, predicted = look.sample[2][inside], look.sample[3][inside]
-        neighbours = Neighbours(ends if look.ends_known else None, ends)
-        exact, shared = look.n <= what.rank_rows, weighting.strata == "mean-ranks"
-        # sums of ranks at these times, in order of C*: (models, rows)
-        ranks, knots = np.zeros((k, len(ends)), dtype=np.intp), []
-        for group in neighbours.groups:
-            rows, of_group = neighbours.order[group], []
-            for a in range(k):
-                values = predicted[rows][:, a, places].T.copy()
-                ranks[a, group] = doubled_ranks(values).sum(axis=0)
-                ordered = np.sort(values, axis=1)
-                if not exact and ordered.shape[1] > KNOTS:
-                    ordered = ordered[:, np.linspace(0, ordered.shape[1] - 1, KNOTS).round().astype(int)]
-                of_group.append((ordered, len(rows) / ordered.shape[1]))
-            knots.append(of_group)
-        if shared:
-            ranks = ranks.sum(axis=0, keepdims=True)
-        cuts = [neighbours.strata(of_model, wanted) for of_model in ranks]
-        limits: list[list[Values]] = []
-        for group in neighbours.groups:
-            rows = neighbours.order[group]
-            limits.append([
-                np.array([
-                    own[codes[rows] >= stratum].min(initial=np.iinfo(np.intp).max) for stratum in range(1, used)
-                ]) if used > 1 else np.zeros(0)
-                for own, (codes, used) in zip(ranks[:, group], cuts, strict=True)
-            ])  # fmt: skip
-        last_ends = np.array([ends[neighbours.order[group.stop - 1]] for group in neighbours.groups[:-1]])
-        used = tuple(used for _, used in cuts) * (k if shared else 1)
-        return cls(n, followed, known, n_scored, places, last_ends, knots, limits, used, exact, shared)
+        ranks, n_strata = None, (max(len(look.labels), 1),) * k
+        if batch is not None and isinstance(weighting.strata, str) and not look.labels and wanted > 1:
+            ranks = cls._ranks(look, which, batch, last, wanted)
+            n_strata = (1,) * k if ranks is None else ranks.n_strata
+        return cls(n, squares, followed, known, n_scored, ranks, n_strata)
 
-    def codes(self, end: Values, columns: Sequence[Sequence[NDArray[Any]]], rows: Any) -> list[NDArray[np.intp]]:
-        """Return the stratum of some rows, of each model."""
-        k, found = len(columns), [np.zeros(end[rows].size, dtype=np.intp) for _ in columns]
-        if not self.limits:
-            return found
-        group = np.searchsorted(self.ends, end[rows], side="left")
-        order = np.argsort(group, kind="stable")
-        starts = np.searchsorted(group[order], np.arange(len(self.limits) + 1))
-        chosen = [[np.asarray(columns[a][j])[rows][order] for j in self.places] for a in range(k)]
-        for g, (start, stop) in enumerate(pairwise(starts.tolist())):
-            if start == stop:
-                continue
-            totals = []
-            for a in range(k):
-                ordered, factor = self.knots[g][a]
-                total = np.zeros(stop - start)
-                for values, known in zip(chosen[a], ordered, strict=True):
-                    after = np.searchsorted(known, values[start:stop], side="right")
-                    before = np.searchsorted(known, values[start:stop], side="left") if self.exact else after
-                    total += factor * (before + after)
-                totals.append(total)
-            if self.shared:
-                totals = [sum(totals, np.zeros(stop - start))] * k
-            for a, total in enumerate(totals):
-                limits = self.limits[g][0 if self.shared else a]
-                found[a][order[start:stop]] = np.searchsorted(limits, total, side="right")
-        return found
+    @staticmethod
+    def _ranks(look: Look, which: Labels | None, batch: Batch, last: int, wanted: int) -> Ranks | None:
+        what, outcomes, (codes, labels) = batch.specification, batch.outcomes, batch.segments()
+        rows = np.arange(len(batch)) if which is None else np.flatnonzero(codes == labels.index(which)) if (
+            which in labels) else np.arange(0)  # fmt: skip
+        if not rows.size:
+            return None
+        read = np.searchsorted(what.at, few(what).at)
+        places = read[read <= last] if last < len(what.times) - 1 else read
+        if not places.size:
+            places = read[:1]
+        columns = [[np.asarray(column)[rows] for column in batch.columns(model)] for model in what.models]
+        end = None if outcomes.censoring_time is None else np.asarray(outcomes.censoring_time)[rows]
+        return Ranks.of(end, columns, places, wanted, shared=what.projected.strata == "mean-ranks")  # type: ignore[union-attr]
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,6 +203,8 @@ class Strata:
     segments : list of tuple of str
     labels : list of str
         The strata, where a column has them.
+    drawn : Batch, optional
+        The sample.
     sample : tuple, optional
         Outcomes of the sample, and what models predict for it.
     """
@@ -306,49 +213,41 @@ class Strata:
     units: list[UnitStrata]
     segments: list[Labels]
     labels: list[str]
+    drawn: Batch | None = field(default=None, repr=False)
     sample: tuple[Outcomes, dict[str, SurvivalCurves]] | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, look: Look) -> Strata:
-        """Take what the first pass found."""
-        segments = sorted(look.segments)
-        units = [UnitStrata.of(look, which) for which in (None, *(segments if look.specification.by else ()))]
-        return cls(look.specification, units, segments, sorted(look.labels), look.outcomes_and_curves())
+    def of(cls, look: Look, what: Specification) -> Strata:
+        """Take what a first look found."""
+        segments, batch = sorted(look.counts), look.drawn()
+        units = [UnitStrata.of(look, which, batch) for which in (None, *(segments if what.by else ()))]
+        return cls(what, units, segments, sorted(look.labels), batch, look.outcomes_and_curves(batch))
 
     @property
     def most(self) -> int:
         """How many strata a unit has at most."""
         return max(max(unit.n_strata) for unit in self.units)
 
-    def rows(self, batch: Batch, outcomes: Outcomes, columns: Any) -> list[tuple[NDArray[np.intp], list[Places]]]:
-        """Return for all individuals, and where there are segments for these, each row's unit and by model its stratum.
-
-        A stratum is told by its place among those of all units.
-        """
-        n, k = len(batch), len(columns)
-        end = np.asarray(outcomes.time if outcomes.censoring_time is None else outcomes.censoring_time)
-        levels = [np.zeros(n, dtype=np.intp)]
-        if self.specification.by:
-            codes, labels = batch.segments()
-            levels.append(1 + _places_of(labels, self.segments, "segment")[codes])
-        found = []
-        for units in levels:
-            if self.labels:
-                encoded = batch.labels(self.specification.strata or "")
-                names, place = np.unique(encoded.astype(str), return_inverse=True)
-                of_column = _places_of(names.tolist(), self.labels, "stratum")[place]
-                own = [of_column] * k
-            else:
-                own = [np.zeros(n, dtype=np.intp) for _ in range(k)]
-                for unit in np.unique(units).tolist():
-                    rows = np.flatnonzero(units == unit)
-                    for a, of_model in enumerate(self.units[unit].codes(end, columns, rows)):
-                        own[a][rows] = of_model
-            found.append((units, [units * self.most + codes for codes in own]))
+    def rows(self, batch: Batch, order: Any, columns: Any, units: NDArray[np.int32]) -> list[NDArray[np.int32]]:
+        """Return each row's stratum, by model, as its place among those of all units; rows are in this order."""
+        base = units * np.int32(self.most)
+        if self.labels:
+            labels = batch.labels(self.specification.strata or "").astype(str)
+            names, place = np.unique(labels[order], return_inverse=True)
+            return [base + places_of(names.tolist(), self.labels, "stratum")[place].astype(np.int32)] * len(columns)
+        observed = batch.outcomes
+        end = np.asarray(observed.time if observed.censoring_time is None else observed.censoring_time)[order]
+        found, several = [base.copy() for _ in columns], len(self.units) > 1
+        for unit in np.unique(units).tolist() if several else (0,):
+            ranks = self.units[unit].ranks
+            if ranks is not None:
+                inside = slice(*np.searchsorted(units, [unit, unit + 1])) if several else slice(None)
+                ranks.fill(end, columns, inside, unit * self.most, found)
         return found
 
 
-def _places_of(labels: Sequence[Any], known: Sequence[Any], noun: str) -> NDArray[np.intp]:
+def places_of(labels: Sequence[Any], known: Sequence[Any], noun: str) -> NDArray[np.intp]:
+    """Return where labels are among those of an earlier pass."""
     places = {label: place for place, label in enumerate(known)}
     new = [label for label in labels if label not in places]
     if new:
@@ -360,16 +259,16 @@ def _places_of(labels: Sequence[Any], known: Sequence[Any], noun: str) -> NDArra
 
 @dataclass(eq=False)
 class ProjectedSums:
-    """What the second pass adds up.
+    """What one pass adds up.
 
     Attributes
     ----------
     strata : Strata
     values : dict of str to ndarray
         ``base`` (metrics, models, times, units): losses of known statuses, and of the hidden as with event.
-        ``slope`` (metrics, models, times, strata, bins): what being event-free adds for the hidden. ``counts`` and
-        ``events`` (models, strata, bins): individuals, and events, by their time. ``slots`` and ``late`` (units, bins,
-        times + 1): the same by how many evaluation times come up to C*.
+        ``slope`` (metrics, models, times, strata, bins): what being event-free adds for the hidden. ``counts``
+        (models, strata, bins, 2): individuals by their time, without and with event. ``slots`` (units, bins,
+        times + 1, 2): the same by how many evaluation times come up to C*.
     n_bins : int
     """
 
@@ -392,10 +291,9 @@ class ProjectedSums:
         """Return the shapes of all arrays."""
         what, units = strata.specification, len(strata.units)
         losses, rows = (len(what.metrics), len(what.models), len(what.times)), units * strata.most
-        by_bin, slots = (len(what.models), rows, n_bins), (units, n_bins, len(what.times) + 1)
         return {
-            "base": (*losses, units), "slope": (*losses, rows, n_bins), "counts": by_bin, "events": by_bin,
-            "slots": slots, "late": slots,
+            "base": (*losses, units), "slope": (*losses, rows, n_bins), "counts": (len(what.models), rows, n_bins, 2),
+            "slots": (units, n_bins, len(what.times) + 1, 2),
         }  # fmt: skip
 
     def grown(self, n_bins: int, limit: int | None = None) -> ProjectedSums:
@@ -415,48 +313,42 @@ class ProjectedSums:
         one, two = self.grown(n_bins).values, other.grown(n_bins).values
         return ProjectedSums(self.strata, {name: values + two[name] for name, values in one.items()}, n_bins)
 
-    def add(self, batch: Batch, index: TimeIndex, bins: NDArray[np.int32]) -> None:
+    def add(self, rows: Rows) -> None:
         """Add rows, in place."""
-        what, outcomes, n_bins = self.strata.specification, index.outcomes, self.n_bins
-        _check(outcomes)
-        columns = [list(batch.columns(model)) for model in what.models]
-        levels = self.strata.rows(batch, outcomes, columns)
-        event, slot, followed = outcomes.event, len(what.times), _followed(index)
-        slots = np.full(len(batch), slot) if outcomes.censoring_time is None else index.until_censoring_time
-        for units, rows in levels:
-            flat = (units * np.int64(n_bins) + bins) * (slot + 1) + slots
-            _add(self.values["slots"], flat)
-            _add(self.values["late"], flat[event])
-            for a, row in enumerate(rows):
-                flat = row * np.int64(n_bins) + bins
-                _add(self.values["counts"][a], flat)
-                _add(self.values["events"][a], flat[event])
-        for j in range(len(what.times)):
-            free, places = j < followed, np.flatnonzero(index.until_hidden <= j)
-            for a, of_model in enumerate(columns):
-                survival = np.asarray(of_model[j], dtype=np.float64)
-                for k, loss in enumerate(what.metrics):
-                    with_event, slope = _losses(loss, survival)
-                    base, of_hidden = with_event + np.where(free, slope, 0.0), slope[places]
-                    for units, rows in levels:
-                        _add(self.values["base"][k, a, j], units, base)
-                        flat = rows[a][places] * np.int64(n_bins) + bins[places]
-                        _add(self.values["slope"][k, a, j], flat, of_hidden)
+        from survscore.scale import _kernels
+
+        index, order, m = rows.index, rows.order, len(self.strata.specification.times)
+        ends = index.to_the_end if index.outcomes.censoring_time is None else index.until_censoring_time
+        event, slots, hidden = index.outcomes.event[order], ends[order], index.until_hidden[order]
+        followed = np.where(event, index.before_time[order], hidden)
+        for units, strata in rows.levels:
+            flat = ((units * np.int64(self.n_bins) + rows.bins) * (m + 1) + slots) * 2 + event
+            _add(self.values["slots"], flat, rows.sample)
+            for a, row in enumerate(strata):
+                cell = row * np.int64(self.n_bins) + rows.bins
+                _add(self.values["counts"][a], cell * 2 + event, rows.sample)
+                for j, column in enumerate(rows.columns[a]):
+                    for k, (kind, epsilon) in enumerate(rows.kinds):
+                        _kernels.add_projected(
+                            column, j, kind, epsilon, followed, hidden, rows.sample, units, cell,
+                            self.values["base"][k, a, j], self.values["slope"][k, a, j].reshape(-1),
+                        )  # fmt: skip
 
 
-def _losses(loss: Loss, survival: Values) -> tuple[Values, Values]:
-    """Return losses with event, and what being event-free adds."""
-    with_event = loss.of_event(survival)
-    return with_event, loss.of_event_free(survival) - with_event
+def kind_of_loss(loss: Loss) -> tuple[int, float]:
+    """Return a loss as the compiled loops know it."""
+    from survscore.scale import _kernels
+
+    return (_kernels.BRIER if isinstance(loss, Brier) else _kernels.LOG), loss.epsilon
 
 
-def _add(table: Values, flat: NDArray[Any], values: Values | None = None) -> None:
-    """Add values, or ones, to the places of a table."""
+def _add(table: Values, flat: NDArray[Any], weights: Values) -> None:
+    """Add weights to the places of a table."""
     target = table.reshape(-1)
     if target.size > 4 * flat.size:
-        np.add.at(target, flat, 1.0 if values is None else values)
+        np.add.at(target, flat, weights)
     else:
-        target += np.bincount(flat, values, minlength=target.size)
+        target += np.bincount(flat, weights, minlength=target.size)
 
 
 @dataclass(frozen=True, eq=False)
@@ -465,189 +357,104 @@ class UnitScores:
 
     Attributes
     ----------
+    mass, squares : float
+        The sum of the sample weights, or the number of individuals; and that of their squares.
     scores : ndarray of shape (metrics, models, times)
     undefined : list of Undefined
         Of each metric.
-    later : ndarray of shape (models, strata, times)
-        The curves at the evaluation times.
-    share : ndarray of shape (models, strata, bins)
-        One over the curve at the end of each bin.
-    added : ndarray of shape (metrics, models, times, 2, strata, bins)
-        What estimating the curves adds to the influences of those censored in a bin, and of those with event.
+    cells : list of Cells
+        Of each model.
+    slope : ndarray of shape (metrics, models, times, strata, bins)
+    status : ndarray of shape (models, times, strata, bins)
+        How probably the hidden are event-free.
     """
 
-    n: float
+    mass: float
+    squares: float
     scores: Values
     undefined: list[Undefined]
-    later: Values
-    share: Values
-    added: Values
-
-
-@dataclass(frozen=True, eq=False)
-class ProjectedScores:
-    """The scores of all units, from the sums of all rows."""
-
-    sums: ProjectedSums
-    units: list[UnitScores]
+    cells: list[Cells]
+    slope: Values
+    status: Values
 
     @classmethod
-    def of(cls, sums: ProjectedSums) -> ProjectedScores:
+    def of(cls, sums: ProjectedSums, unit: int) -> UnitScores:
         """Estimate the curves, and finish the scores."""
-        return cls(sums, [_unit_scores(sums, unit) for unit in range(len(sums.strata.units))])
+        strata, what = sums.strata, sums.strata.specification
+        own, rows = strata.units[unit], slice(unit * strata.most, (unit + 1) * strata.most)
+        counts, slope = sums.values["counts"][:, rows], sums.values["slope"][:, :, :, rows]
+        mass = max(float(counts[0].sum()), 1e-300)
+        cells = [Cells.of(what, of_model, leave_first=True) for of_model in counts]
+        status = []
+        for of_model in cells:
+            at, before = of_model.curves
+            share = np.divide(1.0, before[..., 0], out=np.zeros(before.shape[:2]), where=before[..., 0] > 0)
+            status.append(np.minimum(at.T[:, :, None] * share, 1.0))
+        total = sums.values["base"][..., unit] + np.einsum("kajsb,ajsb->kaj", slope, np.array(status))
+        undefined = [_undefined(what, own, loss) for loss in what.metrics]
+        where = np.array([one.where for one in undefined])[:, None]
+        return cls(mass, own.squares, np.where(where, np.nan, total / mass), undefined, cells, slope, np.array(status))
 
-    @property
-    def n_bytes(self) -> int:
-        """How much memory it takes."""
-        return sum(unit.added.nbytes + unit.share.nbytes for unit in self.units)
-
-    def influences(
-        self, batch: Batch, index: TimeIndex, bins: NDArray[np.int32], columns: Any, parts: Parts
-    ) -> list[list[Values]]:
-        """Return every individual's influences, (models, times, rows), by level and metric; and add to parts."""
-        what, outcomes, strata = self.sums.strata.specification, index.outcomes, self.sums.strata
-        k, m, n = len(what.models), len(what.times), len(batch)
-        known_ends, followed = outcomes.censoring_time is not None, _followed(index)
-        until_end = index.until_censoring_time if known_ends else index.to_the_end
+    def added(self, metric: int) -> Values:
+        """Return what estimating the curves adds to influences, (models, times, strata, bins, 2)."""
         found = []
-        for units, rows in strata.rows(batch, outcomes, columns):
-            of_level = [np.empty((k, m, n)) for _ in what.metrics]
-            for unit in np.unique(units).tolist():
-                inside: Any = np.flatnonzero(units == unit) if len(strata.units) > 1 else slice(None)
-                own, place = self.units[unit], bins[inside]
-                event, hidden_from, free_until, end = (
-                    of[inside] for of in (outcomes.event, index.until_hidden, followed, until_end)
-                )
-                for a in range(k):
-                    row = rows[a][inside] - unit * strata.most
-                    share = own.share[a, row, place]
-                    flat = (event * np.intp(strata.most) + row) * self.sums.n_bins + place
-                    for j in range(m):  # one time after the other: what a step makes stays in a cache
-                        survival = np.asarray(columns[a][j], dtype=np.float64)[inside]
-                        hidden, early = hidden_from <= j, (j < end).astype(np.float64)
-                        status = np.where(hidden, np.minimum(own.later[a, :, j][row] * share, 1.0), j < free_until)
-                        if a == 0 and known_ends:
-                            parts.counts[unit, :, j] += early.sum(), early.sum() - dot(early, hidden.astype(np.float64))
-                        if known_ends:
-                            for which, values in enumerate((survival, status)):
-                                of_early = dot(early, values)
-                                parts.means[a, unit, which, :, j] += of_early, values.sum() - of_early
-                        for metric, loss in enumerate(what.metrics):
-                            with_event, slope = _losses(loss, survival)
-                            losses = with_event + status * slope
-                            parts.losses[metric, a, unit, j] += dot(early, losses) if known_ends else 0.0
-                            added = own.added[metric, a, j].take(flat)
-                            if not own.undefined[metric].where[j]:
-                                added += (losses - own.scores[metric, a, j]) / own.n
-                            of_level[metric][a, j, inside] = added
-            found.append(of_level)
-        return found
+        for a, cells in enumerate(self.cells):
+            gradients = np.zeros((*self.status[a].shape, 2))
+            gradients[..., 0] = self.slope[metric, a] * self.status[a] / self.mass
+            gradients[self.undefined[metric].where] = 0.0
+            found.append(cells.estimation(gradients, of_weights=False))
+        return np.array(found)
+
+    def theta_scores(self, parts: Values, metric: int, weighting: Projected, n_early: Values) -> ThetaScores:
+        """Return the scores at other hazards of the hidden; `parts` (models, times, 5) are those of `Influences`."""
+        slope, times = self.slope[metric], self.cells[0].index
+        now = (slope * self.status).sum(axis=(2, 3))
+        change = np.stack([(slope * self.status**theta).sum(axis=(2, 3)) - now for theta in THETAS], axis=-1)
+        # those who are not hidden have status 1, those with event until then
+        event_free = []
+        for status, cells in zip(self.status, self.cells, strict=True):
+            own = times.outcomes.time.reshape(cells.counts.shape)[..., 1]
+            later = [float(cells.counts[..., 1][own > t].sum()) for t in times.times]
+            event_free.append(np.einsum("jsb,sb->j", status, cells.counts[..., 0]) + later)
+        every = np.stack((parts[..., 0], np.array(event_free)), axis=-1)
+        sizes = np.stack((n_early, self.mass - n_early))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.stack((parts[..., 1:3], every - parts[..., 1:3]), axis=1) / sizes[:, :, None]
+        means = np.where(sizes[:, :, None] > 0, means, np.nan)
+        scores = self.scores[metric][..., None] + change / self.mass
+        return ThetaScores(1.0, weighting.hazards, scores, means[..., 0], means[..., 1])
+
+    def parts(self, parts: Values, metric: int, n_early: Values) -> PartArrays:
+        """Return the scores of those with C* >= t, and of the others."""
+        scores = self.scores[metric]
+        early = parts[..., 3]
+        means = [
+            np.where(~np.isnan(scores) & (n > 0), losses / np.where(n > 0, n, 1.0), np.nan)
+            for losses, n in ((early, n_early), (scores * self.mass - early, self.mass - n_early))
+        ]
+        return PartArrays(n_early / self.mass, parts[0, :, 4] / self.mass, *means)
 
 
-def _unit_scores(sums: ProjectedSums, unit: int) -> UnitScores:
-    strata, what = sums.strata, sums.strata.specification
-    own, rows, n_bins = strata.units[unit], slice(unit * strata.most, (unit + 1) * strata.most), sums.n_bins
-    k = len(what.models)
-    values = np.arange(n_bins, dtype=np.float64) if what.bins == "units" else np.array([*(what.bins or ()), np.inf])
-    passed = np.searchsorted(values, what.at, side="right")
-    counts, events = sums.values["counts"][:, rows], sums.values["events"][:, rows]
-    # events come first at ties: those censored then are at risk, and stay
-    at_risk = np.cumsum(counts[..., ::-1], axis=-1)[..., ::-1]
-    factor = np.divide(at_risk - events, at_risk, out=np.ones_like(at_risk), where=events > 0)
-    curve = np.concatenate((np.ones((k, strata.most, 1)), np.cumprod(factor, axis=-1)), axis=-1)
-    later: Values = np.asarray(curve[..., passed], dtype=np.float64)
-    share: Values = np.divide(1.0, curve[..., 1:], out=np.zeros_like(factor), where=curve[..., 1:] > 0)
-    steps = np.divide(
-        events, at_risk * (at_risk - events), out=np.zeros_like(factor), where=(events > 0) & (factor > 0)
-    )
-    exit_steps = np.divide(1.0, at_risk, out=np.zeros_like(factor), where=events > 0)
-    status = np.minimum(share[..., None] * later[:, :, None], 1.0)  # (models, strata, bins, times)
-    slope = sums.values["slope"][:, :, :, rows].transpose(0, 1, 3, 4, 2)
-    projected = slope * status
-    scores = (sums.values["base"][..., unit] + projected.sum(axis=(2, 3))) / max(own.n, 1.0)
-    undefined = [_undefined(what, own, loss) for loss in what.metrics]
-    where = np.array([one.where for one in undefined])[:, None]
-    # the derivative in the logarithm of each factor of the curve, up to t: of those censored before it
-    before = (np.cumsum(projected, axis=3) - projected) / max(own.n, 1.0)
-    before = np.where((np.arange(n_bins)[:, None] < passed) & ~where[:, :, None, None], before, 0.0)
-    drift = np.cumsum(steps[..., None] * before, axis=3)
-    of_event = drift - steps[..., None] * before - exit_steps[..., None] * before
-    added = np.ascontiguousarray(np.stack((drift, of_event), axis=2).transpose(0, 1, 5, 2, 3, 4))
-    return UnitScores(own.n, np.where(where, np.nan, scores), undefined, later, share, added)
+def n_early(sums: ProjectedSums, unit: int) -> Values:
+    """Return how many of a unit have C* >= t, or the sum of their weights."""
+    slots = sums.values["slots"][unit].sum(axis=(0, 2))
+    return np.asarray(slots.sum() - np.cumsum(slots)[:-1])
 
 
 def _undefined(what: Specification, own: UnitStrata, loss: Loss) -> Undefined:
     m, nobody, weighting = len(what.times), np.zeros(0, dtype=np.int32), what.projected
     if weighting is None:
         raise TypeError("no projected scores were asked for")
-    few = f"fewer than {plural(weighting.min_followed, 'individual')} are followed event-free"
+    few_followed = f"fewer than {plural(weighting.min_followed, 'individual')} are followed event-free"
     weights = IntervalWeights(
         nobody, nobody, nobody.astype(np.int8), np.ones((1, m)), np.zeros(0), nobody,
-        support_end=own.n_scored if own.n_scored < m else None, support_reason=few,
+        support_end=own.n_scored if own.n_scored < m else None, support_reason=few_followed,
     )  # fmt: skip
     sums = np.stack((own.n - own.n_known + own.n_followed, np.zeros(m), own.n_known - own.n_followed))
     return undefined_times(loss, what.at, weighting.weights_for, weights, sums)
 
 
-@dataclass(eq=False)
-class Parts:
-    """Sums over those with C* >= t, and over all, which the third pass adds up.
-
-    ``counts`` (units, 2, times): with C* >= t, and of these with known status. ``means`` (models, units, 2, 2, times):
-    predicted survival and status, of those with C* >= t, and of the others. ``losses`` (metrics, models, units, times):
-    of those with C* >= t.
-    """
-
-    counts: Values
-    means: Values
-    losses: Values
-
-    @classmethod
-    def zeros(cls, what: Specification, units: int) -> Parts:
-        """Return the sums over nobody."""
-        k, m = len(what.models), len(what.times)
-        return cls(np.zeros((units, 2, m)), np.zeros((k, units, 2, 2, m)), np.zeros((len(what.metrics), k, units, m)))
-
-    def __add__(self, other: Parts) -> Parts:
-        return Parts(self.counts + other.counts, self.means + other.means, self.losses + other.losses)
-
-
-def support_of(own: UnitStrata, undefined: Undefined) -> Support:
-    """Return on how many individuals the scores of a unit are based."""
-    counted = np.full(own.n_known.size, own.n)
-    units = Units(counted, 1.0 / counted, counted - 1.0)
-    hidden = bool((own.n_known < own.n).any())
-    effective = np.where(undefined.where, np.nan, counted)
-    return Support(counted, effective, own.n_known - own.n_followed, own.n_followed, units, False, hidden)
-
-
-def parts_of(scores: UnitScores, parts: Parts, unit: int, metric: int) -> PartArrays:
-    """Return the scores of those with C* >= t, and of the others."""
-    n_early, n_known = parts.counts[unit]
-    means = []
-    every = scores.scores[metric] * scores.n
-    early = parts.losses[metric, :, unit]
-    for losses, n in ((early, n_early), (every - early, scores.n - n_early)):
-        means.append(np.where(~np.isnan(scores.scores[metric]) & (n > 0), losses / np.maximum(n, 1.0), np.nan))
-    return PartArrays(n_early / scores.n, (n_early - n_known) / scores.n, *means)
-
-
-def theta_scores(
-    projected: ProjectedScores, parts: Parts, metric: int, weighting: Projected, *, known_ends: bool
-) -> ThetaScores:
-    """Return the scores of all individuals at other hazards of the hidden."""
-    unit, sums = projected.units[0], projected.sums
-    slope = sums.values["slope"][metric][:, :, : sums.strata.most].transpose(0, 2, 3, 1)
-    status = np.minimum(unit.share[..., None] * unit.later[:, :, None], 1.0)
-    now = (slope * status).sum(axis=(1, 2))
-    change = np.stack([(slope * status**theta).sum(axis=(1, 2)) - now for theta in THETAS], axis=-1) / unit.n
-    n_early = parts.counts[0, 0] if known_ends else np.full(len(sums.strata.specification.times), np.nan)
-    sizes = np.stack((n_early, unit.n - n_early))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        predicted, event_free = np.where(sizes > 0, parts.means[:, 0].transpose(1, 0, 2, 3) / sizes, np.nan)
-    return ThetaScores(1.0, weighting.hazards, unit.scores[metric][..., None] + change, predicted, event_free)
-
-
 def late_starters(sums: ProjectedSums) -> LateStarters | None:
     """Return observed and expected events of those with C* < t."""
-    return LateStarters.of_counts(sums.strata.specification.at, sums.values["slots"][0], sums.values["late"][0])
+    slots = sums.values["slots"][0]
+    return LateStarters.of_counts(sums.strata.specification.at, slots.sum(axis=-1), slots[..., 1])

@@ -6,7 +6,7 @@ import hashlib
 import time as clock
 from collections import Counter
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,10 @@ from survscore._validation import InputError
 from survscore.io.files import check_regular, written_whole
 from survscore.io.limits import machine_memory
 from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
-from survscore.scale.finishing import first_pass
+from survscore.scale.finishing import first_pass, sampled
 from survscore.scale.gathering import COPIES, Gathered
 from survscore.scale.influences import FirstPass, Influences
-from survscore.scale.looks import BUCKETS, SEGMENT_BUCKETS
+from survscore.scale.looks import Look, looked_at
 from survscore.scale.memory import LIBRARIES, Budget, MemoryLimitError, check_bytes
 from survscore.scale.projected import Strata
 from survscore.scale.sources import Source
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STEPS = {
-    "exits": "looking at outcomes",
-    "groups": "looking at groups",
-    "ranks": "looking at ranks",
+    "look": "first look",
     "influences": "second pass",
     "rows": "gathering",
 }
@@ -102,23 +100,45 @@ class Run:
         """Return which columns there are."""
         return self.source.schema() if self.source.parts is None else self.first.schema()
 
-    def sums(self, what: Specification, *, lasting: bool = False) -> tuple[State, Influences | None]:
-        """Return the sums of all rows, and those of a second pass where one is needed."""
-        if what.groups is not None:
-            look = self._folded("groups", what, self._budget(what))
-            buckets = SEGMENT_BUCKETS if what.by else BUCKETS
-            whole = look.is_whole(what, self._budget(what).table_bytes)
-            what = what if whole else replace(what, buckets=buckets)
-        strata = None if what.projected is None else Strata.of(self._folded("ranks", what, self._budget(what)))
-        state = self.state(what, lasting=lasting, strata=strata)
-        what = state.specification
-        if not what.two_passes:
-            return state, None
-        first, budget = first_pass(state), self._budget(what)
-        check_bytes(first.n_bytes + Influences(what, first).n_bytes, budget.table_bytes, "sums of a second pass")
-        return state, self._folded("influences", what, budget, first)
+    def sums(self, what: Specification, *, lasting: bool = False) -> State | Gathered:
+        """Return the sums of all rows; or where these take two passes, and rows are few, the rows themselves."""
+        if what.two_passes:
+            return self._in_two_passes(what)
+        if not what.over_time:
+            return self.state(what, lasting=lasting)
+        try:
+            return self.state_of(what)
+        except BinsNeededError:  # individuals dropped out: means over time have no sums of one pass
+            return self._in_two_passes(what)
 
-    def state(self, what: Specification, *, lasting: bool = False, strata: Strata | None = None) -> State:
+    def _in_two_passes(self, what: Specification) -> State | Gathered:
+        look: Look = self._folded("look", looked_at(what), self._budget(what))
+        if look.n <= what.rank_rows and self.folder is None:
+            with suppress(MemoryLimitError):  # sums take less
+                return self.rows(what)
+        if what.projected is not None and what.outcomes.cause is not None:
+            raise InputError(
+                f"projected scores of one of several causes are not available for more than {what.rank_rows:,} rows: "
+                "name `weighting` 'administrative', or raise `rank_rows` as far as memory allows"
+            )
+        what = replace(what, bins=look.bins())
+        strata = None if what.projected is None else Strata.of(look, what)
+        if strata is not None and not (what.by or what.groups or what.outcomes.weights):
+            # nothing that few individuals make much of: influences by what the sample tells are as good
+            first = first_pass(sampled(look, what, strata), preliminary=look.n)
+            self._check_memory(what, first)
+            return self.state_of(what, strata, first)
+        total = self.state_of(what, strata)
+        first = first_pass(total, groups=look.groups)
+        total.influences = self._folded("influences", total.specification, self._check_memory(what, first), first)
+        return total
+
+    def _check_memory(self, what: Specification, first: FirstPass) -> Budget:
+        budget = self._budget(what)
+        check_bytes(first.n_bytes + Influences(what, first).n_bytes, budget.table_bytes, "sums of a second pass")
+        return budget
+
+    def state(self, what: Specification, *, lasting: bool = False) -> State:
         """Return the sums of all rows; weights are looked into only where somebody turns out to leave.
 
         Sums that are to last are made in the same way whether somebody leaves today or not, so that those of other days
@@ -130,22 +150,23 @@ class Run:
             tries = ("units", *(() if some_censored else (None,)))
         for bins in tries:
             try:
-                return self.state_of(replace(what, bins=bins), strata)
+                return self.state_of(replace(what, bins=bins))
             except BinsNeededError:
                 if not self.source.rereadable:
                     raise
-        return self.state_of(replace(what, bins=self._folded("exits", what, self._budget(what)).bins()), strata)
+        look: Look = self._folded("look", looked_at(what), self._budget(what))
+        return self.state_of(replace(what, bins=look.bins()))
 
-    def state_of(self, what: Specification, strata: Strata | None = None) -> State:
+    def state_of(self, what: Specification, strata: Strata | None = None, first: FirstPass | None = None) -> State:
         """Return the sums of all rows with bins that are given; if they leave no room to read fast, slowly."""
         budget = self._budget(what)
         try:
-            total: State = self._folded("state", what, budget, strata=strata)
+            total: State = self._folded("state", what, budget, first, strata)
         except MemoryLimitError:
             lean = self._budget(what, lean=True)
             if lean.table_bytes <= budget.table_bytes or not self.source.rereadable:
                 raise
-            total = self._folded("state", what, lean, strata=strata)
+            total = self._folded("state", what, lean, first, strata)
         if total.files and len(total.skipped) == len(total.files):
             raise InputError(f"none of {len(total.files)} files can be read, the first: {total.skipped[0]}")
         return total

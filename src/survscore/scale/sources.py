@@ -156,15 +156,16 @@ def identified(source: Source) -> Source:
     """Return the source with the digests of its files; raise if one is a copy of another, unless they have no rows.
 
     Digests are of the beginning, the end (which in Parquet describes all columns) and pieces between, 64 kB at a time:
-    reading all of it would take as long as scoring. Of remote files the end has to do.
+    reading all of it would take as long as scoring. Of remote files the end has to do. What the names of folders say
+    belongs to the content: the same rows may be there for two countries.
     """
     if source.parts is None:
         return source
     with ThreadPoolExecutor(FOOTERS) as pool:
         parts = list(pool.map(lambda part: dataclasses.replace(part, digest=_digest(part)), source.parts))
-    seen: dict[tuple[Any, ...], FilePart] = {}
+    seen: dict[tuple[int, str], FilePart] = {}
     for part in parts:
-        first = seen.setdefault((part.size, part.digest or part.name, str(sorted(part.constants.items()))), part)
+        first = seen.setdefault((part.size, part.digest or part.name), part)
         if first is not part and _has_rows(part):
             raise InputError(
                 f"{part.name}: is a copy of {first.name}, and its rows would be counted twice; leave one out"
@@ -176,7 +177,7 @@ def _digest(part: FilePart) -> str:
     """Return a digest of pieces of a file; "" where it can't be read, which is said where it is."""
     last = max(part.size - PIECE, 0)
     places = np.linspace(0, last, PIECES).astype(int).tolist() if part.is_local else [last]
-    found = hashlib.sha256()
+    found = hashlib.sha256("/".join(folder for folder in part.path.split("/")[:-1] if "=" in folder).encode())
     try:
         if not part.filesystem.get_file_info(part.path).is_file:  # what is no file may never end
             return ""

@@ -51,8 +51,6 @@ class Specification:
         Columns whose values make segments.
     groups : str, optional
         The column of labels of individuals that belong together.
-    buckets : int
-        Into how many random groups these are put; 0: they are whole within every file, and taken as they are.
     over_time : bool
         Whether second moments over time are kept, for errors of means over time.
     bins : {"units"}, tuple of float or None
@@ -61,7 +59,8 @@ class Specification:
     strata : str, optional
         The column of the strata in which statuses are projected; None: what the weighting says.
     rank_rows : int
-        Of how many rows strata by ranks are made, at most.
+        Of how many rows, drawn at random, strata by ranks and preliminary estimates are made. What takes two passes is
+        computed in memory of rows that are not more.
     """
 
     outcomes: OutcomeColumns
@@ -71,7 +70,6 @@ class Specification:
     times: tuple[float, ...]
     by: tuple[str, ...] = ()
     groups: str | None = None
-    buckets: int = 0
     over_time: bool = False
     bins: Bins = None
     level: float = 0.95
@@ -139,13 +137,18 @@ class Specification:
     @property
     def two_passes(self) -> bool:
         """Whether variances need each individual's influence, and with it a second pass."""
-        return self.groups is not None or self.projected is not None or (self.over_time and self.bins is not None)
+        several = self.groups is not None or self.projected is not None or self.outcomes.weights is not None
+        estimated = self.bins is not None or any(isinstance(one, IPCW) for one in self.weightings)
+        return several or (self.over_time and estimated)
 
     def numeric(self) -> list[str]:
         """Return the columns that must hold numbers: of a CSV file, these are read as such whatever they look like."""
         observed = self.outcomes
-        times = [] if observed.dated else [observed.time, observed.censoring_time]
-        return [*(name for name in times if name is not None), *(c for model in self.models for c in model.columns)]
+        times = [] if observed.dated else [observed.time, observed.censoring_time, observed.entry]
+        return [
+            *(name for name in (*times, observed.weights) if name is not None),
+            *(c for model in self.models for c in model.columns),
+        ]
 
     # As plain data
 
@@ -160,7 +163,6 @@ class Specification:
             "times": list(self.times),
             "by": list(self.by),
             "groups": self.groups,
-            "buckets": self.buckets,
             "over_time": self.over_time,
             "bins": list(self.bins) if isinstance(self.bins, tuple) else self.bins,
             "level": self.level,
@@ -182,7 +184,6 @@ class Specification:
                 tuple(data["times"]),
                 tuple(data["by"]),
                 data["groups"],
-                int(data["buckets"]),
                 bool(data["over_time"]),
                 tuple(data["bins"]) if isinstance(data["bins"], list) else data["bins"],
                 float(data["level"]),
@@ -363,19 +364,21 @@ def specify(
     else:
         wanted = tuple(as_times(times).tolist())
     metrics = as_metrics(metric)
-    if not any(isinstance(one, FollowUpMetric) for one in metrics):  # which look at whole curves
+    # with delayed entry, predictions are read at each individual's own times
+    whole = any(isinstance(one, FollowUpMetric) for one in metrics) or observed.entry_column is not None
+    if not whole:
         found = tuple(model.only(wanted) for model in found)
     segments = (by,) if isinstance(by, str) else tuple(by)
-    missing = [name for name in (*segments, groups, strata) if name is not None and name not in names]
+    more = (observed.entry_column, observed.weights)
+    missing = [name for name in (*segments, groups, strata, *more) if name is not None and name not in names]
     if missing:
         raise InputError(f"there is no column {missing[0]!r}; the columns are {listed(names)}")
     losses = tuple(one for one in metrics if isinstance(one, Loss)) if all(map(is_sum, metrics)) else ()
     weightings = as_known_weightings(weighting)
-    projected = any(isinstance(one, Projected) for one in weightings)
-    if strata is not None and not projected:
+    if strata is not None and not any(isinstance(one, Projected) for one in weightings):
         raise InputError("strata is for weighting 'projected': it names the column of the strata of statuses")
     return Specification(
         observed, found, losses, weightings, wanted, segments, groups,
-        over_time=over_time or (projected and len(wanted) > 1), strata=strata, rank_rows=rank_rows,
+        over_time=over_time, strata=strata, rank_rows=rank_rows,
         bins=tuple(bins) if bins is not None and not isinstance(bins, str) else bins, level=level,
     )  # fmt: skip

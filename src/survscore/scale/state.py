@@ -21,7 +21,7 @@ from survscore.engine.moments import contrast, pairs
 from survscore.io.limits import machine_memory
 from survscore.metrics import Brier, Loss
 from survscore.outcomes import Outcomes
-from survscore.scale.batches import Batch, Labels, by_cause
+from survscore.scale.batches import Batch, Labels, by_cause, with_weight
 from survscore.scale.files import counted_twice
 from survscore.scale.memory import check_tables
 from survscore.scale.projected import ProjectedSums
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from survscore.results.comparison import Comparison
     from survscore.results.segments import SegmentedComparison
+    from survscore.scale.influences import Influences
 
 BINS = 64  # units of time are added so many at a time
 ROWS = 1 << 18  # at once
@@ -41,6 +42,10 @@ ROWS_OVER_TIME = 1 << 15  # so few that losses at all times stay in a cache
 FIRST_LINE = re.compile(rb"survscore state (\d{1,6})\n")
 MOST_HEADER = 1 << 26  # bytes
 MOST_ROWS = 1 << 53
+#: What is counted in one loop over the rows, in its order.
+COUNTED = (
+    "first_stops", "late_counts", "event_changes", "population_stops", "everybody", "left", "other_changes",
+)  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -68,6 +73,10 @@ class State:
         Of each weighting that one pass makes.
     projected : ProjectedSums, optional
         What projected scores are made of, by strata that an earlier pass found. They are not stored.
+    influences : Influences, optional
+        What variances are made of that are no sums of one pass. They are not stored.
+    largest_weight : float
+        The largest sample weight.
 
     Examples
     --------
@@ -91,21 +100,21 @@ class State:
     n_dropped_out: int | None = None
     sums: list[Sums] = field(default_factory=list)
     projected: ProjectedSums | None = None
+    influences: Influences | None = None
     #: How many bytes the sums may take: no part of what the state says, but of where it is made.
     table_bytes: int | None = field(default=None, repr=False)
+    largest_weight: float = 0.0
 
     def __post_init__(self) -> None:
         if not self.specification.metrics:
             raise InputError("metric must be 'brier' or 'log': only these are sums over individuals")
         if not self.sums:
-            self.sums = [Sums.zeros(_sizes(self.specification)) for _ in self.specification.in_one_pass]
+            self.sums = [Sums.zeros(sizes_of(self.specification)) for _ in self.specification.in_one_pass]
 
     @property
     def n_bins(self) -> int:
         """How many bins of time there are."""
-        if self.projected is not None:
-            return self.projected.n_bins
-        return self.sums[0].sizes["bin"]
+        return self.sums[0].sizes["bin"] if self.sums else self.projected.n_bins  # type: ignore[union-attr]
 
     @property
     def _over_time(self) -> bool:
@@ -115,7 +124,7 @@ class State:
 
     def update(self, rows: pa.RecordBatch | pa.Table | Iterable[pa.RecordBatch]) -> State:
         """Add rows, in place, and return the state."""
-        for part in _batches(rows, ROWS_OVER_TIME if self._over_time else ROWS):
+        for part in _batches(rows, ROWS_OVER_TIME if self._over_time else ROWS, self.specification):
             self._add(Batch(self.specification, part))
         return self
 
@@ -127,14 +136,14 @@ class State:
         codes, labels = batch.segments()
         segment, bins = self._places(labels)[codes], self._bins(outcomes)
         index = TimeIndex(outcomes, what.at)
-        if self.projected is not None:
-            self.projected.add(batch, index, bins)
+        if self.projected is not None or self.influences is not None:
+            self._add_projected(batch)
         order = None
         if len(self.segments) > 1 or what.bins is not None:
             # rows of a segment, and of a bin, together: their sums stay in registers
             order = _kernels.order_by(segment * np.int32(self.n_bins) + bins, len(self.segments) * self.n_bins)
             segment, bins = segment[order], bins[order]
-        stretches = []
+        stretches, powers = [], _powers(outcomes)
         for weighting, sums in zip(what.in_one_pass, self.sums, strict=True):
             left = weighting.leaves(outcomes)
             if what.bins is None and weighting.estimated and left.any():
@@ -146,11 +155,14 @@ class State:
             if order is not None:
                 one, left = one.rows(order), left[order]
             stretches.append(one)
-            _count(sums, one, segment, bins, left)
+            _count(sums, one, segment, bins, left, powers if order is None else [own[order] for own in powers])
         if what.models and self.sums:
-            self._add_losses(batch, order, stretches, segment, bins)
+            sample = np.asarray(powers[0] if order is None else powers[0][order], dtype=np.float64)
+            self._add_losses(batch, order, stretches, segment, bins, sample)
         if outcomes.censoring_time is not None:
             self.n_dropped_out = (self.n_dropped_out or 0) + int(outcomes.dropped_out.sum())
+        if outcomes.weights is not None:
+            self.largest_weight = max(self.largest_weight, float(outcomes.weights.max()))
         self.n += len(batch)
 
     def _add_losses(
@@ -160,6 +172,7 @@ class State:
         stretches: Sequence[IntervalWeights],
         segment: NDArray[np.int32],
         bins: NDArray[np.int32],
+        sample: NDArray[np.float64],
     ) -> None:
         from survscore.scale import _kernels
 
@@ -174,7 +187,16 @@ class State:
         for j, (columns, previous, tolerance) in enumerate(batch.at_times(order)):
             for q, (one, sums) in enumerate(zip(stretches, self.sums, strict=True)):
                 for place, (kind, epsilon) in enumerate(kinds):
-                    rows = (j, kind, epsilon, one.event_index, one.follow_up_index, read_only(one.label), segment)
+                    rows = (
+                        j,
+                        kind,
+                        epsilon,
+                        one.event_index,
+                        one.follow_up_index,
+                        read_only(one.label),
+                        sample,
+                        segment,
+                    )
                     first, late, event = (sums[name][place, j] for name in ("first", "late", "event"))
                     if what.bins is not None:
                         event = event.reshape(-1, event.shape[-1])
@@ -185,10 +207,21 @@ class State:
                     if _kernels.add_counted(columns, previous, tolerance, *rows, first, kept):
                         batch.check()
                 if one.dropout_index is not None:
-                    _add_lost(sums, np.stack(columns), j, one, segment, what.metrics)
+                    _add_lost(sums, np.stack(columns), j, one, segment, sample, what.metrics)
         for sums, of_weighting in zip(self.sums, filled if over_time else (), strict=over_time):
             for place, losses in enumerate(of_weighting):
                 add_products(sums["products"][place], losses.reshape(-1, n), segment)
+
+    def _add_projected(self, batch: Batch) -> None:
+        from survscore.scale.influences import Rows
+
+        strata = None if self.projected is None else self.projected.strata
+        first = None if self.influences is None else self.influences.first
+        rows = Rows.of(batch, strata.segments if first is None else first.segments, strata)  # type: ignore[union-attr]
+        if self.projected is not None:
+            self.projected.add(rows)
+        if self.influences is not None:
+            self.influences.add(rows)
 
     _filled: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
@@ -200,11 +233,13 @@ class State:
     def _bins(self, outcomes: Outcomes) -> NDArray[np.int32]:
         """Return each individual's bin, with room for those that are new."""
         bins = bins_of(self.specification, outcomes)
-        if self.specification.bins == "units":
-            wanted = -(-(int(bins.max(initial=0)) + 1) // BINS) * BINS
-            if wanted > self.n_bins:
-                self._grow(len(self.segments), wanted)
+        if self.specification.bins == "units" and (last := int(bins.max(initial=0))) >= self.n_bins:
+            self.reach(last)
         return bins
+
+    def reach(self, last: int) -> None:
+        """Make room for whole units of time up to this."""
+        self._grow(len(self.segments), -(-(last + 1) // BINS) * BINS)
 
     def _places(self, labels: Sequence[Labels]) -> NDArray[np.int32]:
         """Return where segments are, with room for those that are new."""
@@ -250,7 +285,9 @@ class State:
             sum(lost) if lost else None,
             [a + b for a, b in zip(mine, theirs, strict=True)],
             None if self.projected is None or other.projected is None else self.projected + other.projected,
+            None if self.influences is None or other.influences is None else self.influences + other.influences,
             self.table_bytes,
+            max(self.largest_weight, other.largest_weight),
         )
 
     def _placed(self, segments: Sequence[Labels], n_bins: int) -> list[Sums]:
@@ -263,7 +300,7 @@ class State:
 
     def to_bytes(self) -> bytes:
         """Return the state as bytes: equal states have equal bytes. Plain numbers, nothing that runs."""
-        if self.projected is not None:
+        if self.projected is not None or self.influences is not None:
             raise InputError("projected scores take several passes over all rows: there are no sums of them to store")
         segments, packing = sorted(self.segments), zlib.compressobj(1)
         header = {
@@ -317,7 +354,9 @@ class State:
             _check_header(what, segments, n_bins, n, n_dropped_out)
             most = machine_memory() // 4 if most_bytes is None else most_bytes
             check_tables(what, len(segments), n_bins, most)
-            sums = _unpacked(_sizes(what, len(segments), n_bins), len(what.in_one_pass), body[8 + size :])
+            sums = _unpacked(
+                sizes_of(what, segments=len(segments), bins=n_bins), len(what.in_one_pass), body[8 + size :]
+            )
             _check_sums(what, sums, n)
         except (KeyError, TypeError, ValueError, RecursionError, OverflowError, MemoryError, zlib.error) as error:
             if isinstance(error, InputError):
@@ -334,15 +373,6 @@ class State:
         return finish(self)
 
 
-def _sizes(what: Specification, segments: int = 0, bins: int | None = None) -> Any:
-    if bins is None:
-        bins = len(what.bins) + 1 if isinstance(what.bins, tuple) else 1
-    over_time = what.over_time and not what.two_passes
-    return sizes_of(
-        len(what.metrics), len(what.times), len(what.models), over_time=over_time, segments=segments, bins=bins
-    )
-
-
 def _texts(several: Any) -> tuple[str, ...]:
     if not isinstance(several, list) or not all(isinstance(one, str) for one in several):
         raise ValueError("its header has something else than text where there must be text")
@@ -353,7 +383,7 @@ def _check_header(what: Specification, segments: list[Labels], n_bins: Any, n: A
     """Raise unless what a header says is possible under its specification."""
     if any(type(number) is not int for number in (n_bins, n, 0 if n_dropped_out is None else n_dropped_out)):
         raise ValueError("its header has something else than whole numbers where there must be some")
-    expected = _sizes(what)["bin"]
+    expected = sizes_of(what)["bin"]
     units = range(1, MOST_BINS + BINS) if what.bins == "units" else (expected,)
     if n_bins not in units:
         raise ValueError(f"it claims {n_bins} bins of time")
@@ -375,7 +405,7 @@ def _unpacked(sizes: Any, count: int, packed: bytes) -> list[Sums]:
     for _ in range(count):
         values = {}
         for name, shape in shapes(sizes).items():
-            kind = np.dtype(kind_of(name))
+            kind = np.dtype(kind_of(name, sizes))
             one = np.frombuffer(numbers, kind.newbyteorder("<"), prod(shape), start)
             values[name], start = one.reshape(shape).astype(kind), start + one.nbytes
         found.append(Sums(sizes, values))
@@ -415,26 +445,37 @@ def add_products(products: NDArray[np.float64], columns: NDArray[np.float64], se
         products[which] += some @ some.T
 
 
+def _powers(outcomes: Outcomes) -> list[NDArray[Any]]:
+    """Return what each individual counts: its sample weight, one, and the square; all the same where weights count."""
+    if outcomes.weights is None:
+        return [np.ones(len(outcomes), dtype=np.int64)]
+    weights = np.asarray(outcomes.weights)
+    if outcomes.weight_kind == "frequency":
+        return [weights] * 3
+    return [weights, np.ones(weights.size), weights**2]
+
+
 def _count(
-    sums: Sums, one: IntervalWeights, segment: NDArray[np.int32], bins: NDArray[np.int32], left: NDArray[np.bool_]
-) -> None:
+    sums: Sums, one: IntervalWeights, segment: NDArray[np.int32], bins: NDArray[np.int32], left: NDArray[np.bool_],
+    powers: Sequence[NDArray[Any]],
+) -> None:  # fmt: skip
     """Count the individuals of a batch."""
     from survscore.scale import _kernels
 
     m = sums.sizes["time"]
-    _kernels.count_rows(
-        one.event_index, one.follow_up_index, one.population_index, one.label, left, segment, bins,
-        sums["first_stops"], sums["late_counts"], sums["event_changes"], sums["population_stops"], sums["everybody"],
-        sums["left"], sums["other_changes"],
-    )  # fmt: skip
-    if one.dropout_index is not None:
-        lost = np.flatnonzero(one.dropout_index < one.population_index)
-        changes = np.zeros((sums.sizes["segment"], m + 1), dtype=np.int64)
-        np.add.at(changes, (segment[lost], one.dropout_index[lost]), 1)
-        np.add.at(changes, (segment[lost], one.population_index[lost]), -1)
-        sums["lost_counts"][...] += np.cumsum(changes, axis=1)[:, :m]
-        seen = np.flatnonzero(left & (one.event_index < one.dropout_index))
-        np.add.at(sums["known_counts"], (segment[seen], one.event_index[seen]), 1)
+    for power, own in enumerate(powers):
+        _kernels.count_rows(
+            one.event_index, one.follow_up_index, one.population_index, one.label, left, segment, bins, own,
+            *(sums[name][power] for name in COUNTED),
+        )  # fmt: skip
+        if one.dropout_index is not None:
+            lost = np.flatnonzero(one.dropout_index < one.population_index)
+            changes = np.zeros((sums.sizes["segment"], m + 1), dtype=own.dtype)
+            np.add.at(changes, (segment[lost], one.dropout_index[lost]), own[lost])
+            np.add.at(changes, (segment[lost], one.population_index[lost]), -own[lost])
+            sums["lost_counts"][power] += np.cumsum(changes, axis=1)[:, :m]
+            seen = np.flatnonzero(left & (one.event_index < one.dropout_index))
+            np.add.at(sums["known_counts"][power], (segment[seen], one.event_index[seen]), own[seen])
 
 
 def _add_lost(
@@ -443,6 +484,7 @@ def _add_lost(
     j: int,
     one: IntervalWeights,
     segment: NDArray[np.int32],
+    sample: NDArray[np.float64],
     losses: Sequence[Loss],
 ) -> None:
     """Add what the lost would cost with either status, at one time."""
@@ -453,20 +495,21 @@ def _add_lost(
     for place, loss in enumerate(losses):
         if unknown.size:
             survival = predicted[:, unknown]
-            both = np.array([loss.of_event_free(survival), loss.of_event(survival)], dtype=np.float64)
+            both = np.array([loss.of_event_free(survival), loss.of_event(survival)], dtype=np.float64) * sample[unknown]
             for p, (a, b) in enumerate(pairs(len(predicted))):
                 values = contrast(both.transpose(1, 0, 2), a, b)
                 np.add.at(sums["lowest"][place, j, :, p], segment[unknown], values.min(axis=0))
                 np.add.at(sums["highest"][place, j, :, p], segment[unknown], values.max(axis=0))
         if seen.size:
             for a, values in enumerate(loss.of_event_free(predicted[:, seen])):
-                np.add.at(sums["known"][place, j, :, a], segment[seen], values)
+                np.add.at(sums["known"][place, j, :, a], segment[seen], values * sample[seen])
 
 
-def _batches(rows: Any, size: int) -> Iterator[pa.RecordBatch]:
+def _batches(rows: Any, size: int, what: Specification) -> Iterator[pa.RecordBatch]:
     """Yield batches of at most so many rows."""
     several = rows.to_batches() if hasattr(rows, "to_batches") else [rows] if hasattr(rows, "num_rows") else rows
-    for batch in several:
+    for given in several:
+        batch = with_weight(what, given)
         for start in range(0, batch.num_rows, size):
             yield batch.slice(start, min(size, batch.num_rows - start))
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from survscore.scale.specification import Specification
 
 Sizes = Mapping[str, int]
 
@@ -31,22 +34,23 @@ LOSSES = {
     # products of losses at all times; columns are the times of each model, then whether one is counted
     "products": ("metric", "segment", "column", "column"),
 }
-#: What is counted.
+#: What is counted. With sample weights, there are three of each ("power"): sums of these, numbers of
+#: individuals, and sums of squared weights.
 COUNTS = {
     # how many leave their first stretch at each time
-    "first_stops": ("segment", "stop"),
+    "first_stops": ("power", "segment", "stop"),
     # how many are event-free in their second stretch; were lost at that very time; are lost
-    "late_counts": ("segment", "time"),
-    "known_counts": ("segment", "time"),
-    "lost_counts": ("segment", "time"),
+    "late_counts": ("power", "segment", "time"),
+    "known_counts": ("power", "segment", "time"),
+    "lost_counts": ("power", "segment", "time"),
     # how many with event begin to be counted at each time, less those who stop; of these, with another cause
-    "event_changes": ("segment", "bin", "stop"),
-    "other_changes": ("segment", "stop"),
+    "event_changes": ("power", "segment", "bin", "stop"),
+    "other_changes": ("power", "segment", "stop"),
     # how many cease to be among those to whom the score refers
-    "population_stops": ("segment", "stop"),
+    "population_stops": ("power", "segment", "stop"),
     # how many have their time in each bin, and how many of them leave then, at the bin's end
-    "everybody": ("segment", "bin"),
-    "left": ("segment", "bin"),
+    "everybody": ("power", "segment", "bin"),
+    "left": ("power", "segment", "bin"),
 }
 AXES = {**LOSSES, **COUNTS}
 #: What may be below zero: differences, and changes of counts.
@@ -62,7 +66,7 @@ class Sums:
     sizes : dict of str to int
         How long every axis is.
     values : dict of str to ndarray
-        As `AXES` says: float64, and of counts int64.
+        As `AXES` says: float64, and of counts int64, if there are no sample weights.
     """
 
     sizes: Sizes
@@ -71,10 +75,22 @@ class Sums:
     @classmethod
     def zeros(cls, sizes: Sizes) -> Sums:
         """Return the sums over nobody."""
-        return cls(sizes, {name: np.zeros(shape, kind_of(name)) for name, shape in shapes(sizes).items()})
+        return cls(sizes, {name: np.zeros(shape, kind_of(name, sizes)) for name, shape in shapes(sizes).items()})
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
         return self.values[name]  # type: ignore[return-value]
+
+    def mass(self, name: str) -> NDArray[np.float64]:
+        """Return counts as sums of sample weights."""
+        return np.asarray(self[name][0])
+
+    def number(self, name: str) -> NDArray[np.float64]:
+        """Return counts of individuals."""
+        return np.asarray(self[name][min(1, self.sizes["power"] - 1)])
+
+    def squares(self, name: str) -> NDArray[np.float64]:
+        """Return counts as sums of squared sample weights."""
+        return np.asarray(self[name][-1])
 
     def placed(self, segments: NDArray[np.intp], n_segments: int, n_bins: int) -> Sums:
         """Return the same sums in larger arrays: where each segment goes, and how many there are then.
@@ -104,12 +120,17 @@ class Sums:
         return Sums({**self.sizes, "segment": 1}, {name: chosen(name) for name in self.values})
 
 
-def sizes_of(metrics: int, times: int, models: int, *, over_time: bool, segments: int = 0, bins: int = 1) -> Sizes:
+def sizes_of(what: Specification, *, segments: int = 0, bins: int | None = None) -> Sizes:
     """Return how long the axes of sums are."""
+    metrics, times, models = len(what.metrics), len(what.times), len(what.models)
+    if bins is None:
+        bins = len(what.bins) + 1 if isinstance(what.bins, tuple) else 1
+    over_time = what.over_time and not what.two_passes
     pairs = models * (models + 1) // 2
     return {
         "metric": metrics, "time": times, "stop": times + 1, "model": models, "pair": pairs, "quantity": models + pairs,
         "column": (models + 1) * times if over_time else 0, "segment": segments, "bin": bins,
+        "power": 1 if what.outcomes.weights is None else 3,
     }  # fmt: skip
 
 
@@ -119,9 +140,9 @@ def shapes(sizes: Sizes) -> dict[str, tuple[int, ...]]:
     return {name: tuple(sizes[axis] for axis in axes) for name, axes in asked.items()}
 
 
-def kind_of(name: str) -> type:
+def kind_of(name: str, sizes: Sizes) -> type:
     """Return the type of an array."""
-    return np.int64 if name in COUNTS else np.float64
+    return np.int64 if name in COUNTS and sizes["power"] == 1 else np.float64
 
 
 def bytes_of(sizes: Sizes) -> int:

@@ -45,9 +45,7 @@ class Threads:
     def run(self, work: Work, parts: Sequence[FilePart], *, each: bool = True) -> Iterator[tuple[int, Any]]:
         """Yield the result of every file, in their order, always of one."""
         n = self.n or config.n_cores()
-        # groups are whole in files, not in pieces of them
-        divisible = work.kind in ("state", "exits", "rows")
-        files = [_File(work, part, _pieces(part, n, len(parts)) if divisible else [part]) for part in parts]
+        files = [_File(work, part, _pieces(part, n, len(parts))) for part in parts]
         tasks = [(file, piece) for file in files for piece in file.pieces]
         stopped, counting, read = threading.Event(), threading.Lock(), [0]
 

@@ -9,23 +9,21 @@ from functools import reduce
 from operator import add as plus
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from survscore._validation import InputError
 from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart
 from survscore.scale.files import checked as checked_rows
 from survscore.scale.gathering import Gathered, Piece
 from survscore.scale.influences import FirstPass, Influences
-from survscore.scale.looks import Exits, GroupLook
+from survscore.scale.looks import Look
 from survscore.scale.memory import MemoryLimitError
-from survscore.scale.projected import Look, ProjectedSums, Strata
+from survscore.scale.projected import ProjectedSums, Strata
 from survscore.scale.specification import BinsNeededError, Specification
 from survscore.scale.state import State
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Kind = Literal["state", "exits", "groups", "ranks", "influences", "rows"]
+Kind = Literal["state", "look", "influences", "rows"]
 
 
 class StoppedError(RuntimeError):
@@ -42,9 +40,9 @@ class Work:
 
     Attributes
     ----------
-    kind : {"state", "exits", "groups", "ranks", "influences", "rows"}
-        Sum up losses; look when somebody leaves, where groups are, or at ranks of predictions; sum up influences, in a
-        second pass; or gather the rows.
+    kind : {"state", "look", "influences", "rows"}
+        Sum up losses, and influences if enough is known already; look when somebody leaves, who belongs together, and
+        at a sample; sum up influences, in a second pass; or gather the rows.
     specification : Specification
         What is computed.
     expected : ExpectedSchema
@@ -76,12 +74,7 @@ class Work:
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
-        what = self.specification
-        if self.kind == "exits":
-            return what.outcomes.names(list(self.expected.types))
-        if self.kind == "groups":
-            return [] if what.groups is None else [what.groups]
-        return what.columns(list(self.expected.types))
+        return self.specification.columns(list(self.expected.types))
 
     @property
     def numeric(self) -> list[str]:
@@ -136,29 +129,20 @@ class Work:
 
     def nothing(self, files: tuple[str, ...] = (), name: str = "", start: int = 0) -> Any:
         """Return the result of no rows, of some files; gathered rows have a place."""
+        what, strata = self.specification, self.strata
+        influences = None if self.first is None else Influences(what, self.first)
         match self.kind:
-            case "exits":
-                return Exits(np.zeros(0))
-            case "groups":
-                return GroupLook(np.zeros(0, dtype=np.uint64))
-            case "ranks":
-                return Look(self.specification)
-            case "influences" if self.first is not None:
-                return Influences(self.specification, self.first)
+            case "look":
+                return Look(what)
+            case "influences" if influences is not None:
+                return influences
             case "rows":
-                return Gathered(self.specification, (Piece(name, start),), files, limit=self.table_bytes)
-        projected = (
-            None if self.strata is None else ProjectedSums.of(replace(self.strata, specification=self.specification))
-        )
-        return State(self.specification, files, projected=projected, table_bytes=self.table_bytes)
+                return Gathered(what, (Piece(name, start),), files, limit=self.table_bytes)
+        projected = None if strata is None else ProjectedSums.of(replace(strata, specification=what))
+        return State(what, files, projected=projected, influences=influences, table_bytes=self.table_bytes)
 
     def updated(self, result: Any, rows: pa.RecordBatch) -> Any:
         """Return a result with more rows of the same piece."""
-        match self.kind:
-            case "exits":
-                return result + Exits.of(self.specification, [rows])
-            case "groups":
-                return result.with_rows(self.specification, rows)
         return result.update(rows)
 
     def _batches(self, part: FilePart, watch: Callable[[int], None]) -> Iterator[pa.RecordBatch]:
@@ -175,7 +159,7 @@ class Work:
 
 def finished(result: Any) -> Any:
     """Return the result of a piece that has been read: there are no more rows of it, nor of groups in it."""
-    return result.close() if isinstance(result, Influences | State) else result
+    return result.close() if isinstance(result, State) else result
 
 
 def merged(several: Iterable[Any]) -> Any:

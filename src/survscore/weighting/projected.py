@@ -307,7 +307,7 @@ class Projected(Weighting):
     @property
     def explanation(self) -> str:  # noqa: D102
         return (
-            "Each individual counts with the own prediction. Those whose status at t is hidden, by C* < t or by "
+            "Each individual counts with its own prediction. Those whose status at t is hidden, by C* < t or by "
             "drop-out, count with the probability of being event-free at t if, from the end of their follow-up on, "
             f"they have {self.hazards}."
         )

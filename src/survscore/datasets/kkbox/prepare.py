@@ -16,7 +16,7 @@ from typing import Any
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError
 from survscore.datasets.kkbox import raw
-from survscore.io.databases import connect
+from survscore.io.databases import connect, interruptible
 from survscore.io.files import replaceable, written_whole
 from survscore.io.temporary import temporary_folder
 
@@ -214,15 +214,11 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
             # a progress bar of its own would write over ours
             database.execute(f"SET temp_directory = {_quoted(scratch)}; SET enable_progress_bar = false")
             try:
-                return _run(database, paths, target, scratch, tell)
+                return interruptible(database, lambda: _run(database, paths, target, scratch, tell))
             except duckdb.OutOfMemoryException:
                 raise InputError(f"memory={memory} is not enough, or the disk is full; give more") from None
             except duckdb.IOException as error:
                 raise OSError(str(error).splitlines()[0]) from None
-            except (duckdb.InterruptException, RuntimeError) as error:
-                if "nterrupt" in str(error):
-                    raise KeyboardInterrupt from None
-                raise
 
 
 def _run(database: Any, paths: dict[str, Path], target: Path, scratch: Path, tell: Progress) -> Summary:

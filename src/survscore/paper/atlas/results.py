@@ -203,7 +203,7 @@ class Atlas:
 
         One row for each family of models, and for all individuals or halves, all sets together: n_pairs, decided,
         ordered (shares of pairs, and of those decided), n_settled (decided, and significantly different in truth), and
-        wrong, the share of these that turned out in the other order: sure and wrong.
+        wrong, the proportion of these that were decided in the wrong order.
         """
         counts = self.recommendations.groupby(["family", "individuals"], sort=False)
         sums = counts[["n_pairs", "n_decided", "n_ordered", "n_settled", "n_wrong"]].sum().reset_index()
@@ -247,23 +247,23 @@ class Atlas:
             closing, earlier = (days[name].to_numpy(dtype="datetime64[D]") for name in ("closing_date", "cutoff"))
             years = (closing - earlier) / np.timedelta64(1, "D") / 365.25
             opening = (
-                f"We let {days['set'].nunique()} real data sets end {years.min():.0f} to {years.max():.0f} years "
-                f"earlier than they do, on {len(days)} days in all, scored {n_models} models by what was known then, "
-                "and compared the scores with what happened since."
+                f"We ended the follow-up of {days['set'].nunique()} real data sets {years.min():.0f} to "
+                f"{years.max():.0f} years early, on {len(days)} days in all, scored {n_models} models with the data "
+                "known then, and compared the scores with what happened later."
             )
         return (
             opening,
-            f"The projected, the administrative and the IPCW score{of_cause} had put {three(everyone, 'ordered')} of "
-            "the pairs of models in the order in which they turned out.",
-            f"The models that they would have chosen were in truth {three(everyone, 'relative_regret')} worse than the "
-            f"best (means over sets; medians {three(everyone, 'median_regret')}).",
+            f"The projected, the administrative and the IPCW score{of_cause} ranked {three(everyone, 'ordered')} of "
+            "the pairs of models in their true order.",
+            f"The models with the best of these scores were in truth {three(everyone, 'relative_regret')} worse than "
+            f"the best model (means over sets; medians {three(everyone, 'median_regret')}).",
             f"Among models that neither drop the censored nor use the date of entry, {three(strict, 'ordered')} of "
-            f"pairs are in order, and the choices {three(strict, 'relative_regret')} worse than the best (medians "
-            f"{three(strict, 'median_regret')}).",
-            "Scored on one half of the individuals and judged on the other half, "
-            f"{three(everyone, 'half_ordered')} of pairs are in order among all models, "
+            f"pairs are in the true order, and the choices are {three(strict, 'relative_regret')} worse than the best "
+            f"(medians {three(strict, 'median_regret')}).",
+            "With scores from one half of the individuals and the truth from the other half, "
+            f"{three(everyone, 'half_ordered')} of pairs are in the true order among all models, and "
             f"{three(strict, 'half_ordered')} among those that neither drop the censored nor use the date of entry; of "
-            f"the differences that are significant on both halves, {three(everyone, 'half_wrong')} have opposite "
+            f"the differences that are significant in both halves, {three(everyone, 'half_wrong')} have opposite "
             "signs.",
             *filter(None, [self.recommendation_sentence]),
         )
@@ -278,11 +278,11 @@ class Atlas:
         n_decided = round(whole["decided"] * whole["n_pairs"])
         n_other = n_decided - round(whole["ordered"] * n_decided)
         return (
-            "The recommendation, based on the administrative and the projected score, had decided between two models "
-            f"for {percent(whole['decided'])} of {whole['n_pairs']} pairs; {n_other} of these {n_decided} turned "
-            f"out in the other order, {whole['n_wrong']} of them significantly. Decided on one half of the "
-            f"individuals and judged on the other half, {percent(halves['wrong'])} of the pairs that differ "
-            "significantly there turned out in the other order."
+            "The recommendation, based on the administrative and the projected score, decided between two models "
+            f"for {percent(whole['decided'])} of {whole['n_pairs']} pairs; {n_other} of these {n_decided} decisions "
+            f"were wrong, {whole['n_wrong']} of them significantly. With decisions from one half of the individuals "
+            f"and the truth from the other half, {percent(halves['wrong'])} of the pairs that differ significantly "
+            "in truth were decided wrongly."
         )
 
     @property
@@ -294,7 +294,7 @@ class Atlas:
         return (
             "At the data cut-off, the administrative and the IPCW score choose different models in "
             f"{other} of {len(rows)} sets. "
-            f"Of {pairs} pairs of models they order {percent(rows['differ'].sum() / pairs)} otherwise, and of "
+            f"Of {pairs} pairs of models they rank {percent(rows['differ'].sum() / pairs)} differently; for "
             f"{percent(rows['opposite_and_sure'].sum() / pairs)} both differences are significant, with opposite signs."
         )
 

@@ -37,11 +37,11 @@
     const tiny = text !== 0 && Math.abs(text) < 1e-4; // as Python writes them
     return (tiny ? text.toExponential() : String(text)).replaceAll("-", "−");
   };
-  // As many decimals in all of a column: four digits of the largest number; the same as displays.py.
+  // As many decimals in all of a column: four digits of the largest number; the same as cells.py.
   const decimals = (values) => {
     const sizes = values.filter((value) => typeof value === "number" && value !== 0).map(Math.abs);
     if (!sizes.length || sizes.every(Number.isInteger)) return 0;
-    return Math.max(0, Math.min(8, 3 - Math.floor(Math.log10(Math.max(...extent(sizes))))));
+    return Math.max(0, Math.min(6, 3 - Math.floor(Math.log10(Math.max(...extent(sizes))))));
   };
   const even = (value, digits) => {
     if (typeof value !== "number") return show(value);
