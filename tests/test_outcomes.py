@@ -84,7 +84,7 @@ def test_intervals_between_visits_are_refused_with_the_page_that_says_what_else_
     with pytest.raises(ss.UnfitError, match="time must be one-dimensional") as raised:
         ss.Outcomes([[1, 2], [2, 4]], [1, 1])
     assert raised.value.__notes__ == [
-        "What survscore does not do, and what to use instead: https://survscore.readthedocs.io/limits.html"
+        "Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html"
     ]
     assert "\n" not in str(raised.value)
 

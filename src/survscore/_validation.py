@@ -39,7 +39,7 @@ class UnfitError(InputError):
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
         self.add_note(
-            "What survscore does not do, and what to use instead: https://survscore.readthedocs.io/limits.html"
+            "Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html"
         )
 
 

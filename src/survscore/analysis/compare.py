@@ -143,6 +143,23 @@ def compare(
         above that of Kaplan-Meier, and that of one minus its predictions is not: probabilities of the event were taken
         for survival.
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
+    Notes
+    -----
+    Models are compared on the same individuals: with :math:`\phi_i` the influence of individual i on a score, the
+    difference of models a and b and its standard error are
+
+    .. math:: D(t) = \mathrm{score}_a(t) - \mathrm{score}_b(t), \qquad
+        \mathrm{se}^2 = \frac{n}{n - 1} \sum_i \left[\phi_{a,i}(t) - \phi_{b,i}(t)\right]^2,
+
+    with n the individuals, or groups, that the scores refer to. Intervals and p-values use Student's t.
+
     Examples
     --------
     >>> import numpy as np

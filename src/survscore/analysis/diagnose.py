@@ -199,6 +199,13 @@ def diagnose(
     -------
     Diagnosis
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
     Notes
     -----
     **The fall at C\*.** Let :math:`I` be those with room around :math:`C^*_i`, and :math:`t_i = C^*_i + d` the start of
