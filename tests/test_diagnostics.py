@@ -167,7 +167,7 @@ def test_advice_is_by_the_projected_score():
     assert pair["contradicts"]
     told = "by IPCW, leaking is significantly better than Kaplan-Meier, and by the projected score significantly worse"
     assert told in found.sentences[0]
-    assert found.sentences[1].startswith("Go by the projected score, which counts all individuals")
+    assert found.sentences[1].startswith("Use the projected score, which counts all individuals")
     assert "use the administrative score" not in str(found)
 
 

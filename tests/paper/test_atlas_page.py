@@ -93,7 +93,10 @@ def test_what_the_page_says_of_recommendations(found):
     sentence = found.recommendation_sentence
     assert f"{whole['n_pairs'].sum()} pairs; {other} of these {whole['n_decided'].sum()} decisions" in sentence
     assert f"for {100 * whole['n_decided'].sum() / whole['n_pairs'].sum():.0f} % of" in sentence
-    assert f"the truth from the other half, {100 * halves['n_wrong'].sum() / halves['n_settled'].sum():.1f} % of" in sentence
+    assert (
+        f"the truth from the other half, {100 * halves['n_wrong'].sum() / halves['n_settled'].sum():.1f} % of"
+        in sentence
+    )
     assert found.recommended["n_wrong"].tolist() == [
         of["n_wrong"].sum() for _, of in found.recommendations.groupby(["family", "individuals"], sort=False)
     ]

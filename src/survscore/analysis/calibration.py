@@ -310,6 +310,13 @@ def calibration(
     -------
     Calibration
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
     Notes
     -----
     Risks are clipped at 1e-7 before log odds are taken. The spline has five knots if at least 100 individuals have each

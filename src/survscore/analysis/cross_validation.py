@@ -110,6 +110,13 @@ def cross_validate(
     -------
     CrossValidation
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
     Notes
     -----
     Intervals are computed as if the fitted models were given and individuals scored independently. Neither holds, so

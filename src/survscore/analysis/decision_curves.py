@@ -252,6 +252,13 @@ def decision_curve(
     -------
     DecisionCurve
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
     Notes
     -----
     A difference is due to the individuals on whom two strategies decide differently (`discordant`); variances of

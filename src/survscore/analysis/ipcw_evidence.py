@@ -345,7 +345,7 @@ def sentences(
 def _advice(contrasts: Sequence[PairContrast]) -> str:
     if any(contrast.projected.known for contrast in contrasts):
         return (
-            "Go by the projected score, which counts all individuals; the administrative score refers to those with "
+            "Use the projected score, which counts all individuals; the administrative score refers to those with "
             "C* >= t alone, and does not depend on what models predict for the others."
         )
     return (

@@ -115,6 +115,13 @@ def landmark_table(
         Prints as tables with one row for each landmark; `to_frame`, `to_latex`, `to_html`, `to_markdown`, `to_json`,
         and `plot`, a heat map over landmarks and horizons.
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
     Notes
     -----
     The summary of a metric at a horizon is :math:`\theta = \sum_s \omega_s \theta_s`, over the landmarks at which all

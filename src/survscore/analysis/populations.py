@@ -209,6 +209,13 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
         Positions of these individuals; whether :math:`T^*_i \le t`; and their weights, one without drop-outs, times
         their sample weights.
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
     Examples
     --------
     >>> import survscore as ss

@@ -92,6 +92,11 @@ def make_scorer(
     CurveScorer
         Gives minus the score where lower values are better, since scikit-learn maximises.
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+
     Notes
     -----
     Where there is no score, because a model's curves or the follow-up of a fold end before the times, that is an

@@ -162,6 +162,13 @@ def report(
     Report
         Which shows itself in notebooks, and has ``save(path)`` and ``summary``, the plain data.
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
     Examples
     --------
     >>> import survscore as ss

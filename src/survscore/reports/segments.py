@@ -139,9 +139,9 @@ class SegmentFindings:
     def notes(self) -> list[str]:
         """Return what readers should know: what has no interval, what has no score, and how p-values are adjusted."""
         how = {
-            "holm": "P-values are adjusted for the number of segments by Holm's method, and verdicts go by them.",
+            "holm": "P-values are adjusted for the number of segments by Holm's method, as are verdicts.",
             "benjamini-hochberg": "P-values are adjusted for the number of segments by Benjamini and Hochberg's "
-            "method, and verdicts go by them.",
+            "method, as are verdicts.",
             "none": "P-values are not adjusted for the number of segments.",
         }
         notes = [f"{how[self.segmented.correction]} Intervals are each segment's own."]

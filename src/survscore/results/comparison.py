@@ -46,7 +46,7 @@ class Comparison(Tabulated):
     times : ndarray
         The evaluation times.
     level : float
-        Of the confidence intervals.
+        Level of the confidence intervals.
     n : int
         The number of individuals.
     n_dropped_out : int or None

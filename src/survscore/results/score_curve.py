@@ -78,7 +78,7 @@ class ScoreCurve(PrintedAsTables):
     default_times : bool
         Whether the library chose the times.
     level : float
-        Of the confidence intervals.
+        Level of the confidence intervals.
     bounds : Bounds or None
         Whatever happened to those who dropped out, the score lies within; None without drop-outs.
     scored : ScoreArrays

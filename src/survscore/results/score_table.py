@@ -68,7 +68,7 @@ class ScoreTable(PrintedAsTables):
     by : tuple of str
         Names of the segmenting columns.
     level : float
-        Of the confidence intervals.
+        Level of the confidence intervals.
     n : int
         The number of individuals.
     n_dropped_out : int or None
