@@ -31,7 +31,16 @@ class InputError(ValueError):
 
 
 class UnfitError(InputError):
-    """A metric is not defined for these predictions, or under this weighting; other metrics may be."""
+    """What was asked for is not defined for these data, predictions or weights; other metrics or analyses may be.
+
+    It points to the page of the documentation that says what there is instead.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.add_note(
+            "Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html"
+        )
 
 
 class DeviceMemoryError(MemoryError):
@@ -148,7 +157,9 @@ def one_dimensional(values: Any, name: str, device: Any = None) -> Any:
     """Return a vector: a NumPy array, or a tensor on a device."""
     array = as_array(values, name) if device is None else to_device(values, device).contiguous()
     if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, not of shape {tuple(array.shape)}")
+        # two columns may be meant as intervals between visits, which there is a page about
+        error = UnfitError if name == "time" else InputError
+        raise error(f"{name} must be one-dimensional, not of shape {tuple(array.shape)}")
     return array
 
 
@@ -213,6 +224,8 @@ def as_event(values: Any, name: str = "event", *, device: Any = None) -> Any:
 
 def check_status(name: str, values: Any) -> None:
     """Raise unless an array or tensor holds 0 and 1 only; beside codes of causes, what is no code is named first."""
+    if not is_tensor(values) and values.dtype.kind == "b":
+        return
     other = ~((values == 0) | (values == 1))
     with np.errstate(invalid="ignore"):  # infinity has no remainder, and is no code
         coded = (values > 1) & (values % 1 == 0)
