@@ -139,5 +139,5 @@ print(np.allclose(capped.scores, known.scores))
 
 # %%
 # Where covariates encode C*, the wrong model is preferred with any cap, and without one. A
-# cap trades variance for bias; it can't remove a bias that comes from the weights being wrong
+# cap trades variance for bias; it cannot remove a bias that comes from the weights being wrong
 # for every individual. The administrative score has no weights to cap.

@@ -139,4 +139,4 @@ truth.integrated(10, 80).contrasts.round(4)
 #
 # A note on weights: a scorer is used on every fold, which has other individuals each time. So
 # ``IPCW()``, which fits Kaplan-Meier on the fold that is scored, and ``IPCW(y_train)`` can be
-# a scorer's weighting; individual censoring curves can't.
+# a scorer's weighting; individual censoring curves cannot.

@@ -127,7 +127,7 @@ comparison.plot(ax=axes[1])
 comparison.integrated(1, 90).contrasts.round(4)
 
 # %%
-# The hazards of the two kinds cross, which a Cox net can't follow, however many layers it has:
+# The hazards of the two kinds cross, which a Cox net cannot follow, however many layers it has:
 # LogisticHazard is better, and the interval of the difference does not hold zero.
 #
 # pycox computes administrative Brier scores too (``EvalSurv.brier_score_admin``), without

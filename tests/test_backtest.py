@@ -22,7 +22,7 @@ AHEAD = np.array([0.0, 0.4, 0.8])  # noise of models that don't know the closing
 
 
 def study(seed, n=600, *, leak=False, lost=False):
-    """Draw dates and predictions; one model may know when the data ended, as classifiers do that drop the censored."""
+    """Draw dates and predictions; one model may encode the cut-off, as classifiers without the censored do."""
     rng = np.random.default_rng(seed)
     start, risk = rng.integers(900, 1790, n), rng.normal(size=n)
     event = start + np.minimum(rng.exponential(1500 * np.exp(-risk)), 80_000)

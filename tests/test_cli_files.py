@@ -566,12 +566,12 @@ def test_the_report_goes_by_the_weighting_to_trust(capsys, tmp_path, lost):
     assert "IPCW is misleading here: leaking encodes the censoring time" in out
     code, out, _ = run(capsys, "report", *paths, "-o", tmp_path / "r.html", "-t", "5:90:5", "-w", "ipcw")
     assert code == 0
-    assert out.startswith("Careful. This answer goes by an IPCW score.")
+    assert out.startswith("Careful. This answer is based on an IPCW score.")
     assert "leaking is significantly better than truth" in out
     ss.io.write_outcomes(paths[0], ss.Outcomes(y.time, y.event), ids=np.arange(1, 1001))  # C* is not known
     code, out, _ = run(capsys, "report", *paths, "-o", tmp_path / "r.html", "-t", "5:90:5")
     assert code == 0
-    assert out.startswith("Careful. This answer goes by an IPCW score.")
+    assert out.startswith("Careful. This answer is based on an IPCW score.")
     assert "(--cutoff derives it) and use 'administrative'" in out
     assert "IPCW()" not in out
 

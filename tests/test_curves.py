@@ -1,6 +1,5 @@
 from types import SimpleNamespace
 
-import lifelines
 import numpy as np
 import pandas as pd
 import pytest
@@ -178,11 +177,6 @@ def test_rounding_does_not_count_as_rising(dtype):
         ss.SurvivalCurves(np.array([[0.5, dtype(0.5) + 10 * np.finfo(dtype).eps]], dtype=dtype), [1, 2])
 
 
-def test_beyond_the_grid():
-    assert np.isnan(ss.SurvivalCurves(ROWS, [1, 2]).at([2.5])).all()
-    assert ss.SurvivalCurves(ROWS, [1, 2], extrapolation="hold").at([2.5]).tolist() == [[0.5], [0.0]]
-
-
 def test_picking_individuals():
     curves = ss.SurvivalCurves(ROWS, [1, 2], "step", extrapolation="hold")
     for key in (1, -1, [1], np.array([False, True]), slice(1, 2)):
@@ -207,16 +201,6 @@ def test_from_a_frame_of_times_by_individuals():
         ss.SurvivalCurves.from_frame(frame[::-1])
     with pytest.raises(ss.InputError, match="pandas data frame"):
         ss.SurvivalCurves.from_frame(np.array(ROWS))
-
-
-@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::RuntimeWarning")
-def test_from_lifelines():
-    rng = np.random.default_rng(0)
-    data = pd.DataFrame({"x": rng.normal(size=50), "T": rng.exponential(size=50), "E": rng.random(50) < 0.7})
-    frame = lifelines.CoxPHFitter().fit(data, "T", "E").predict_survival_function(data)
-    curves = ss.SurvivalCurves.from_frame(frame, "step")
-    assert curves.shape == (50, frame.shape[0])
-    np.testing.assert_allclose(curves.at(frame.index), frame.to_numpy().T)
 
 
 def test_from_step_functions_of_scikit_survival():
@@ -323,3 +307,21 @@ def test_curves_that_do_not_fit_together_are_named():
         ss.SurvivalCurves.concatenate([linear, ss.SurvivalCurves(ROWS, [1, 2], "step")])
     with pytest.raises(ss.InputError, match="they end at 3, and part 1 at 2"):
         ss.SurvivalCurves.concatenate([ss.SurvivalCurves(ROWS, [1, 4]), linear], times=[1, 3])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("extrapolation", ["nan", "hold"])
+@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
+def test_predictions_after_own_landmarks_are_those_at_own_times(interpolation, extrapolation, backend):
+    """Read in blocks, or by compiled code: at grid points, between them, and after the last; also from time 0 on."""
+    rng = np.random.default_rng(0)
+    for first in (0.0, 0.5):
+        for dtype in (np.float32, np.float64):
+            grid = first + np.arange(12) / 2
+            values = -np.sort(-rng.random((300, 12)), axis=1).astype(dtype)
+            curves = ss.SurvivalCurves(values, grid, interpolation, extrapolation=extrapolation)
+            own, steps = rng.integers(0, 6, 300) / 2, np.array([0.0, 0.25, 0.5, 1.0, 1.7, 2.5])
+            with ss.config.using(backend=backend):
+                found = curves.conditional_on(own, times=steps)
+            expected = np.stack([curves.at_own(own + step) for step in steps], 1) / curves.at_own(own)[:, None]
+            np.testing.assert_allclose(found.probabilities, expected, rtol=1e-14)

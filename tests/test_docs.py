@@ -62,7 +62,7 @@ def test_what_files_rst_shows_is_what_compare_prints(capsys, tmp_path, monkeypat
     line = next(line for line in commands("docs/files.rst") if "compare" in line)
     cli.main(shlex.split(line)[1:])
     whole, by_time = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: text")[1:3]
-    assert capsys.readouterr().out.split() == whole.split("Both weightings stand")[0].split()
+    assert capsys.readouterr().out.split() == whole.split("The table shows both")[0].split()
     files = ["play/outcomes.csv", "play/truth.csv", "play/leaking.csv"]
     cli.main(["compare", *files, "-w", "administrative", "-m", "brier", "-t", "20,40,100", "--full"])
     assert capsys.readouterr().out.split() == by_time.split("Times are printed with")[0].split()

@@ -6,7 +6,6 @@ from scipy import stats
 
 import survscore as ss
 from survscore.analysis.assumptions import dropout_test, log_rank
-from survscore.weighting.ranks import mean_ranks, mid_ranks, quantile_codes
 
 TIMES = np.array([2.0, 4.0, 6.0])
 
@@ -128,26 +127,3 @@ def test_predictions_in_batches_leave_the_test_by_end():
 
 
 # Ranks
-
-
-def test_mid_ranks_are_scipys():
-    values = np.random.default_rng(0).integers(0, 20, 100) / 7
-    np.testing.assert_allclose(mid_ranks(values), (stats.rankdata(values) - 0.5) / 100, rtol=1e-14)
-    torch = pytest.importorskip("torch")
-    np.testing.assert_allclose(mid_ranks(torch.tensor(values)).numpy(), mid_ranks(values), rtol=1e-14)
-
-
-def test_mean_ranks_do_not_depend_on_the_scale():
-    rng = np.random.default_rng(0)
-    grid = np.arange(1.0, 31.0)
-    curves = ss.SurvivalCurves(np.exp(-rng.gamma(2, 0.1, (50, 1)) * grid), grid)
-    low = ss.SurvivalCurves(curves.probabilities**3, grid)
-    ranks = mean_ranks(curves, grid)
-    np.testing.assert_allclose(ranks, mean_ranks(low, grid), rtol=1e-12)
-    assert np.argmin(ranks) == np.argmin(curves.probabilities[:, 0])
-
-
-def test_quantile_codes_keep_equal_ranks_together():
-    assert quantile_codes(np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]), 3).tolist() == [0, 0, 1, 1, 2, 2]
-    assert quantile_codes(np.array([0.5, 0.5, 0.5, 0.9]), 4).tolist() == [0, 0, 0, 1]
-    assert quantile_codes(np.full(5, 0.5), 3).tolist() == [0] * 5

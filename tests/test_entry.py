@@ -14,7 +14,7 @@ import oracle
 import survscore as ss
 from commands import refused, run
 from registry import CASES, problems
-from survscore.analysis import delayed_entry
+from survscore.analysis import assumptions
 
 
 @pytest.fixture
@@ -512,7 +512,7 @@ class TestWarning:
     def test_one_model_whose_shape_is_right_is_enough_for_silence(self):
         y, _, curves = self._late(600, 2, late=0)
         early = ss.SurvivalCurves(curves.at(20 * (curves.times / 20) ** 0.4), curves.times)
-        assert delayed_entry._sign(y, early)
+        assert assumptions._sign(y, early)
         ss.compare(y, {"true": curves, "early": early}, times=[5], weighting="administrative", null=False)
 
     def test_entries_that_are_all_0_are_stated(self):
@@ -527,11 +527,11 @@ class TestWarning:
             study = (ss.simulate.ConstantHazardStudy, ss.simulate.SineConstantAcceleratingStudy)[seed % 2]()
             sample = study.sample(400, seed)
             alarms += [
-                delayed_entry._sign(y, curves),
-                delayed_entry._sign(
+                assumptions._sign(y, curves),
+                assumptions._sign(
                     sample.outcomes, sample.survival(np.linspace(1, sample.outcomes.censoring_time.max(), 100))
                 ),
-                delayed_entry._sign(ss.Outcomes(np.ceil(y.time), y.event), curves),  # rounded up
+                assumptions._sign(ss.Outcomes(np.ceil(y.time), y.event), curves),  # rounded up
             ]
         assert np.mean([alarm != "" for alarm in alarms]) <= 0.02
 
@@ -555,12 +555,12 @@ class TestWarning:
             model = CoxPHFitter(penalizer=0.1).fit(usable[~fold], time, event)
             survival = model.predict_survival_function(usable[fold], times=grid).T.to_numpy()
             curves = ss.SurvivalCurves(survival, grid, "step", monotone="keep")
-            found = delayed_entry._sign(ss.Outcomes(frame[time][fold], frame[event][fold]), curves)
+            found = assumptions._sign(ss.Outcomes(frame[time][fold], frame[event][fold]), curves)
             assert found == "", name
 
     @pytest.mark.parametrize("late", [0.6, 1])
     def test_it_is_found(self, late):
-        found = [delayed_entry._sign(*self._late(5000 if late < 1 else 300, seed, late)[::2]) for seed in range(10)]
+        found = [assumptions._sign(*self._late(5000 if late < 1 else 300, seed, late)[::2]) for seed in range(10)]
         assert all(found)
 
 

@@ -231,8 +231,8 @@ def test_an_example_runs_and_shows_what_it_says(path, tmp_path, monkeypatch):
     if missing:
         pytest.skip(f"needs {' and '.join(missing)}: pip install '.[docs]'")
     data = NEED_DATA.get(path.stem)
-    if data in ss.datasets.missing():
-        pytest.skip(f"needs {data}: {ss.datasets.missing()[data]}")
+    if data is not None and data not in ss.datasets.available():
+        pytest.skip(f"needs {data}: {ss.datasets.describe()['how_to_get'][data]}")
     import matplotlib as mpl
 
     mpl.use("agg")

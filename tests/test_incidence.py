@@ -81,7 +81,6 @@ def test_layouts_of_other_packages_come_back_the_same(curves):
     values, times = curves.probabilities, curves.times
     total = values.sum(axis=1, keepdims=True)
     alike = {
-        "pycox": IncidenceCurves(values.transpose(1, 2, 0).transpose(2, 0, 1), times, first="cause"),
         "hazardous": IncidenceCurves(np.concatenate([1 - total, values], axis=1), times, first="event-free"),
         "total": IncidenceCurves(np.concatenate([total, values], axis=1).clip(0, 1), times, first="total-risk"),
         "mapping": IncidenceCurves({name: values[:, k] for k, name in enumerate(curves.causes)}, times),
@@ -301,12 +300,6 @@ def test_a_cause_that_is_the_sum_of_others_is_one_if_the_user_says_so():
     assert IncidenceCurves(values, TIMES, causes=["a", "b", "c"]).causes == ("a", "b", "c")
 
 
-def test_one_individual_without_an_axis_of_individuals():
-    curves = IncidenceCurves(with_first("total-risk")[:1], TIMES, first="total-risk")
-    np.testing.assert_array_equal(curves.probabilities, F[:1])
-    assert len(curves[np.zeros(5, dtype=int)]) == 5
-
-
 # From other packages
 
 
@@ -318,27 +311,6 @@ def test_from_scikit_survival():
     curves = IncidenceCurves(values[None], times, first="total-risk", interpolation="step")
     own = ss.models.AalenJohansen().fit(None, ss.Outcomes(time, event)).predict_curves(range(1), [0.1, 0.5, 1.5])
     np.testing.assert_allclose(curves.at([0.1, 0.5, 1.5]), own.probabilities, rtol=1e-10)
-
-
-def test_from_pycox():
-    models = pytest.importorskip("pycox.models")
-
-    net = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Unflatten(1, (2, 3)))
-    X = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
-    cif = models.DeepHit(net, duration_index=TIMES).predict_cif(X)
-    curves = IncidenceCurves(cif.transpose(2, 0, 1), TIMES)
-    assert curves.shape == (5, 2, 3)
-    np.testing.assert_array_equal(curves.probabilities[3, 1], cif[1, :, 3])
-
-
-def test_from_aalen_johansen():
-    fitter_class = pytest.importorskip("lifelines").AalenJohansenFitter
-    rng, times = np.random.default_rng(0), [0.3, 1.0]
-    time, event = rng.exponential(size=100), rng.integers(0, 3, 100)
-    fitters = {k: fitter_class().fit(time, event, event_of_interest=k) for k in (2, 1)}
-    curves = IncidenceCurves({k: [fitter.predict(times)] for k, fitter in fitters.items()}, times, interpolation="step")
-    assert curves.causes == ("2", "1")
-    np.testing.assert_allclose(1 - curves.for_cause("1").at(times)[0], fitters[1].predict(times), rtol=1e-12)
 
 
 def test_bad_mappings_are_named():
@@ -364,13 +336,6 @@ def test_curves_that_do_not_fit_together_are_named():
         IncidenceCurves.concatenate([curves, curves.event_free()])
     with pytest.raises(ss.InputError, match="read alike"):
         IncidenceCurves.concatenate([curves, IncidenceCurves(F, TIMES, causes=NAMES, interpolation="step")])
-
-
-def test_concatenated_on_different_grids():
-    early, late = IncidenceCurves(F, TIMES), IncidenceCurves(F, TIMES + 0.5)
-    both = IncidenceCurves.concatenate([early, late])
-    np.testing.assert_array_equal(both.times, [1, 1.5, 2, 2.5, 4])
-    np.testing.assert_allclose(both.at([0.7, 3]), np.concatenate([early.at([0.7, 3]), late.at([0.7, 3])]), rtol=1e-12)
 
 
 def test_a_cause_that_there_is_not():

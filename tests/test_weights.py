@@ -379,12 +379,6 @@ def test_default_times_and_comparisons_of_repeated_rows():
         )
 
 
-@pytest.mark.parametrize("weights", [[1, -1, 2], [1, np.nan, 2], [0, 0, 0], [1, 2], [1, np.inf, 2]])
-def test_bad_weights_are_refused(weights):
-    with pytest.raises(ss.InputError, match="weights"):
-        ss.Outcomes([1, 2, 3], [1, 0, 1], weights=weights)
-
-
 def test_what_has_no_form_for_weights_says_so():
     problem = sized_problem(CASES[1], 40)
     with pytest.raises(ss.UnfitError, match="variance='martingale' has no form for sample weights"):

@@ -21,6 +21,7 @@ from survscore._validation import (
     check_choice,
     check_length,
     check_rule,
+    plural,
     shown,
     warn,
 )
@@ -810,6 +811,19 @@ class Outcomes:
         array = self.to_structured(censoring_time=self.censoring_time is not None, entry=self.entry is not None)
         return array if dtype is None else array.astype(dtype)
 
+    def _facts(self) -> list[tuple[str, str]]:
+        """Return what there is to say beside the numbers of individuals and events."""
+        n = len(self)
+        facts = [("of interest", in_words(self.chosen_cause).removeprefix("of "))] if self.interest else []
+        facts += [("time", _range(self.time))] if n else []
+        if self.censoring_time is None:
+            facts.append(("censoring_time", "unknown"))
+        elif n:
+            facts.append(("censoring_time", f"known ({_range(self.censoring_time)})"))
+            facts.append(("dropped out", f"{self.n_dropped_out:,}"))
+        facts += [("entry", _range(self.entry))] if self.entry is not None and n else []
+        return facts + ([(f"{self.weight_kind} weights", _range(self.weights))] if self.weights is not None else [])
+
     def _repr_html_(self) -> str:
         from survscore.results.tables import Cell, Part, Tables, as_html
 
@@ -818,45 +832,21 @@ class Outcomes:
             ("individuals", f"{n:,}" if n == len(self) else f"{n:,} in {len(self):,} rows"),
             ("with event", f"{events:,} ({100 * events / max(n, 1):.1f} %)"),
             *((f"of cause {name}", f"{count:,}") for name, count in self.n_by_cause.items()),
+            *self._facts(),
+            *([("in", f"{word(self.dates.unit)}s")] if self.dates is not None else []),
         ]
-        if n:
-            rows.append(("time", f"{self.time.min():g} to {self.time.max():g}"))
-        if self.censoring_time is None:
-            rows.append(("censoring_time", "unknown"))
-        elif n:
-            rows.append(("censoring_time", f"{self.censoring_time.min():g} to {self.censoring_time.max():g}"))
-            rows.append(("dropped out", f"{self.n_dropped_out:,}"))
-        if self.entry is not None and n:
-            rows.append(("entry", f"{self.entry.min():g} to {self.entry.max():g}"))
-        if self.weights is not None:
-            rows.append((f"{self.weight_kind} weights", f"{self.weights.min():g} to {self.weights.max():g}"))
-        if self.dates is not None:
-            rows.append(("in", f"{word(self.dates.unit)}s"))
         return as_html(Tables("", [Part("Outcomes", ("", ""), rows, (), "lr")]))
 
     def __repr__(self) -> str:
         n, events = self.n_individuals, self.n_of(self.event)
         by_cause = ", ".join(f"{count} {in_words(name)}" for name, count in self.n_by_cause.items())
-        parts = [
-            f"{n} individual{'' if n == 1 else 's'}{'' if n == len(self) else f' in {len(self)} rows'}",
-            f"{events} event{'' if events == 1 else 's'} "
-            f"({100 * events / max(n, 1):.1f} %{f': {by_cause}' if by_cause else ''})",
+        facts = [
+            f"{plural(n, 'individual')}{'' if n == len(self) else f' in {len(self)} rows'}",
+            f"{plural(events, 'event')} ({100 * events / max(n, 1):.1f} %{f': {by_cause}' if by_cause else ''})",
         ]
-        if self.interest:
-            parts.append(f"of interest {in_words(self.chosen_cause).removeprefix('of ')}")
-        if n:
-            parts.append(f"time {self.time.min():g} to {self.time.max():g}")
-        if self.censoring_time is None:
-            parts.append("censoring_time unknown")
-        elif n:
-            lost = self.n_dropped_out
-            parts.append(f"censoring_time known ({self.censoring_time.min():g} to {self.censoring_time.max():g})")
-            parts.append(f"{lost or 'no'} drop-out{'' if lost == 1 else 's'}")
-        if self.entry is not None and n:
-            parts.append(f"entry {self.entry.min():g} to {self.entry.max():g}")
-        if self.weights is not None:
-            parts.append(f"{self.weight_kind} weights {self.weights.min():g} to {self.weights.max():g}")
-        return f"Outcomes({', '.join(parts)})"
+        lost = plural(self.n_dropped_out, "drop-out") if self.n_dropped_out else "no drop-outs"
+        facts += [lost if name == "dropped out" else f"{name} {value}" for name, value in self._facts()]
+        return f"Outcomes({', '.join(facts)})"
 
     @property
     def chosen_cause(self) -> str:
@@ -917,6 +907,10 @@ def as_outcomes(y: Any) -> Outcomes:
     if y is None:
         raise InputError("requires y to be passed, but the target y is None: it holds Outcomes")
     raise InputError(f"y must be Outcomes (or scikit-survival's structured array), not {type(y).__name__}")
+
+
+def _range(vector: Any) -> str:
+    return f"{vector.min():g} to {vector.max():g}"
 
 
 def _read_only(vector: Any) -> Any:

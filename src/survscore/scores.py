@@ -53,25 +53,25 @@ def brier_score(
     curves : SurvivalCurves or CurveBatches
         What was predicted, for the same individuals in the same order.
     weighting : {"administrative", "projected", "uncensored", "ipcw"} or Weighting
-        Who is counted, and how much: see `Administrative`, `Projected`, `Uncensored` and `IPCW`. There is no default
-        for censored data.
+        Which individuals count, with which weights: see `Administrative`, `Projected`, `Uncensored` and `IPCW`. There
+        is no default for censored data.
     times : array_like, optional
         The evaluation times, strictly increasing. By default the predicted times, if these are few (at most 20), up to
         the 95 % quantile of follow-up (C*, or T where C* is unknown), or to the end of the predictions if that comes
         first. Curves at more times are evaluated at 101 equidistant times from 0 to there.
     groups : array_like of shape (n,), optional
-        Labels of individuals that belong together, such as a customer's several subscriptions. Standard errors then
+        Labels of individuals that depend on each other, such as the subscriptions of a customer. Standard errors then
         allow for any dependence within groups.
     level : float, default 0.95
-        Of the confidence intervals.
+        Level of the confidence intervals.
     ranges : list of (lower, upper), or "any", optional
-        Over which ranges of time means will be asked for (`ScoreCurve.integrated`). By default over all times, and over
+        Ranges of time for means with standard errors (`ScoreCurve.integrated`). By default all times, and
         any range where that is cheap: up to about a thousand million products, such as 100 000 individuals at 101
-        times. ``"any"`` computes the covariances over time whatever they cost.
+        times. ``"any"`` computes the covariances over time for any size.
     errors : bool, default True
         Whether to compute standard errors. Scores alone take half the time or less.
     cause : str or int, optional
-        Under competing risks the cause of events that the score is of, by its name or its number; see `Outcomes`. The
+        Under competing risks, the cause to score, by its name or number; see `Outcomes`. The
         status of an individual is then whether it has had an event of this cause. Predictions are `IncidenceCurves`,
         or survival curves of one minus the incidence of this cause. ``"all"``: the multi-class score over event-free
         and all causes (see the notes), of `IncidenceCurves`.
@@ -80,6 +80,13 @@ def brier_score(
     Returns
     -------
     ScoreCurve
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
 
     Warns
     -----
@@ -168,6 +175,13 @@ def log_loss(
     -------
     ScoreCurve
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
     Examples
     --------
     >>> import survscore as ss
@@ -204,7 +218,7 @@ def auc(
     controls: Controls = "not-case",
     errors: bool = True,
 ) -> ScoreCurve:
-    r"""AUC at each time: how often one with event by then had the lower predicted survival than one without.
+    r"""AUC at each time: the proportion of pairs in which the individual with the event had the higher predicted risk.
 
     .. math:: \mathrm{AUC}(t) = P(\pi_i(t) < \pi_k(t) \mid T^*_i \le t < T^*_k) \quad\text{(ties count half)}
 
@@ -221,6 +235,13 @@ def auc(
     -------
     ScoreCurve
         Higher is better; 0.5 is a coin. Without drop-outs, administrative standard errors are DeLong's.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
 
     Examples
     --------
@@ -270,12 +291,19 @@ def score_all(
         median of follow-up (C*, or T where C* is unknown), or the end of the predictions if that comes first; of
         predictions at few times, the last of these up to then.
     weighting : {"administrative", "projected", "uncensored", "ipcw"} or Weighting, or several
-        Who is counted, and how much.
+        Which individuals count, with which weights.
 
     Returns
     -------
     list of ScoreCurve
         For the first metric under each weighting, then the second metric, and so on.
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
 
     Examples
     --------
@@ -339,6 +367,13 @@ def score_terms(
     Returns
     -------
     ScoreTerms
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
 
     Examples
     --------

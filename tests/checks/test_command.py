@@ -7,8 +7,9 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from checks_case import with_segments
-from survscore.checks import as_junit, as_markdown, check, parse_rules, read_history, run_of_results
+from survscore.checks import as_junit, as_markdown, check, parse_rules, read_history
 from survscore.checks.output import as_json
+from survscore.checks.runs import run_of_results
 
 HOSTILE = "a|b\n<script>alert(1)</script> `x` [y](https://z) \x00\x1b[31m &amp; @all"
 

@@ -13,7 +13,8 @@ import pytest
 
 import survscore as ss
 from checks_case import compared, day
-from survscore.checks import Run, append_run, read_history, run_of_results
+from survscore.checks import Run, append_run, read_history
+from survscore.checks.runs import run_of_results
 from survscore.io import files as _files
 
 

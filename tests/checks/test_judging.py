@@ -245,6 +245,7 @@ def test_the_hazard_ratio_of_late_starters_is_held_against_limits_and_an_earlier
     point = projected.recommendation().verdicts[0].sensitivity
     found = one(run, value="hazard-ratio", above=0.01, below=100)
     assert (found.verdict, found.value) == ("passed", pytest.approx(point.hazard_ratio))
+    assert found.what == "brier of all models, mean over 5 to 80"
     assert (found.lower, found.upper) == (pytest.approx(point.ratio_lower), pytest.approx(point.ratio_upper))
     assert one(run, value="hazard-ratio", above=99).verdict == "failed"
     twice = {"hazard_ratio": 2 * point.hazard_ratio, "ratio_lower": 2 * point.ratio_lower}

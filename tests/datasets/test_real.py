@@ -11,7 +11,7 @@ import pytest
 
 import survscore as ss
 from survscore import InputError
-from survscore.datasets import loading, origins
+from survscore.datasets import origins
 from survscore.datasets.loading import BY_CAUSE, RECIPES
 
 # Counted in the packages' own tables, apart from the loaders: individuals, events, lost, closing date, columns of X
@@ -120,12 +120,6 @@ def test_x_does_not_know_how_it_went_on(name):
     pd.testing.assert_frame_equal(recipe.make(table).X, recipe.make(other).X)
 
 
-def test_x_of_customers_is_that_of_their_first_day():
-    table = table_of("cdnow")
-    first = table[table["date"] == table.groupby("customer_id")["date"].transform("min")]
-    pd.testing.assert_frame_equal(RECIPES["cdnow"].make(first).X, RECIPES["cdnow"].make(table).X)
-
-
 def test_later_prescriptions_are_not_in_x():
     table = table_of("dmlate")
     now = table.assign(**{name: table[name].where(table[name] <= table["dodm"]) for name in ("dooad", "doins")})
@@ -155,16 +149,6 @@ def test_horizons_and_earlier_closing_dates_fit_each_other(data):
             assert (now.censoring_time >= horizon).mean() > 0.95, (cutoff, horizon)
             assert (then.event & (then.time <= horizon)).sum() >= 5, (cutoff, horizon)
         assert (then.censoring_time < data.horizons[-1]).any()  # or nothing would be hidden
-
-
-def test_backtests_run_on_what_is_loaded():
-    data = ss.datasets.load(installed("senators"))
-    models = {
-        name: ss.SurvivalCurves(np.tile(values, (data.n, 1)), data.horizons)
-        for name, values in [("steep", [0.5, 0.3, 0.1]), ("flat", [0.9, 0.7, 0.5])]
-    }
-    found = ss.backtest(data.y, models, as_of=data.cutoffs, horizons=data.horizons, groups=data.groups, n_draws=5)
-    assert (found.table["chosen"] == "flat").all()
 
 
 def test_what_is_described_is_what_is_loaded(data):
@@ -226,28 +210,6 @@ def test_causes_change_nothing_else(name):
     assert plain.y.causes == ()
 
 
-@pytest.mark.parametrize("name", ["sibr", "sire"])
-def test_causes_of_death_are_those_of_the_register(name):
-    table = table_of(name)
-    np.testing.assert_array_equal(ss.datasets.load(name, causes=True).y.cause, table["status"])
-
-
-def test_causes_of_death_in_thoro():
-    table = table_of("thoro")
-    y = ss.datasets.load("thoro", causes=True).y
-    expected = np.where(table["exitstat"] != 1, 0, np.where(table["cause"] == 2, 1, 2))
-    np.testing.assert_array_equal(y.cause, expected)
-    assert table["cause"].eq(16).sum() == 47  # which its documentation does not explain
-
-
-def test_who_leaves_the_senate_is_told_by_the_reason():
-    table = table_of("senators")
-    table = table[table["reason"] != "Appointment declined"]
-    y = ss.datasets.load("senators", causes=True).y
-    expected = table["reason"].map({"Death": 1, "Resignation": 2, "Retirement": 3}).fillna(0)
-    np.testing.assert_array_equal(y.cause, expected)
-
-
 def test_insulin_before_death_counts_and_insulin_at_the_start_is_left_out():
     table = table_of("dmlate")
     table = table[table["doins"].isna() | (table["doins"] > table["dodm"])].reset_index(drop=True)
@@ -260,18 +222,6 @@ def test_insulin_before_death_counts_and_insulin_at_the_start_is_left_out():
     assert data.X.columns.tolist() == ["sex", "age", "tablets"]
     assert data.n_lost == 0
     assert data.closing_date == "2009-12-31"
-
-
-def test_closing_dates_moved_earlier_keep_the_causes(by_cause):
-    day = by_cause.cutoffs[-1]
-    there = by_cause.dates.start <= np.datetime64(day)
-    now = by_cause.y[there]
-    then = now.as_of(day)
-    assert then.causes == now.causes
-    np.testing.assert_array_equal(then.cause, np.where(then.event, now.cause, 0))
-    for horizon in by_cause.horizons:  # each is an example for every cause
-        for number in range(1, len(now.causes) + 1):
-            assert ((now.cause == number) & (now.time <= horizon)).sum() >= 10, (by_cause.name, horizon, number)
 
 
 def test_a_set_without_causes_is_refused_with_those_that_have_some():
@@ -319,7 +269,6 @@ def nothing_installed(monkeypatch):
 @pytest.mark.usefixtures("nothing_installed")
 def test_a_missing_package_is_told_with_how_to_get_it():
     assert ss.datasets.available() == []
-    assert list(ss.datasets.missing()) == ss.datasets.names()
     with pytest.raises(InputError) as error:
         ss.datasets.load("cdnow")
     assert str(error.value) == "name: 'cdnow' is in the package lifetimes: pip install Lifetimes"
@@ -425,13 +374,6 @@ def test_a_path_that_leads_nowhere_is_told_in_a_line(tmp_path, name, file, conte
     assert "\n" not in str(error.value)
 
 
-def test_a_table_that_is_too_large_is_not_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(origins, "MOST_BYTES", 3 * 2**20)
-    (tmp_path / "dd.csv").write_bytes(bytes(3 * 2**20 + 1))
-    with pytest.raises(InputError, match="is larger than 3 MB"):
-        ss.datasets.load("dd", path=tmp_path / "dd.csv")
-
-
 def test_a_set_prints_what_it_is():
     data = ss.datasets.load(installed("senators"))
     assert str(data).startswith(
@@ -439,10 +381,3 @@ def test_a_set_prints_what_it_is():
     )
     lost = replace(data, y=ss.Outcomes.from_dates(["2000-01-01"], [None], "2001-01-01", last_seen=["2000-06-01"]))
     assert str(lost).startswith("Dataset(senators: 1 individuals, 0 events, 1 lost, follow-up ends on 2001-01-01)\n")
-
-
-def test_every_recipe_is_in_the_list():
-    from survscore.datasets import python_sets, r_sets
-
-    made = [one for module in (python_sets, r_sets) for one in vars(module).values() if hasattr(one, "counts")]
-    assert {one.name for one in made} == set(loading.RECIPES)

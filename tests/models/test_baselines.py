@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from lifelines import AalenJohansenFitter, CoxPHFitter, KaplanMeierFitter
+from lifelines import AalenJohansenFitter, KaplanMeierFitter
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
@@ -98,16 +98,6 @@ def test_aalen_johansen_and_kaplan_meier_are_the_same_where_they_should_be():
     np.testing.assert_allclose(one.predict_curves(X).for_cause(1).at([0.5, 1]), survival, rtol=1e-12)
 
 
-def test_aalen_johansen_thins_its_grid_but_not_its_values():
-    _, y = of_causes(5000)
-    model = AalenJohansen(n_times=20).fit(None, y)
-    curves = model.predict_curves(y)
-    assert curves.times.size == 20
-    places = np.searchsorted(model.times_, curves.times)
-    np.testing.assert_array_equal(curves.probabilities[7], model.incidence_[:, places])
-    assert np.abs(np.diff(curves.event_free().probabilities[0])).max() < 1.5 / 20
-
-
 def test_aalen_johansen_is_the_null_model():
     X, y = of_causes(400)
     curves = AalenJohansen(times=[0.25, 0.5, 1.0]).fit(X, y).predict_curves(X)
@@ -116,14 +106,6 @@ def test_aalen_johansen_is_the_null_model():
         (null,) = compared.to_frame()["model"].unique()
         assert null == "Aalen-Johansen"
         np.testing.assert_allclose(compared.to_frame()["difference"], 0.0, atol=1e-14)
-
-
-def test_one_kind_of_event_is_asked_for_where_causes_have_no_form():
-    X, y = of_causes(200)
-    for model in (KaplanMeier(), ss.adapters.Lifelines(CoxPHFitter())):
-        with pytest.raises(ss.InputError, match=r"competing causes \('a', 'b' and 'c'\).*: fit it to y.any_event"):
-            model.fit(X, y.for_cause("a"))
-        model.fit(X, y.any_event())
 
 
 def test_aalen_johansen_score_and_errors():
@@ -140,17 +122,6 @@ def test_aalen_johansen_score_and_errors():
         AalenJohansen(0).fit(X, y)
 
 
-def test_aalen_johansen_cross_validated_per_cause():
-    X, y = of_causes(300)
-    result = ss.cross_validate(
-        {"null": AalenJohansen(times=[0.25, 0.5, 1.0])}, X, y.for_cause("b"), cv=3, times=[0.25, 0.5], progress=False
-    )
-    (curves,) = result.curves.values()
-    assert isinstance(curves, ss.IncidenceCurves)
-    assert len(curves) == 300
-    assert result.comparison.scored[0].settings["cause"] == "b"
-
-
 # Classifiers per horizon
 
 
@@ -164,14 +135,6 @@ def test_each_horizon_has_a_classifier_of_those_whose_status_is_known(frame):
         known = (y.time > t) | y.event  # the censored at or before t are dropped
         expected = LogisticRegression().fit(X[known], y.time[known] > t).predict_proba(X)[:, 1]
         np.testing.assert_allclose(curves.probabilities[:, j], expected, rtol=1e-6)
-
-
-def test_administrative_rows_are_those_with_later_censoring():
-    X, y = censored(500)
-    model = HorizonClassifiers(LogisticRegression(), [1.0], keep="administrative").fit(X, y)
-    kept = y.censoring_time >= 1.0
-    expected = LogisticRegression().fit(X[kept], ~(y.event & (y.time <= 1.0))[kept]).predict_proba(X)[:, 1]
-    np.testing.assert_allclose(model.predict_curves(X).probabilities[:, 0], expected, rtol=1e-6)
 
 
 def test_administrative_rows_are_weighted_for_drop_outs():

@@ -230,18 +230,6 @@ def test_each_horizon_has_a_classifier_of_all_statuses(keep):
     np.testing.assert_allclose(model.predict_curves(X, between).probabilities, curves.at(between))
 
 
-def test_those_who_stay_until_the_horizon_are_weighted_for_drop_outs():
-    lost = np.random.default_rng(1).exponential(150.0, 400)
-    seen = Y.event & (Y.time <= lost)
-    y = ss.Outcomes(np.minimum(Y.time, lost), np.where(seen, Y.cause, 0), Y.censoring_time, causes=Y.causes)
-    assert y.n_dropped_out > 20
-    model = HorizonClassifiers(LogisticRegression(), [40.0], keep="administrative").fit(X, y)
-    rows, _, weight = ss.at_horizon(y.for_cause("churn"), 40.0)
-    status = np.where(y.time[rows] <= 40.0, y.cause[rows], 0)
-    expected = LogisticRegression().fit(X.iloc[rows], status, sample_weight=weight).predict_proba(X)
-    np.testing.assert_allclose(model.predict_curves(X).probabilities[:, :, 0], expected[:, 1:], rtol=1e-9)
-
-
 def test_a_cause_that_comes_later_and_a_time_before_all_events():
     pytest.importorskip("xgboost")
     from xgboost import XGBClassifier  # insists on classes 0, 1, ... without gaps
@@ -278,20 +266,6 @@ def test_aalen_johansen_by_the_formula():
         got = model.predict_cumulative_incidence(range(2), [t])
         np.testing.assert_allclose(got, np.tile(np.array(expected)[:, None], (2, 1, 1)), atol=1e-15)
     assert model.predict_curves(range(2), [9.0]).extrapolation == "hold"
-
-
-def test_aalen_johansen_of_one_cause_is_kaplan_meier():
-    y = ss.Outcomes(Y.time, Y.event)
-    times = [10.0, 50.0]
-    one = AalenJohansen().fit(None, y).predict_curves(range(1), times)
-    expected = KaplanMeier().fit(None, y).predict_survival_function(range(1), times)
-    np.testing.assert_allclose(one.for_cause(1).probabilities, expected, atol=1e-14)
-    few = AalenJohansen(n_times=7).fit(X, Y)
-    curves = few.predict_curves(X)
-    assert curves.times.size == 7
-    np.testing.assert_array_equal(curves.probabilities[0], few.incidence_[:, np.isin(few.times_, curves.times)])
-    with pytest.raises(ss.InputError, match="no events"):
-        AalenJohansen().fit(None, ss.Outcomes([1, 2], [0, 0], causes=["a", "b"]))
 
 
 # Files
@@ -357,12 +331,6 @@ def test_cross_validation_pipelines_and_searches(name):
     assert found.best_estimator_.causes_ == Y.causes
     predicted = cross_val_predict(model, X, Y, cv=FOLDS)
     assert predicted.shape == (400, 2, 3)
-
-
-def test_folds_have_an_even_share_of_each_cause():
-    for _, test in ss.EventKFold(4, shuffle=True, random_state=0).split(X, Y):
-        for cause, count in Y.n_by_cause.items():
-            assert abs(Y[test].n_by_cause[cause] - count / 4) <= 1
 
 
 def test_cross_validate_compares_models_of_a_cause():

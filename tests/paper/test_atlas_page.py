@@ -93,7 +93,10 @@ def test_what_the_page_says_of_recommendations(found):
     sentence = found.recommendation_sentence
     assert f"{whole['n_pairs'].sum()} pairs; {other} of these {whole['n_decided'].sum()} decisions" in sentence
     assert f"for {100 * whole['n_decided'].sum() / whole['n_pairs'].sum():.0f} % of" in sentence
-    assert f"the truth from the other half, {100 * halves['n_wrong'].sum() / halves['n_settled'].sum():.1f} % of" in sentence
+    assert (
+        f"the truth from the other half, {100 * halves['n_wrong'].sum() / halves['n_settled'].sum():.1f} % of"
+        in sentence
+    )
     assert found.recommended["n_wrong"].tolist() == [
         of["n_wrong"].sum() for _, of in found.recommendations.groupby(["family", "individuals"], sort=False)
     ]
@@ -195,6 +198,6 @@ def test_what_the_page_includes_is_made_from_the_files(found, page, tmp_path):
     drawings = {name: (tmp_path / name).read_text() for name in ("forest.svg", "forest-narrow.svg")}
     page.write_page(DOCS / "atlas", tmp_path / "again")
     for name, drawing in drawings.items():
-        words = " ".join(re.findall("<!-- (.*?) -->", drawing))  # a comment for each line of a text
+        words = " ".join(re.findall(r"<text[^>]*>(.*?)</text>", drawing, flags=re.DOTALL))
         assert all(one in words for one in [*names, *models.FAMILIES, "mean over sets"])
         assert (tmp_path / "again" / name).read_text() == drawing

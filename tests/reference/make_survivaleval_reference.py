@@ -4,12 +4,12 @@ Usage, with the environment of the benchmarks, which has SurvivalEVAL (see bench
 
     benchmarks/.venv/bin/python tests/reference/make_survivaleval_reference.py
 
-It writes survivaleval_reference.json beside this file. Everything is about model a, and G is fitted on the scored data, unless
-it says otherwise.
+It writes survivaleval_reference.json beside this file. Everything is about model a, and G is fitted on the scored
+data, unless it says otherwise.
 
 Conventions of the quantities in the file
 -----------------------------------------
-- brier, auc_ipcw, auc_naive: at each of `times`. An individual censored at exactly t counts as event-free, with 1/G(t-).
+- brier, auc_ipcw, auc_naive: at each of `times`. Those censored at exactly t count as event-free, with 1/G(t-).
 - brier_trained: the Brier score of the first half of the individuals at each of `times`, G fitted on the other half.
 - integrated: `SurvivalEvaluator.integrated_brier_score(target_times=times)`, of all individuals.
 - uno, harrell: concordance of the survival predicted for tau with event times up to tau, for each tau of `times`.
@@ -76,7 +76,9 @@ def results(data):
     half = len(time) // 2
     first, second = ((time[rows], event[rows]) for rows in (slice(half), slice(half, None)))
     # curves begin with 1 at time 0
-    evaluator = SurvivalEvaluator(np.column_stack((np.ones(len(time)), survival)), np.append(0.0, times), time, event.astype(int), *both)
+    evaluator = SurvivalEvaluator(
+        np.column_stack((np.ones(len(time)), survival)), np.append(0.0, times), time, event.astype(int), *both
+    )
     return {
         "brier": brier_multiple_points(survival, *both, *both, times).tolist(),
         "brier_trained": brier_multiple_points(survival[:half], *first, *second, times).tolist(),

@@ -145,7 +145,7 @@ def test_tables_that_are_shown_have_whole_columns(report, lost_report):
                 assert {len(column.texts) for column in display.columns} == {display.size}
                 assert len(display.models or [0] * display.size) == display.size
                 assert len(display.groups or [0] * display.size) == display.size
-                assert display.name in sections.tables(one.summary)  # all digits can be had
+                assert display.name in sections.tables(one.summary)  # all digits are available
                 for column in display.columns:
                     if column.kind == "number":  # in line on the point
                         written = [text for text in column.texts if re.fullmatch(r"−?[\d,]+\.\d+", text)]

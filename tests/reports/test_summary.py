@@ -198,7 +198,7 @@ def test_a_headline_by_ipcw_carries_a_caution(case):
     assert ss.weightings_that_fit(unknown).sentence in found["caution"]
     box = render(found).split('<div class="recommendation no"')[1].split("</div>")[0]
     assert "do not rely on this, since the only weighting is known to mislead" in box
-    assert "goes by an IPCW score" in box
+    assert "is based on an IPCW score" in box
     asked_for = summarise(y, models, weighting="ipcw", times=TIMES, n_curves=0)  # though C* is known
     assert "'administrative' counts those with C* >= t" in asked_for["caution"]
     assert summarise(y, models, times=TIMES, n_curves=0)["caution"] is None

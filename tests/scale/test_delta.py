@@ -1,5 +1,7 @@
 """Tables with a log: the files that count are those that the log names, by its own library."""
 
+import os
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import survscore as ss
 from scale_tables import make, same
 from survscore.scale import evaluate_state
+from survscore.scale.sources import open_source
 
 deltalake = pytest.importorskip("deltalake", reason="Delta Lake is not installed")
 
@@ -29,22 +32,29 @@ def table(case, tmp_path):
 
 def test_the_log_says_which_files_count(case, table):
     wanted = ss.evaluate(case.table, weighting="administrative", by="country")
-    files = len(table.file_uris())
-    for source in (table.to_pyarrow_dataset(), table.file_uris()):
-        found = ss.evaluate(source, weighting="administrative", by="country")
-        assert found.total.n == 900
-        assert set(found.parts) == set(wanted.parts)
-        for label, part in found.parts.items():
-            same(part, wanted.parts[label], score=1e-10, se=1e-10)
-    assert found.total.scored[0].settings["files_read"] == files
+    found = ss.evaluate(table.to_pyarrow_dataset(), weighting="administrative", by="country")
+    assert found.total.n == 900
+    assert found.total.scored[0].settings["files_read"] == len(table.file_uris()) == 3
+    assert set(found.parts) == set(wanted.parts)
+    for label, part in found.parts.items():
+        same(part, wanted.parts[label], score=1e-10, se=1e-10)
     old = deltalake.DeltaTable(table.table_uri, version=1).to_pyarrow_dataset()
     assert ss.evaluate(old, weighting="administrative").n == 1200
 
 
-def test_files_of_the_log_are_not_counted_twice(table):
-    state = evaluate_state(table.file_uris(), weighting="administrative")
-    with pytest.raises(ss.InputError, match="would be counted twice"):
-        evaluate_state(table.file_uris()[:1], weighting="administrative", add=state)
+def test_its_files_are_kept_and_not_counted_twice(table, tmp_path):
+    state = evaluate_state(table.to_pyarrow_dataset(), weighting="administrative", state=tmp_path / "kept")
+    assert len(list((tmp_path / "kept").rglob("*.state"))) == 3
+    with pytest.raises(ss.InputError, match=r"3 files would be counted twice, the first country=DE/part-"):
+        evaluate_state(table.to_pyarrow_dataset(), weighting="administrative", add=state)
+
+
+def test_a_file_that_is_gone_is_named(table):
+    dataset = table.to_pyarrow_dataset()
+    source = open_source(dataset)
+    os.unlink(table.file_uris()[0])
+    with pytest.raises(ss.InputError, match=r"^country=\w\w/part-.*parquet: is no longer there"):
+        list(source.batches(["time"]))
 
 
 def test_the_folder_alone_is_refused(table):
@@ -59,4 +69,4 @@ def test_another_schema_is_refused_by_its_name(case, table, tmp_path):
         path, case.table.append_column("c:30", pa.array(case.table["a:30"])), mode="append", schema_mode="merge"
     )
     with pytest.raises(ss.InputError, match="c:30"):
-        ss.evaluate(deltalake.DeltaTable(path).file_uris(), weighting="administrative")
+        ss.evaluate(deltalake.DeltaTable(path).to_pyarrow_dataset(), weighting="administrative")

@@ -83,12 +83,12 @@ def backtest(
     seed: int = 1,
     progress: Progress = silent,
 ) -> Backtest:
-    r"""Pretend that the data had ended earlier, score models with what was known then, and let the rest be the judge.
+    r"""Score models as if follow-up had ended earlier, and judge the scores by what happened later.
 
-    On each earlier day, those who had started are scored as of then under every weighting. The truth is the
-    administrative score by the later follow-up of the same individuals, who then are known at the horizon, or weighted
-    for if lost. A score did well if it put models in the order of the truth, and if the model that it would have chosen
-    was not much worse than the best:
+    On each earlier day, the individuals who had started are scored as of then under every weighting. The truth is the
+    administrative score by the later follow-up of the same individuals, whose status at the horizon is then known;
+    weights account for those who were lost. A score did well if it ranked models in their true order, and if the model
+    with the best score was not much worse than the truly best one:
 
     .. math:: \mathrm{regret} = \frac{S_{\mathrm{truth}}(\text{chosen}) - \min_k S_{\mathrm{truth}}(k)}
         {\min_k S_{\mathrm{truth}}(k)}
@@ -148,6 +148,13 @@ def backtest(
     Returns
     -------
     Backtest
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
 
     Notes
     -----

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,9 @@ from survscore._validation import InputError, check_length, plural
 from survscore.curves import SurvivalCurves
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Vector = NDArray[np.float64]
 #: Where placebo windows start, in widths before C*, and by how many widths the C* of others must be later. Both are far
@@ -182,20 +185,20 @@ def explained_variance(
         from sklearn.model_selection import GroupKFold, KFold, cross_val_predict
     except ImportError:
         raise ImportError("X needs scikit-learn: pip install 'survscore[models]'") from None
-    features, categorical = as_features(X)
+    features = as_features(X)
     check_length("X", len(features), "y", censoring_time.size)
     rows = np.flatnonzero(np.isfinite(censoring_time))
     rows = np.random.default_rng(seed).permutation(rows)[:MOST_ROWS]
     if rows.size < 2 * N_FOLDS:
         raise InputError(f"X: {plural(rows.size, 'individual')} with a finite censoring_time are too few to learn from")
-    features, target = features[rows], censoring_time[rows]
+    features, target = features.iloc[rows], censoring_time[rows]
     if np.ptp(target) == 0:
         return Estimate()  # nothing varies that could be predicted
     of_rows = None if groups is None else Groups.of(groups.codes[rows], rows.size)
     if of_rows is not None and of_rows.n_groups < N_FOLDS:
         raise InputError(f"X: {plural(of_rows.n_groups, 'group')} are too few for {N_FOLDS} folds")
     folds = KFold(N_FOLDS) if of_rows is None else GroupKFold(N_FOLDS)
-    model = HistGradientBoostingRegressor(categorical_features=categorical, random_state=seed)
+    model = HistGradientBoostingRegressor(categorical_features="from_dtype", random_state=seed)
     predicted = cross_val_predict(model, features, target, groups=None if of_rows is None else of_rows.codes, cv=folds)
     errors, squares = np.square(target - predicted), np.square(target - target.mean())
     missed = float(errors.sum() / squares.sum())
@@ -203,35 +206,29 @@ def explained_variance(
     return Estimate.of(1.0 - missed, influence, of_rows, level)
 
 
-def as_features(X: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return numbers, NaN where missing, and which columns are codes of categories; from an array or any data frame."""
+def as_features(X: Any) -> pd.DataFrame:
+    """Return numbers, NaN where missing, and categories; from an array or any data frame."""
+    import pandas as pd
+
     columns = columns_of(X)
     if not columns:
         raise InputError("X has no columns")
-    encoded = [_encode(values, name) for name, values in columns.items()]
-    return np.stack([values for values, _ in encoded], axis=1), np.array([category for _, category in encoded])
+    return pd.DataFrame({name: _feature(values, name) for name, values in columns.items()})
 
 
-def _encode(values: NDArray[Any], name: str) -> tuple[NDArray[np.float64], bool]:
-    """Return a column as numbers, and whether these are codes of categories."""
+def _feature(values: NDArray[Any], name: str) -> pd.Series[Any]:
+    """Return numbers, which dates become, or categories: text, and whatever else there are few of."""
     import pandas as pd
 
-    if values.dtype.kind in "biuf":
-        numbers = values.astype(np.float64)
-        return np.where(np.isinf(numbers), np.sign(numbers) * 1e300, numbers), False
-    if values.dtype.kind in "mM":  # dates predict C* better than anything
-        return np.where(np.isnat(values), np.nan, values.astype(np.int64).astype(np.float64)), False
-    if values.dtype.kind not in "OUST":
+    column = pd.Series(values.tolist() if values.dtype.kind in "OUST" else values)
+    known = column.dropna()
+    if column.dtype.kind in "mM":  # they predict C* better than anything
+        return column.astype(np.int64).where(column.notna())
+    if column.dtype.kind not in "biufOUST":
         raise InputError(
-            f"X: column {name!r} must hold numbers, booleans, text, categories or dates, not {values.dtype}"
+            f"X: column {name!r} must hold numbers, booleans, text, categories or dates, not {column.dtype}"
         )
-    column = pd.Series(values.tolist(), dtype=object)
-    there = column.dropna()
-    if all(isinstance(value, (bool, int, float, np.number)) for value in there):
-        return column.to_numpy(np.float64, na_value=np.nan), False
-    # in the order of the values, for dates and numbers given in order; as text where they can't be compared
-    comparable = len({type(value) for value in there}) == 1 and hasattr(there.iloc[0], "__lt__")
-    codes, labels = pd.factorize(column if comparable else there.map(str).reindex(column.index), sort=True)
-    return np.where(codes < 0, np.nan, codes.astype(np.float64)), isinstance(labels[0], str) and len(
-        labels
-    ) <= MOST_CATEGORIES
+    if all(isinstance(value, (bool, int, float, np.number)) for value in known):
+        return column.astype(np.float64).clip(-1e300, 1e300)
+    texts = known.map(str).reindex(column.index).astype("category")
+    return texts if texts.cat.categories.size <= MOST_CATEGORIES else texts.cat.codes.where(column.notna())

@@ -36,7 +36,7 @@ from survscore.incidence import IncidenceCurves
 from survscore.metrics import Metric, as_metric, cause_label
 from survscore.outcomes import Outcomes, as_outcomes
 from survscore.results.comparison import Comparison
-from survscore.results.latex import Entry
+from survscore.results.latex import MatrixEntry
 from survscore.results.long_tables import stacked
 from survscore.results.printing import undefined_times
 from survscore.results.score_curve import ScoreCurve
@@ -109,6 +109,13 @@ def cross_validate(
     Returns
     -------
     CrossValidation
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
 
     Notes
     -----
@@ -300,7 +307,7 @@ def _warn_about_undefined(fold_scores: Sequence[FoldScores], n_folds: int) -> No
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(PrintedAsTables):
-    """What `cross_validate` found.
+    """Result of `cross_validate`.
 
     Attributes
     ----------
@@ -368,7 +375,7 @@ class CrossValidation(PrintedAsTables):
         caption = f"{self.settings['n_splits']} folds, predictions out of fold; {tables.caption}"
         return Tables(caption, tables.parts, tables.lead)
 
-    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+    def _entries(self, unit: str | None) -> tuple[list[MatrixEntry], Sequence[str]]:
         return self.comparison._entries(unit)
 
     def __repr__(self) -> str:

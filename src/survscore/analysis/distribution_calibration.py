@@ -329,8 +329,8 @@ def distribution_calibration(
         why = f"{lost} of {y.n_individuals} dropped out"
     if test == "smooth" and lost != 0:  # right predictions would be rejected
         raise InputError(
-            f"test='smooth' needs each individual's exposure, but {why}; test='martingale' does without, and "
-            "test='auto' takes it by itself"
+            f"test='smooth' needs each individual's exposure, but {why}; test='martingale' does not, and "
+            "test='auto' selects it"
         )
     exposure: Exposure = "known" if lost == 0 and test != "martingale" else "observed"
     followed = Followed.of(y, curves, exposure, form)

@@ -18,7 +18,7 @@ from survscore.analysis.censoring_leak import CensoringLeak
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import averaging_weights
 from survscore.engine.evaluation import Evaluation
-from survscore.engine.inputs import NULL_MODELS, null_name
+from survscore.engine.inputs import null_name
 from survscore.engine.second_moments import MeanInfluences
 from survscore.inference.estimate import Estimate
 from survscore.inference.units import Groups, SampleWeights
@@ -64,12 +64,6 @@ class PairContrast:
             if (self.ipcw.upper < 0 < other.lower) or (other.upper < 0 < self.ipcw.lower):
                 return name
         return None
-
-    @property
-    def holds_for_some_only(self) -> bool:
-        """Whether the administrative score prefers one model, and the projected score is significant for the other."""
-        other = self.administrative.value
-        return (other < 0 < self.projected.lower) or (self.projected.upper < 0 < other)
 
 
 def contrasts_of(
@@ -330,7 +324,6 @@ def sentences(
     }
     result = [f"{heading[verdict]}: {'; '.join(reasons)}."]
     result += [] if verdict in ("no sign of a leak", "not needed") else [_advice(contrasts)]
-    result += _for_some_only(contrasts, level)
     result += [answer.sentence(level, why_not) for answer in answers]
     if r2 is not None:
         result.append(_about_covariates(r2, level))
@@ -352,30 +345,13 @@ def sentences(
 def _advice(contrasts: Sequence[PairContrast]) -> str:
     if any(contrast.projected.known for contrast in contrasts):
         return (
-            "Go by the projected score, which counts all individuals; the administrative score refers to those with "
+            "Use the projected score, which counts all individuals; the administrative score refers to those with "
             "C* >= t alone, and does not depend on what models predict for the others."
         )
     return (
         "The administrative score does not reward that, but it refers to those with C* >= t alone, whatever "
         "models predict for the others; too few are followed for a projected score."
     )
-
-
-def _for_some_only(contrasts: Sequence[PairContrast], level: float) -> list[str]:
-    """Return which model the administrative score prefers, and the projected score does not."""
-    pairs = [contrast for contrast in contrasts if contrast.holds_for_some_only]
-    if not pairs:
-        return []
-    contrast = next((contrast for contrast in pairs if contrast.reference not in NULL_MODELS), pairs[0])
-    names, worse = (contrast.model, contrast.reference), contrast.projected
-    if worse.value < 0:
-        names, worse = names[::-1], -worse
-    more = f" There {'is' if len(pairs) == 2 else 'are'} {plural(len(pairs) - 1, 'more such pair')}." * (len(pairs) > 1)
-    return [
-        f"The administrative score prefers {names[0]} to {names[1]}, among those with C* >= t; for all individuals, "
-        f"{names[0]} is significantly worse: its projected score is higher by {worse.value:.4f} "
-        f"({_interval(worse, level, '{:.4f}'.format)}).{more}"
-    ]
 
 
 def _about_covariates(r2: Estimate, level: float) -> str:

@@ -113,6 +113,13 @@ def score_table(
         Prints as a table, models that encode :math:`C^*` first; `to_frame`, `to_html`, `to_latex`, `to_markdown`,
         `to_json`.
 
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+
     Notes
     -----
     An estimate has the interval that suits it (a Brier score's is made on the logarithmic scale, an AUC's on the logit

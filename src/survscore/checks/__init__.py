@@ -4,7 +4,7 @@ from survscore.checks.history import History, append_run, read_history
 from survscore.checks.judging import Finding, check, exit_code
 from survscore.checks.output import as_json, as_junit, as_markdown
 from survscore.checks.rules import Rule, example, parse_rules, read_rules
-from survscore.checks.runs import Run, read_results, run_of_results
+from survscore.checks.runs import Run, read_results
 
 __all__ = [
     "Finding",
@@ -22,5 +22,4 @@ __all__ = [
     "read_history",
     "read_results",
     "read_rules",
-    "run_of_results",
 ]

@@ -221,8 +221,8 @@ def _findings(rule: Rule, run: Run, history: Sequence[Run] | None) -> Iterator[F
         when = _chosen_when(rule, run, metric, weighting, model, segment)
         subject = _Subject(run, metric, weighting, model, segment, when, reference, earlier)
         of = replace(
-            about, segment=segment, metric=metric, weighting=weighting, model=model, reference=named,
-            when=_words(when), cause=run.cause,
+            about, segment=segment, metric=metric, weighting=weighting, reference=named, when=_words(when),
+            model=about.model if rule.value == "hazard-ratio" else model, cause=run.cause,
         )  # fmt: skip
         yield _judged(rule, subject, of)
 

@@ -223,20 +223,9 @@ def read_results(path: Path | str, *, id: str | None = None, date: datetime | No
 
 
 def run_of_results(data: Any, *, id: str | None = None, date: datetime | None = None) -> Run:
-    """Return the run that results as plain data are about.
+    """Return the run that results are about, as ``survscore compare --json`` writes them.
 
-    Parameters
-    ----------
-    data : mapping
-        With ``settings`` and the lists of rows ``scores``, ``means``, ``contrasts``, ``verdicts`` and
-        ``recommendations``, as ``survscore compare --json`` writes them. Columns before ``metric`` say of which segment
-        a row is.
-    id, date
-        See `read_results`.
-
-    Returns
-    -------
-    Run
+    Columns before ``metric`` say of which segment a row is.
     """
     if not isinstance(data, Mapping) or not isinstance(data.get("settings"), Mapping) or "scores" not in data:
         raise InputError("does not hold settings and scores, as survscore compare --json writes them")

@@ -80,11 +80,11 @@ def cli() -> None:
     """Score time-to-event predictions under administrative censoring.
 
     \b
-    To begin with:
-      survscore simulate play                              writes files to play with
-      survscore compare play/outcomes.csv play/truth.csv play/leaking.csv     says which one to use
+    Getting started:
+      survscore simulate play                              writes example files
+      survscore compare play/outcomes.csv play/truth.csv play/leaking.csv     recommends a model
       survscore report play/outcomes.csv play/truth.csv play/leaking.csv -o report.html
-      survscore formats                                    says what your own files must look like
+      survscore formats                                    describes what files must look like
 
     "survscore COMMAND --help" is the manual of a command.
     """  # noqa: D301

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from survscore.paper.atlas import Atlas
 
 
-@command(short_help="Which score would have chosen right, on real data.")
+@command(short_help="Which score would have selected the best model, on real data.")
 @click.option("--sets", metavar="NAMES", help="Data sets, as aids2,thoro; by default all that can be loaded here.")
 @click.option(
     "--by-cause",
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
               help="All of it, or few individuals and models barely fitted: to see that it works.")  # fmt: skip
 @click.option("--draws", type=click.IntRange(min=0), default=None,
               help="Resamples for intervals of sets; 0 leaves these out. By default 200, quick 20.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all random numbers.")
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
               help="Sets to compute at once; by default as many as there are cores.")  # fmt: skip
 @click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="atlas", show_default=True,
@@ -80,7 +80,7 @@ def notes(*, every_set: bool, by_cause: bool = False) -> list[str]:
     )
     here, names = datasets.available(), datasets.names(causes=True) if by_cause else datasets.names()
     unavailable = [name for name in names if name not in here] if every_set and here else []
-    not_here = f"sets that can't be loaded here are left out: {', '.join(unavailable)} (survscore.datasets.missing())"
+    not_here = f"sets that can't be loaded here are left out: {', '.join(unavailable)} (survscore.datasets.describe())"
     return [without] * bool(packages) + [not_here] * bool(unavailable)
 
 

@@ -15,7 +15,7 @@ from survscore.cli.screen import noted, progress
 from survscore.metrics import as_metric
 
 
-@command(short_help="Which score would have chosen right on earlier days.")
+@command(short_help="Which score would have selected the best model on earlier days.")
 @options.files
 @study_files.study
 @options.weightings
@@ -24,18 +24,18 @@ from survscore.metrics import as_metric
 @click.option("-m", "--metric", type=options.MetricName(), default="brier", show_default=True,
               help="What models are chosen by: brier, log, auc, crps and others.")  # fmt: skip
 @options.predicted_on
-@options.option("--groups", metavar="COLUMN", help="Labels of those that depend on each other: drawn together.")
+@options.option("--groups", metavar="COLUMN", help="Labels of dependent individuals, which are resampled together.")
 @options.draws
 @click.option("--level", type=float, default=0.95, show_default=True, help="Of the intervals.")
 @options.seed
 @options.option("--state", metavar="FOLDER", help="Keep finished days there: an interrupted run goes on from them.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
-              help="How many processes make draws. It changes no number.")  # fmt: skip
+              help="Number of processes. It does not change results.")  # fmt: skip
 @options.results
 def backtest(
     horizons: Any, draws: int, seed: int, predicted_on: str | None, state: str | None, jobs: int, **arguments: Any
 ) -> None:
-    """Pretend that follow-up had ended earlier: what each score would have chosen, and how good that was.
+    """Suppose that follow-up had ended earlier: which model each score would have selected, and how good it is.
 
     Files are as for "survscore score", with outcomes as dates, and predictions made at the start of each individual.
     Weightings are administrative, projected and ipcw by default; the first is what the others are compared with. --csv

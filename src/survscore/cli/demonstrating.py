@@ -98,7 +98,7 @@ def what_was_seen(found: Demo) -> str:
         f"The projected score says {higher[s.PROJECTED]:.0f} %, and the administrative score "
         f"{higher[s.ADMINISTRATIVE]:.1f} %: it counts only those with C* >= t."
         if ours == (truth, truth)
-        else "The projected and the administrative score do not both say so."
+        else "The projected and the administrative score do not both confirm this."
     )
     others = f" Misled: {'; '.join(fooled)}." if fooled else " No score was misled."
     skill = {name: 100 * found.against_null(name) for name in (truth, other)}

@@ -37,31 +37,30 @@ NOT_TOLD = ("json_path", "csv_path", "parquet_path", "state_out", "storage_optio
 
 asked = options.several(
     choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True,
-           help="Individuals counted: those with C* >= t; all, with projected statuses; all not censored, by the "
-           "inverse of how likely that is; all individuals. Repeat it for several.",
+           help="administrative: individuals with C* >= t; projected: all, with projected statuses after C*; ipcw: "
+           "inverse probability of censoring; uncensored: all, if none is censored. Repeat it for several.",
            usual="administrative and projected, where C* is known; administrative with --state, --state-out or --add"),
     option("--strata", metavar="COLUMN", help="With projected, share statuses among individuals of the same label.",
            usual="strata by ranks of predictions"),
     choice("--dropout", of=options.DROPOUT, usual=options.DROPOUT[0],
-           help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),
+           help="With administrative, if individuals dropped out before C*: weights for them, or an error."),
     option("--population", type=options.Population(),
-           help="With administrative, count the same people at all times: those with C* at or after the last time, or "
-           "after this time.", usual="at each time those with C* >= t"),
+           help="With administrative, count the same individuals at all times: those with C* at or after the last "
+           "time, or at or after this time.", usual="at each time those with C* >= t"),
     option("--cap", "caps", type=options.Cap(), multiple=True,
-           help="Largest weight for being censored (ipcw) or dropping out (administrative), or none. Repeat it for "
-           "several."),
+           help="Largest weight for censoring (ipcw) or drop-out (administrative), or none. Repeat it for several."),
     option("-m", "--metric", "metrics", type=options.MetricName(), multiple=True, default=LOSSES[:1], show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
-           help="What to compute. Others than brier and log need all predictions at once, in memory."),
+           help="Metric to compute. Metrics other than brier and log need all predictions in memory at once."),
     options.horizons("those of the columns that all models have"),
     option("--range", "time_range", type=options.Range(),
-           help="Means over this time, 0:365 or : for all, with their errors. Takes about as long again.",
+           help="Range of times for means with standard errors: 0:365, or : for all. Takes about twice as long.",
            usual="no means"),
-    option("--level", type=float, default=0.95, show_default=True, help="Of the confidence intervals."),
+    option("--level", type=float, default=0.95, show_default=True, help="Level of the confidence intervals."),
     option("-r", "--reference", metavar="NAME", help="The model to compare with.", usual="the first"),
     option("--by", metavar="COLUMN", multiple=True, callback=lambda _, __, value: tuple(dict.fromkeys(value)),
-           help="Score every segment too, such as every country. Repeat it for combinations of columns."),
-    option("--groups", metavar="COLUMN", help="Labels of individuals that belong together. Takes a second pass."),
+           help="Also score each segment, such as each country. Repeat it for combinations of columns."),
+    option("--groups", metavar="COLUMN", help="Labels of individuals that depend on each other. Takes a second pass."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as '{model}_{time}', or "
            "'{cause}_{time}' for those by cause.", usual="{time}, {model}:{time} or {model}:{cause}@{time}"),
     option("--long", is_flag=True, help="With --outcomes, predictions have a row per individual and time."),
@@ -70,7 +69,7 @@ asked = options.several(
            help="Under competing risks, the cause of events that scores are of, by its name or its number."),
     option("--outcomes", "outcomes_from", metavar="SOURCE",
            help="Outcomes in a table of their own, a file or a folder, joined by --id.", usual="with the predictions"),
-    option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, who the rows are about."),
+    option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, column of ids."),
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
     options.entry_and_weights,
@@ -83,21 +82,21 @@ asked = options.several(
 )  # fmt: skip
 
 reading = options.several(
-    choice("--format", of=["parquet", "csv", "arrow"], help="Of the files.", usual="what their endings say"),
+    choice("--format", of=["parquet", "csv", "arrow"], help="Format of the files.", usual="by their endings"),
     option("--manifest", metavar="FILE", help="Text file of the names of all files, relative to the folder: one more "
            "or one less is an error."),
-    option("--skip-bad-files", is_flag=True, help="Leave out files that can't be read, and say which, instead of "
-           "ending."),
+    option("--skip-bad-files", is_flag=True, help="Leave out and report files that cannot be read, instead of "
+           "stopping."),
     option("--checksums", is_flag=True, help="Verify the checksums of Parquet pages."),
     option("--storage-option", metavar="KEY=VALUE", multiple=True,
            help="How to reach remote storage, such as region=eu-north-1. Never shown. Repeat it for several."),
     option("--state", metavar="FOLDER", type=FILE,
-           help="Keep the sums of finished files here: interrupted, the same command goes on where it was."),
+           help="Keep the sums of finished files here: after an interruption, the same command continues."),
     option("--state-out", metavar="FILE", type=FILE, help="Write the sums of all rows, to be added to other days."),
     option("--add", metavar="FILE", type=FILE, multiple=True,
            help="Add sums that --state-out wrote for other files. Repeat it for several."),
-    option("--threads", type=click.IntRange(min=1), help="How many files to work on at once.", usual="all cores"),
-    option("--memory-limit", metavar="SIZE", help="Such as 1GB: read less at once, and refuse what would not fit.",
+    option("--threads", type=click.IntRange(min=1), help="Number of files to process at once.", usual="all cores"),
+    option("--memory-limit", metavar="SIZE", help="Such as 1GB: read less at once, and reject what would not fit.",
            usual="300 MB a thread, and for sums half of the memory"),
 )  # fmt: skip
 

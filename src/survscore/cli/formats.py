@@ -17,13 +17,14 @@ EXPLAINED = Path(__file__).with_suffix(".txt")
 
 @command(short_help="Explain what files must look like, propose the command for yours, and check them.")
 @click.argument("paths", nargs=-1, metavar="[FILE]...", type=options.FILE)
-@click.option("--check", is_flag=True, help="Read all rows; exit with 2 if they can't be read as proposed.")
+@click.option("--check", is_flag=True, help="Read all rows; exit with 2 if they cannot be read as proposed.")
 @click.option("--json", "as_json", is_flag=True, help="Print the proposal as JSON.")
 def formats(paths: tuple[Path, ...], check: bool, as_json: bool) -> None:
     """Explain what files must look like; with FILES, propose the command that reads them.
 
-    FILES are any tables, outcomes and predictions in any order, or folders of them as Spark writes. Names and values of
-    some rows show what columns look like; what is uncertain is asked. With --check all rows are read.
+    FILES are any tables, outcomes and predictions in any order, or folders of them as Spark writes. The proposal is
+    based on the names of columns and the values of some rows, and asks about what is uncertain. With --check all rows
+    are read.
 
     \b
     Examples:

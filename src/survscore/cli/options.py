@@ -246,7 +246,7 @@ def times_option(*names: str, **settings: Any) -> Callable[[Command], Command]:
 
 def horizons(usual: str | None = None, name: str = "times", *, required: bool = False) -> Callable[[Command], Command]:
     """Return the option that says at which times models are judged."""
-    text = "Times at which predictions are judged: 30,90,365 or 0:365:5, or a text file."
+    text = "Times at which predictions are scored: 30,90,365 or 0:365:5, or a text file."
     return times_option("-t", "--horizons", name, help=text, usual=usual, required=required)
 
 
@@ -282,11 +282,11 @@ values = several(
            help="Unit of time of predictions, converted to that of outcomes: month and others, as for --unit, which is "
            "then also for outcomes without dates."),
     choice("--interpolation", of=["linear", "step", "constant-hazard"],
-           help="How to read predictions between grid points.", usual="as the file says, or linear"),
+           help="How to interpolate predictions between grid points.", usual="as the file says, or linear"),
     choice("--extrapolation", of=["nan", "hold"],
-           help="What holds after the last grid point: nothing, or the last value.", usual="as the file says, or nan"),
+           help="After the last grid point: undefined (nan), or the last value.", usual="as the file says, or nan"),
     choice("--monotone", of=["check", "keep", "enforce"], default="check", show_default=True,
-           help="What to do with survival that rises with time."),
+           help="How to treat survival that increases with time: reject, keep or correct it."),
 )  # fmt: skip
 
 reading = several(
@@ -294,28 +294,29 @@ reading = several(
            usual="id, if there is one"),
     outcome_columns,
     entry_and_weights,
-    option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event or "
-           "--reason says which."),
+    option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or another end of observation; "
+           "--event or --reason says which."),
     option("--reason", metavar="COLUMN", help="Instead of --event, column that says why observation ended. Each reason "
            "in it must be named in one of the next three options."),
-    option("--event-reasons", metavar="WORD,...", callback=words, help="Which reasons are the event: churn,fraud; "
-           "with names where they are different causes: churn=cancelled,non-payment=unpaid."),
+    option("--event-reasons", metavar="WORD,...", callback=words, help="Reasons that are the event: churn,fraud; "
+           "with names if they are different causes: churn=cancelled,non-payment=unpaid."),
     option("--competing-reasons", metavar="WORD,...", callback=words,
-           help="Which are other events after which the event can't come any more, each a cause of its own: repaid."),
+           help="Reasons that are other events, after which the event cannot happen, each a separate cause: repaid."),
     option("--censored-reasons", metavar="WORD,...", callback=words,
-           help="Which mean that the event may still come: drop-outs, and who was still there: moved,active."),
-    option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', decimal-year for 2017.5, "
+           help="Reasons after which the event may still happen (drop-out, still under observation): moved,active."),
+    option("--date-format", metavar="FORMAT", help="Format of dates: '%d.%m.%Y', decimal-year for 2017.5, "
            "epoch-seconds or epoch-milliseconds since 1970.",
            usual="as 2017-01-29"),
     option("--origin", metavar="DATE", help="Dates are numbers of days since this date."),
     option("--open-end", metavar="DATE,...", callback=words,
-           help="Dates that say that there is no end yet: 9999-12-31. They count as missing."),
-    option("--drop-late-starts", is_flag=True, help="With --cutoff, leave out who starts later, instead of refusing."),
+           help="Dates that mean that there is no end yet: 9999-12-31. They count as missing."),
+    option("--drop-late-starts", is_flag=True,
+           help="With --cutoff, leave out individuals who start later, instead of rejecting the data."),
     values,
     option("--transposed", is_flag=True, help="Files of predictions have a row per time and a column per individual."),
     option("--long", is_flag=True, help="Files of predictions have a row per individual and time.",
            usual="if ids are repeated"),
-    times_option("--grid", help="Times of list columns whose file does not say them, as for --horizons."),
+    times_option("--grid", help="Times of list columns, if the file does not contain them, as for --horizons."),
     option("--time-column", metavar="COLUMN", usual="time, times, t or horizon",
            help="Times of long files of predictions, with a row per individual and time."),
     option("--columns", metavar="PATTERN", help="Names of columns of predictions: 'surv_{time}'; '{cause}_{time}' for "
@@ -324,11 +325,12 @@ reading = several(
 
 matching = several(
     reading,
-    option("--by-order", is_flag=True, help="Match rows by their order, whatever ids files have."),
-    option("--allow-extra", is_flag=True, help="Leave out predictions for ids without outcome, instead of refusing."),
+    option("--by-order", is_flag=True, help="Match rows by their order, ignoring ids."),
+    option("--allow-extra", is_flag=True,
+           help="Leave out predictions for ids without outcome, instead of rejecting them."),
     option("--cause", metavar="NAME|all", usual="the event of --event-reasons; else tables and reports show all causes",
-           help="Under competing risks, the cause of events that scores are of, by its name or its number; all for "
-           "multi-class scores, over event-free and all causes."),
+           help="Under competing risks, the cause to score, by its name or number; all for multi-class scores over "
+           "event-free and all causes."),
 )  # fmt: skip
 
 files = several(
@@ -341,51 +343,50 @@ files = several(
 
 weightings = several(
     choice("-w", "--weighting", "names", of=[*WEIGHTINGS, KNOWN], multiple=True,
-           help="Individuals counted: all individuals; those with C* >= t; all, with projected statuses after C*; all "
-           "not censored, by the inverse of how likely that is; the same with known C*. Repeat it for several. "
-           "Comparisons show administrative and projected by default, where C* is known."),
+           help="uncensored: all individuals, if none is censored; administrative: those with C* >= t; projected: all, "
+           "with projected statuses after C*; ipcw: inverse probability of censoring; known: IPCW with known C*. "
+           "Repeat it for several. Comparisons show administrative and projected by default, where C* is known."),
     choice("--dropout", of=DROPOUT, usual=DROPOUT[0],
-           help="With administrative, what to do if some dropped out before C*: weight for them, or refuse the data."),
+           help="With administrative, if individuals dropped out before C*: weights for them, or an error."),
     option("--population", type=Population(),
-           help="With administrative, count the same people at all times: those with C* at or after the last time, or "
-           "after this time.", usual="at each time those with C* >= t"),
+           help="With administrative, count the same individuals at all times: those with C* at or after the last "
+           "time, or at or after this time.", usual="at each time those with C* >= t"),
     option("--dropout-strata", metavar="COLUMN|own-ranks|none", usual="own-ranks",
            help="With administrative, strata for drop-out: individuals of similar predicted risk, of the "
            "same value in a column of the outcomes, or all."),
     option("--strata", metavar="COLUMN|own-ranks|mean-ranks|none", usual="own-ranks",
-           help="With projected, strata that share statuses: individuals of similar predicted risk, by each "
-           "model's own ranks or by the mean ranks of all models; of the same value in a column of the outcomes; all."),
+           help="With projected, strata for projecting statuses: individuals of similar predicted risk, by each "
+           "model's own ranks or the mean ranks of all models; of the same value in a column of the outcomes; all."),
     option("--reference-curves", type=ModelOrFile(), usual="Kaplan-Meier by strata",
-           help="With projected, what statuses are projected by: the name of a model, or a file of predictions."),
-    option("--theta", type=float, help="With projected, hazards of those not yet followed, as a multiple.", usual="1"),
+           help="With projected, curves for projecting statuses: the name of a model, or a file of predictions."),
+    option("--theta", type=float, help="With projected, factor of the hazards of hidden statuses.", usual="1"),
     option("--cap", "caps", type=Cap(), multiple=True,
-           help="Largest weight for being censored (ipcw) or dropping out (administrative), or none. Repeat it for "
-           "several."),
-    choice("--divide-by", of=NORMALIZE, help="What weighted sums are divided by.", usual="weights"),
+           help="Largest weight for censoring (ipcw) or drop-out (administrative), or none. Repeat it for several."),
+    choice("--divide-by", of=NORMALIZE, help="Divisor of weighted sums: the sum of weights, or n.", usual="weights"),
     option("--train", type=FILE, metavar="OUTCOMES",
-           help="Weights for being censored or dropping out from Kaplan-Meier of these outcomes.",
+           help="Estimate weights for censoring or drop-out by Kaplan-Meier of these outcomes.",
            usual="of the scored outcomes"),
     option("--censoring", type=FILE, metavar="PREDICTIONS",
            help="IPCW weights from these predictions of a censoring model, P(C* > t)."),
     choice("--censoring-interpolation", of=["linear", "step", "constant-hazard"],
-           help="How to read these between grid points.", usual="as the file says, or linear"),
+           help="How to interpolate these between grid points.", usual="as the file says, or linear"),
 )  # fmt: skip
 
 segments = several(
     option("--by", metavar="COLUMN", multiple=True, callback=lambda _, __, value: tuple(dict.fromkeys(value)),
-           help="Score every segment too, such as every country. Repeat it for combinations of columns."),
+           help="Also score each segment, such as each country. Repeat it for combinations of columns."),
     option("--groups", metavar="COLUMN",
-           help="Labels of those that depend on each other, such as a customer's subscriptions, for robust standard "
-           "errors. For scores of each country or plan, take --by."),
-    option("--level", type=float, default=0.95, show_default=True, help="Of the confidence intervals."),
+           help="Labels of individuals that depend on each other, such as a customer's subscriptions, for robust "
+           "standard errors. For scores of each country or plan, use --by."),
+    option("--level", type=float, default=0.95, show_default=True, help="Level of the confidence intervals."),
 )  # fmt: skip
 
 scoring = several(
     option("-m", "--metric", "metrics", type=MetricName(), multiple=True, default=list(LOSSES), show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
-           help="What to compute: brier, log, auc, oe, slope, net_benefit@0.2, concordance, crps and others."),
+           help="Metric to compute: brier, log, auc, oe, slope, net_benefit@0.2, concordance, crps and others."),
     horizons("the predicted times, if at most 20; else 101, up to where 5 % are still followed"),
-    option("--range", "time_range", type=Range(), default=":", help="Over which time mean scores are taken: 0:365.",
+    option("--range", "time_range", type=Range(), default=":", help="Range of times for mean scores: 0:365.",
            usual="all times"),
     segments,
 )  # fmt: skip
@@ -405,19 +406,19 @@ def as_of(*, required: bool = False) -> Callable[[Command], Command]:
 
 predicted_on: Callable[[Command], Command] = option(
     "--predicted-on", metavar="DATE",
-    help="When the predictions were made: those made after an earlier day know what happened.",
+    help="Date on which predictions were made; they must not be later than the earlier days.",
 )  # fmt: skip
 draws: Callable[[Command], Command] = option(
     "--draws", type=click.IntRange(min=0), default=200, show_default=True,
-    help="How often individuals are resampled for the intervals of a backtest.",
+    help="Number of resamples of individuals for the intervals of a backtest.",
 )  # fmt: skip
 seed: Callable[[Command], Command] = option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of these draws."
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of these draws."
 )
 backtest = several(as_of(), predicted_on, draws, seed)
 
 full: Callable[[Command], Command] = option(
-    "--full", is_flag=True, help="Print all times, metrics and weightings, each with all columns, not the answer alone."
+    "--full", is_flag=True, help="Print all times, metrics and weightings with all columns, instead of a short answer."
 )
 results = several(
     option("--json", "json_path", type=FILE, metavar="FILE", help="Write all results as JSON; - is standard output."),

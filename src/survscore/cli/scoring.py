@@ -148,7 +148,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
     has a column for every time, holding the probability of being event-free after it. Rows are matched by the column
     id. "survscore formats FILES" looks at your files, and proposes the command.
 
-    Where C* is known, models are judged by projected scores (all individuals) and administrative ones (those with
+    Where C* is known, models are compared by projected scores (all individuals) and administrative ones (those with
     C* >= t). --full prints all times, metrics and weightings; --csv writes the differences by time, --json everything.
 
     \b
@@ -208,7 +208,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 @study_files.study
 @options.weightings
 @options.scoring
-@click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="Where to write the page.")
+@click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="File of the report.")
 @click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
 @options.null
 @options.correction
@@ -233,7 +233,7 @@ def report(
     """Write a report: one page that works offline, with charts, tables and verdicts in words.
 
     Files are as for "survscore score". Without --weighting, the report shows administrative and projected scores where
-    C* is known, and recommends by both; where C* is unknown, it shows IPCW, and says what to beware of.
+    C* is known, and recommends by both; where C* is unknown, it shows IPCW, with a caution.
 
     With outcomes as dates (--cutoff), --as-of adds a backtest as by "survscore backtest": what each score would have
     chosen, had follow-up ended earlier, by the first metric at --horizons.
@@ -254,7 +254,7 @@ def report(
         raise InputError("--as-of needs outcomes as dates: give the data cut-off as --cutoff")
     times = arguments["times"]
     if as_of and times is None:
-        raise InputError("--as-of needs --horizons, the times at which predictions are judged")
+        raise InputError("--as-of needs --horizons, the times at which predictions are scored")
     horizons = times if times is not None and len(times) <= MOST_HORIZONS else None  # of calibration
     for name in () if as_of else ("predicted_on", "draws", "seed"):
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -317,27 +317,31 @@ def _say_found(summary: dict[str, Any], *, alone: bool = False) -> None:
         say(one_line(summary["around_censoring"]["sentences"][0]))
 
 
-@command(short_help="Write files to play with.")
+@command(short_help="Write example files.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--kind", "study", default="simple",
               type=click.Choice(["simple", "complicated", "independent", "constant", "competing"]),
               show_default=True,
               help="Kind of censoring; in the first two and the last, covariates predict C*. The last has two "
               "causes.")  # fmt: skip
-@click.option("-n", "--individuals", type=click.IntRange(min=1), default=1000, show_default=True, help="How many.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same files.")
+@click.option(
+    "-n", "--individuals", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of individuals."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed gives the same files."
+)
 @click.option("--format", "ending", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True,
-              help="Of the files.")  # fmt: skip
+              help="Format of the files.")  # fmt: skip
 @click.option("--cutoff", metavar="DATE", help="Write dates of entry and event, up to this date, instead of times.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def simulate(
     folder: Path, study: SimulatedStudy, individuals: int, seed: int, ending: Ending, cutoff: str | None, force: bool
 ) -> None:
-    """Write files to play with into FOLDER: outcomes, covariates, and predictions of which the truth is known.
+    """Write example files into FOLDER: outcomes, covariates, and predictions, of which one is the truth.
 
-    "truth" is the true survival. "leaking" is the same until each individual's own C*, and zero after it: what
-    classifiers learn that drop the censored, and what IPCW scores prefer to the truth. Of competing causes, these are
-    incidences of churn and non-payment.
+    "truth" is the true survival. "leaking" equals it until each individual's own C*, and is zero after it: classifiers
+    trained without the censored predict like this, and IPCW scores prefer it to the truth. With competing causes,
+    predictions are incidences of churn and non-payment.
 
     \b
     Examples:

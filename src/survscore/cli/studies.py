@@ -17,8 +17,8 @@ from survscore.cli.tables import print_claims
 @click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="demo-output", show_default=True,
               help="Folder for the figures, the scores and the settings.")  # fmt: skip
 @click.option("--size", type=click.Choice(["demo", "quick"]), default="demo", show_default=True,
-              help="How many individuals, and how long to train: half a minute, or a third of it.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
+              help="Number of individuals and epochs: half a minute, or a third of it.")  # fmt: skip
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all random numbers.")
 def demo(out: Path, size: str, seed: int) -> None:
     """Show on simulated data which of two methods each score prefers.
 
@@ -44,7 +44,7 @@ def demo(out: Path, size: str, seed: int) -> None:
 @click.argument("figure", type=click.Choice([*(f"figure-{k}" for k in range(1, 7)), "all"]))
 @click.option("--size", type=click.Choice(["paper", "quick"]), default="paper", show_default=True,
               help="As many individuals as in the paper, or few, barely trained: to see that it works.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of everything.")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all random numbers.")
 @click.option("--replicates", type=click.IntRange(min=1), default=1, show_default=True,
               help="How often to repeat the study, with new data and nets.")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(min=1), default=None,
@@ -127,7 +127,9 @@ def kkbox_prepare(raw_dir: Path, out: Path, memory: str) -> None:
 @click.argument("out_dir", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--customers", type=click.IntRange(min=1), default=100_000, show_default=True,
               help="With transactions; the real data have about 2.4 million.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed, the same files.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed gives the same files."
+)
 @click.option("--force", is_flag=True, help="Replace raw files that are there.")
 def kkbox_synthesize(out_dir: Path, customers: int, seed: int, force: bool) -> None:
     """Write raw files of the form of Kaggle's into OUT_DIR, and the truth behind them."""

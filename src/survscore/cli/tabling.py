@@ -43,7 +43,7 @@ FORMATS: dict[str, Callable[..., str]] = {
     "metrics",
     metavar="NAME",
     multiple=True,
-    help="What to compute; all for everything. Repeat it for several.",
+    help="Metric to compute; all for all metrics. Repeat it for several.",
     usual="brier, skill, auc, oe, slope, miscalibration, integrated_brier, crps, concordance, distribution",
 )
 @options.horizons("the median of follow-up", "horizons")

@@ -116,7 +116,7 @@ def load(name: str, *, causes: bool = False, path: str | os.PathLike[str] | None
 
 
 def available() -> list[str]:
-    """Return the names of the sets whose packages are installed here; see `missing` for the others.
+    """Return the names of the sets whose packages are installed here; `describe` says how to get the others.
 
     Returns
     -------
@@ -125,27 +125,10 @@ def available() -> list[str]:
     Examples
     --------
     >>> import survscore as ss
-    >>> set(ss.datasets.available()) | set(ss.datasets.missing()) == set(ss.datasets.names())
+    >>> set(ss.datasets.available()) <= set(ss.datasets.names())
     True
     """
     return [name for name, recipe in RECIPES.items() if recipe.origin.find() is not None]
-
-
-def missing() -> dict[str, str]:
-    """Return how to get the packages of the sets that can't be loaded here, by the sets' names.
-
-    Returns
-    -------
-    dict of str to str
-
-    Examples
-    --------
-    >>> import survscore as ss
-    >>> sorted(set(ss.datasets.missing()) & set(ss.datasets.available()))
-    []
-    """
-    here = available()
-    return {name: recipe.origin.how_to_get for name, recipe in RECIPES.items() if name not in here}
 
 
 def describe() -> pd.DataFrame:

@@ -90,7 +90,7 @@ class AllBounds:
         return known + self.lower[p], known + self.upper[p]
 
     def of_average(self, weights: NDArray[np.float64], a: int, b: int) -> tuple[float, float]:
-        """Return the bounds of a mean over time; those of single times, averaged, where no better can be had."""
+        """Return the bounds of a mean over time; those of single times, averaged, where there are no better ones."""
         used = weights != 0
         known = float(contrast(self.known, a, b)[used] @ weights[used])
         p = pair(a, b)

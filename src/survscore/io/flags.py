@@ -240,7 +240,7 @@ def warn_if_flags_are_ignored(file: TableFile, event_date: str, used: Sequence[s
         warn(
             f"{file.path}: every individual has a date in column {event_date!r}, and all are treated as events, but "
             f"column {name!r} says that {plural(without, 'individual')} of {len(words)} had none; end={event_date!r} "
-            f"with event={name!r} goes by it",
+            f"with event={name!r} uses it",
         )
         return
 

@@ -148,7 +148,7 @@ def read_outcomes(
     id : str or False, optional
         The column of ids; by default ``id``, if there is one. False reads none.
     groups : str, optional
-        The column of labels of individuals that belong together.
+        The column of labels of individuals that depend on each other.
     by : sequence of str, optional
         Columns of labels that segment the individuals, such as country and plan.
 

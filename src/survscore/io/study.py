@@ -249,8 +249,8 @@ def matching_rows(
     if ids is None or theirs is None:
         without, other = (observed, predicted) if ids is None else (predicted, observed)
         raise InputError(
-            f"{other.path} has ids, {without.path} has none: `id` names the column, `by_order=True` goes by "
-            "the order of rows"
+            f"{other.path} has ids, {without.path} has none: `id` names the column, `by_order=True` matches "
+            "rows by their order"
         )
     return _positions(observed, predicted, ids, theirs, allow_extra)
 

@@ -7,14 +7,13 @@ from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
 from survscore._validation import InputError
 from survscore.curves import Monotone
 from survscore.models.grid import Keep, Status, hazard_labels, survival_labels
-from survscore.models.losses import incidence_from_hazards, survival_from_hazards, survival_from_probabilities
+from survscore.models.losses import survival_from_hazards, survival_from_probabilities
 from survscore.models.network_model import CENSORING, EVENT, NetworkModel
-from survscore.models.presets import Preset
+from survscore.models.schedule import Preset
 from survscore.outcomes import Outcomes
 
 Model = TypeVar("Model")
@@ -201,13 +200,7 @@ class LogisticHazard(NetworkModel):
     ) -> NDArray[np.int8]:
         return hazard_labels(time, event, grid, events_first=target == EVENT, whole=whole)
 
-    @staticmethod
-    def _survival(logits: Tensor) -> Tensor:
-        return survival_from_hazards(logits)
-
-    @staticmethod
-    def _incidence(logits: Tensor, n_times: int) -> Tensor:
-        return incidence_from_hazards(logits, n_times)
+    _survival = staticmethod(survival_from_hazards)
 
 
 @_with_parameters(
@@ -262,6 +255,4 @@ class BCESurvival(NetworkModel):
     ) -> NDArray[np.int8]:
         return survival_labels(time, event, grid)
 
-    @staticmethod
-    def _survival(logits: Tensor) -> Tensor:
-        return survival_from_probabilities(logits)
+    _survival = staticmethod(survival_from_probabilities)

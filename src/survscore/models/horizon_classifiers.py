@@ -40,7 +40,7 @@ class HorizonClassifiers(SurvivalModel):
     (eq:bce_optimal_pi), which IPCW scores reward. With ``keep="administrative"`` only those with
     :math:`C^*_i \ge t` are kept, events among them or not, as in the administrative score. That drops more, and is
     not biased if :math:`C^*` is independent of the event time given the covariates. Those who dropped out are left out,
-    and the others weighted for them (see `Administrative`).
+    and weights of the others account for them (see `Administrative`).
 
     Under competing risks the classifier learns several classes, event-free and each cause, from the same individuals:
     an event of any cause settles the status. Those dropped under ``keep="known"`` are again event-free only, so that

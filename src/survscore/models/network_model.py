@@ -27,8 +27,8 @@ from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
 from survscore.models.features import MISSING, Features, as_table
 from survscore.models.grid import KEEPS, Keep, Status, counted_labels, learnt_grid, time_grid
-from survscore.models.presets import PATIENCE, PRESETS, Preset
-from survscore.models.schedule import Schedule
+from survscore.models.losses import incidence_from_hazards
+from survscore.models.schedule import PATIENCE, PRESETS, Preset, Schedule
 from survscore.models.training import (
     ONE_AT_A_TIME,
     Callback,
@@ -109,11 +109,6 @@ class NetworkModel(SurvivalModel):
     @abstractmethod
     def _survival(logits: Tensor) -> Tensor:
         """Return survival on the grid from the net's outputs."""
-
-    @staticmethod
-    def _incidence(logits: Tensor, n_times: int) -> Tensor:
-        """Return the incidence of each cause on the grid from the net's outputs."""
-        raise NotImplementedError
 
     # Fitting
 
@@ -392,7 +387,7 @@ class NetworkModel(SurvivalModel):
     def _curves(self, grid: NDArray[np.float64], causes: tuple[str, ...], logits: Tensor) -> Curves:
         """Return the curves that outputs of the net stand for, where they are."""
         if causes:
-            incidence = self._incidence(logits, grid.size)
+            incidence = incidence_from_hazards(logits, grid.size)
             return IncidenceCurves(incidence, grid, causes=causes, interpolation=self._interpolation_of_causes)
         return SurvivalCurves(self._survival(logits), grid, self.interpolation, monotone=self._monotone)
 

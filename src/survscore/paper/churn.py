@@ -58,8 +58,6 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
     """
     import pandas as pd
 
-    from survscore.models import BCESurvival, LogisticHazard
-
     report("reading data" if data else "synthesizing data")
     frame, truth = (kkbox.read(data), None) if data else _synthetic(size, seeds)
     sizes = {"training": size.training, "validation": size.validation, "test": size.test}
@@ -70,20 +68,13 @@ def run(size: s.Size, seeds: s.Seeds, report: s.Report, data: Path | None = None
     covariates = {name: part[[*kkbox.NUMERIC, *kkbox.CATEGORICAL]] for name, part in parts.items()}
     end = float(outcomes["training"].time.max())
     times = np.linspace(0.0, 0.97 * end, N_EVALUATIONS + 1)[1:]
-    held_out = (covariates["validation"], outcomes["validation"])
+    fitted_to = [(covariates[name], outcomes[name]) for name in ("training", "validation")]
     settings: dict[str, Any] = {
         "preset": "paper", "times": np.linspace(0.0, end, size.n_times + 1)[1:], "n_layers": 6, "width": 128,
         "epochs": size.epochs, "random_state": seeds.nets, "device": "auto", "progress": False,
     }  # fmt: skip
-    curves: dict[str, Any] = {}
-    for name, kind in ((s.HAZARD, LogisticHazard), (s.BCE, BCESurvival)):
-        report(f"fitting {name}")
-        model = kind(**settings).fit(covariates["training"], outcomes["training"], validation=held_out)
-        curves[name] = model.predict_curves(covariates["test"], times)
-    report("fitting the censoring model")
-    censoring = LogisticHazard(**settings)
-    censoring.fit_censoring(covariates["training"], outcomes["training"], validation=held_out)
-    estimated = censoring.predict_curves(covariates["test"])
+    curves: dict[str, Any] = dict(s.both_methods(settings, fitted_to, covariates["test"], times, report))
+    estimated = s.censoring_model(settings, fitted_to, report).predict_curves(covariates["test"])
     report("scoring")
     tables = []
     if truth is not None:

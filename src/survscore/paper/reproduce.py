@@ -18,7 +18,6 @@ from survscore.paper import churn, runner
 from survscore.paper.claims import check
 from survscore.paper.figures import FIGURES, Figure, rows_of
 from survscore.paper.studies import COLUMNS, INTEGRATED, STUDIES, Seeds, Size
-from survscore.paper.versions import versions_of
 from survscore.plots import pyplot, save_figure
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
     settings = {
         "figure": figure.name, "study": figure.study, "size": asdict(run.size_of(figure.study)), "seed": run.seed,
         "data": _described_data(run) if figure.study == churn.STUDY else None,
-        "replicates": run.n_replicates, "versions": {"survscore": __version__, **versions_of(PACKAGES)},
+        "replicates": run.n_replicates, "versions": {"survscore": __version__, **runner.versions_of(PACKAGES)},
     }  # fmt: skip
     writers: dict[str, Callable[[Path], Any]] = {
         "numbers.parquet": lambda path: numbers.to_parquet(path, index=False),

@@ -6,10 +6,11 @@ Work that keeps its own results is all that goes on where an interrupted run sto
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from survscore._utils.jobs import Progress, results_of
@@ -82,3 +83,14 @@ def one_thread() -> Iterator[None]:
             yield
     finally:
         torch.set_num_threads(before)
+
+
+def versions_of(packages: Iterable[str]) -> dict[str, str]:
+    """Return the version of each package, or that it is not installed."""
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

@@ -6,7 +6,7 @@ A replicate is one long table; what figures show and claims check is computed fr
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ from survscore.weighting import IPCW, Administrative, Projected, Uncensored, Wei
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from survscore.models import LogisticHazard
 
 TRUTH, HAZARD, BCE, BCE_TOLD = "true survival", "Logistic-Hazard", "BCE", "BCE told C*"
 NULL = "Kaplan-Meier"
@@ -43,6 +45,8 @@ SURVIVAL, SCORE, INTEGRATED, DIFFERENCE = "survival", "score", "integrated", "di
 COLUMNS = ["kind", "loss", "weighting", "model", "reference", "censoring_time", "time", "value", "se"]
 
 Values = NDArray[np.float64]
+#: Covariates and outcomes, to train on and to validate on.
+Parts = Sequence[tuple[Any, Outcomes]]
 #: Called with what is being done, so that a user sees progress.
 Report = Callable[[str], None]
 
@@ -153,20 +157,16 @@ def fit_told(size: Size, seeds: Seeds, report: Report) -> Fitted:
     Two covariates determine the hazard, a third C*. The nets are the library's own, so that Logistic-Hazard does not
     learn the interval that holds C*.
     """
-    from survscore.models import BCESurvival, KaplanMeier, LogisticHazard
+    from survscore.models import KaplanMeier
 
     report("simulating")
     study = SineConstantAcceleratingStudy(ToldCensoring(), hazard=Constant(highest=-5.5))
     training, validation, test = samples(study, size, seeds)
     net = {**network_settings(size, seeds), "preset": "default"}
-    null = KaplanMeier().fit(training.covariates, training.outcomes)
+    parts = [(sample.covariates, sample.outcomes) for sample in (training, validation)]
+    null = KaplanMeier().fit(*parts[0])
     curves: dict[str, Any] = {TRUTH: test.survival(DEMO_TIMES), NULL: null.predict_curves(test.covariates, DEMO_TIMES)}
-    for name, kind in ((HAZARD, LogisticHazard), (BCE, BCESurvival)):
-        report(f"fitting {name}")
-        model = kind(**net).fit(
-            training.covariates, training.outcomes, validation=(validation.covariates, validation.outcomes)
-        )
-        curves[name] = model.predict_curves(test.covariates, DEMO_TIMES)
+    curves |= both_methods(net, parts, test.covariates, DEMO_TIMES, report)
     weightings = {
         PROJECTED: Projected(),
         ADMINISTRATIVE: Administrative(),
@@ -178,21 +178,13 @@ def fit_told(size: Size, seeds: Seeds, report: Report) -> Fitted:
 
 def fit_mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> Fitted:
     """Run the study with hazards from a mixture: both methods and a censoring model."""
-    from survscore.models import BCESurvival, LogisticHazard
-
     study = SineConstantAcceleratingStudy(censoring, seed=seeds.study)
     report("simulating")
     training, validation, test = samples(study, size, seeds)
-    held_out = (validation.covariates, validation.outcomes)
+    parts, net = [(one.covariates, one.outcomes) for one in (training, validation)], network_settings(size, seeds)
     curves: dict[str, Any] = {TRUTH: test.survival(TIMES)}
-    for name, kind in ((HAZARD, LogisticHazard), (BCE, BCESurvival)):
-        report(f"fitting {name}")
-        model = kind(**network_settings(size, seeds)).fit(training.covariates, training.outcomes, validation=held_out)
-        curves[name] = model.predict_curves(test.covariates, TIMES)
-    report("fitting the censoring model")
-    model = LogisticHazard(**network_settings(size, seeds))
-    model.fit_censoring(training.covariates, training.outcomes, validation=held_out)
-    estimated = model.predict_curves(test.covariates)
+    curves |= both_methods(net, parts, test.covariates, TIMES, report)
+    estimated = censoring_model(net, parts, report).predict_curves(test.covariates)
     weightings: dict[str, Weighting] = {
         ADMINISTRATIVE: Administrative(),
         IPCW_KM: IPCW(),
@@ -201,6 +193,27 @@ def fit_mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> Fit
         IPCW_1000: IPCW(estimated, max_weight=1000),
     }
     return Fitted(test, curves, weightings)
+
+
+def both_methods(
+    settings: dict[str, Any], parts: Parts, covariates: Any, times: Values, report: Report
+) -> dict[str, SurvivalCurves]:
+    """Fit both methods of the paper, and return what they predict at `times`."""
+    from survscore.models import BCESurvival, LogisticHazard
+
+    curves: dict[str, Any] = {}
+    for name, kind in ((HAZARD, LogisticHazard), (BCE, BCESurvival)):
+        report(f"fitting {name}")
+        curves[name] = kind(**settings).fit(*parts[0], validation=parts[1]).predict_curves(covariates, times)
+    return curves
+
+
+def censoring_model(settings: dict[str, Any], parts: Parts, report: Report) -> LogisticHazard:
+    """Fit a model of the censoring."""
+    from survscore.models import LogisticHazard
+
+    report("fitting the censoring model")
+    return LogisticHazard(**settings).fit_censoring(*parts[0], validation=parts[1])
 
 
 def mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from survscore.metrics import sides
 from survscore.reports.cells import Column, even, judged, relative, scope, with_interval
 from survscore.reports.comparing import as_table, rows_of
-from survscore.reports.section import Display, Panel, Section, capital, runs
+from survscore.reports.section import Display, Panel, Section, capital
 
 if TYPE_CHECKING:
     from survscore.reports.study import Study
@@ -34,27 +34,13 @@ class ScoresSection(Section):
         }
 
     def _by_time(self, key: str, y: str, ylabel: str) -> list[Panel]:
-        panels: dict[tuple[str, str], Panel] = {}
-        for (metric, weighting, model), start, stop in runs(self.summary[key], ("metric", "weighting", "model")):
-            named = {"sides": [*sides(self.summary["metrics"][metric]["direction"])]} if y == "difference" else {}
-            panel = panels.setdefault(
-                (metric, weighting),
-                {
-                    "metric": metric,
-                    **self.of_weighting(weighting),
-                    **named,
-                    "x": "time",
-                    "y": y,
-                    "lower": "lower",
-                    "upper": "upper",
-                    "xlabel": self.time(),
-                    "ylabel": ylabel.format(**self.summary["metrics"][metric]),
-                    "zero": True,
-                    "series": [],
-                },
-            )
-            panel["series"].append(self.series(model, start, stop))
-        return sorted(panels.values(), key=lambda panel: "main" not in panel)
+        def about(metric: str) -> Panel:
+            told = self.summary["metrics"][metric]
+            named = {"sides": [*sides(told["direction"])]} if y == "difference" else {}
+            axes = {"x": "time", "y": y, "lower": "lower", "upper": "upper", "xlabel": self.time()}
+            return {**named, **axes, "ylabel": ylabel.format(**told), "zero": True}
+
+        return self.by_weighting(self.summary[key], about)
 
     def _means(self) -> Iterable[Display]:
         """Yield mean scores, by metric."""

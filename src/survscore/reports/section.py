@@ -118,6 +118,17 @@ class Section:
         main = {"main": True} if weighting == self.summary["headline"] else {}
         return {"title": name, **({"full": weighting} if name != weighting else {}), **main}
 
+    def by_weighting(self, table: Table, about: Callable[[str], Panel]) -> list[Panel]:
+        """Return a panel for each metric and weighting with a line for each model, those that the answer goes by first.
+
+        `about` says what else the panels of a metric have.
+        """
+        panels: dict[tuple[str, str], Panel] = {}
+        for (metric, weighting, model), start, stop in runs(table, ("metric", "weighting", "model")):
+            made = {"metric": metric, **self.of_weighting(weighting), **about(metric), "series": []}
+            panels.setdefault((metric, weighting), made)["series"].append(self.series(model, start, stop))
+        return sorted(panels.values(), key=lambda panel: "main" not in panel)
+
     def series(self, model: str, start: int, stop: int) -> Panel:
         """Return the line of a model, and which rows of the table it draws."""
         series = {"model": self.summary["models"].index(model), "label": model, "start": start, "stop": stop}

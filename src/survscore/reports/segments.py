@@ -14,7 +14,7 @@ from survscore.metrics import sides
 from survscore.reports import verdicts
 from survscore.reports.cells import Column, judged, numbers, p_values, scope, with_interval
 from survscore.reports.comparing import WHOLE, as_table, at_one_time, by_name, mark_of, means_of, records
-from survscore.reports.section import Display, Panel, Section, runs
+from survscore.reports.section import Display, Panel, Section
 from survscore.results.long_tables import ALL
 from survscore.results.segments import IntegratedSegments, SegmentedComparison
 
@@ -139,9 +139,9 @@ class SegmentFindings:
     def notes(self) -> list[str]:
         """Return what readers should know: what has no interval, what has no score, and how p-values are adjusted."""
         how = {
-            "holm": "P-values are adjusted for the number of segments by Holm's method, and verdicts go by them.",
+            "holm": "P-values are adjusted for the number of segments by Holm's method, as are verdicts.",
             "benjamini-hochberg": "P-values are adjusted for the number of segments by Benjamini and Hochberg's "
-            "method, and verdicts go by them.",
+            "method, as are verdicts.",
             "none": "P-values are not adjusted for the number of segments.",
         }
         notes = [f"{how[self.segmented.correction]} Intervals are each segment's own."]
@@ -222,24 +222,14 @@ class SegmentsSection(Section):
 
     def _forests(self) -> list[Panel]:
         """Return one forest for each metric and weighting; the first row of each model is that of all individuals."""
-        panels: dict[tuple[str, str], Panel] = {}
-        table = (self.summary.get("segments") or {}).get("table", {})
-        for (metric, weighting, model), start, stop in runs(table, ("metric", "weighting", "model")):
-            label, mean = self.summary["metrics"][metric]["label"], "mean " if self.summary["means"] else ""
-            panel = panels.setdefault(
-                (metric, weighting),
-                {
-                    "kind": "forest",
-                    "metric": metric,
-                    **self.of_weighting(weighting),
-                    "xlabel": f"difference in {mean}{label} to {self.summary['reference']}",
-                    "by": self.summary["segments"]["by"],
-                    "sides": [*sides(self.summary["metrics"][metric]["direction"])],
-                    "series": [],
-                },
-            )
-            panel["series"].append(self.series(model, start, stop))
-        return sorted(panels.values(), key=lambda panel: "main" not in panel)
+        segments, mean = self.summary.get("segments") or {}, "mean " if self.summary["means"] else ""
+
+        def about(metric: str) -> Panel:
+            told = self.summary["metrics"][metric]
+            label = f"difference in {mean}{told['label']} to {self.summary['reference']}"
+            return {"kind": "forest", "xlabel": label, "by": segments["by"], "sides": [*sides(told["direction"])]}
+
+        return self.by_weighting(segments.get("table", {}), about)
 
     def _differences(self) -> Iterable[Display]:
         """Yield differences by segment, under the weighting of the answer."""

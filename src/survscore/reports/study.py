@@ -168,10 +168,10 @@ def labels_of(ids: Sequence[Any] | None, y: Outcomes) -> list[Any] | None:
 
 
 def _caution(y: Outcomes, headline: Weighting, sentence: str) -> str | None:
-    """Return what to beware of where the headline goes by an IPCW score; None elsewhere."""
+    """Return a caution where the headline is based on an IPCW score; None elsewhere."""
     if not isinstance(headline, IPCW) or y.event.all():
         return None
     return (
-        "This answer goes by an IPCW score. If predictions encode the censoring times, such a score prefers those "
+        "This answer is based on an IPCW score. If predictions encode the censoring times, such a score prefers those "
         f"that fall to zero after them, right or wrong. {sentence}."
     )

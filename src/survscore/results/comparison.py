@@ -18,7 +18,7 @@ from survscore.inference.late_starters import LateStarters
 from survscore.metrics import Direction, cause_label
 from survscore.results import printing
 from survscore.results.estimates import Estimates, defined_models, has_skill
-from survscore.results.latex import Entry
+from survscore.results.latex import MatrixEntry
 from survscore.results.long_tables import LongTable, MeanOver, Tabulated, parts_table, stacked
 from survscore.results.recommendation import Recommendation, recommend, scored_by_both
 from survscore.results.sensitivity import Sensitivity, times_text
@@ -46,7 +46,7 @@ class Comparison(Tabulated):
     times : ndarray
         The evaluation times.
     level : float
-        Of the confidence intervals.
+        Level of the confidence intervals.
     n : int
         The number of individuals.
     n_dropped_out : int or None
@@ -363,7 +363,7 @@ class Comparison(Tabulated):
     def _printed(self) -> Tables:
         return printing.of_comparison(self)
 
-    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+    def _entries(self, unit: str | None) -> tuple[list[MatrixEntry], Sequence[str]]:
         over = None
         with suppress(InputError):  # one time
             over = self.means_over(nan="stop")
@@ -421,5 +421,5 @@ class IntegratedComparison(Tabulated):
     def _printed(self) -> Tables:
         return printing.of_means(self.compared, self.over)
 
-    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+    def _entries(self, unit: str | None) -> tuple[list[MatrixEntry], Sequence[str]]:
         return printing.entries(self.compared, self.over, unit)

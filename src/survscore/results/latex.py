@@ -47,7 +47,7 @@ GREEK_COMMANDS = re.compile(
 LIGATURES = re.compile(r"([-,`'])(?=\1)|([!?])(?=`)")  # in one encoding or both, such pairs become another sign
 
 
-class Entry(NamedTuple):
+class MatrixEntry(NamedTuple):
     """A number of the layout "models x metrics"."""
 
     block: str  # what rows have in common: when, under which weighting
@@ -163,7 +163,7 @@ class Matrix:
     metrics go on in another table.
     """
 
-    entries: Sequence[Entry]
+    entries: Sequence[MatrixEntry]
     caption: str
     label: str | None
     best: bool
@@ -171,7 +171,7 @@ class Matrix:
 
     def to_latex(self) -> str:
         """Return the tables."""
-        blocks: dict[str, list[Entry]] = {}
+        blocks: dict[str, list[MatrixEntry]] = {}
         for one in self.entries:
             blocks.setdefault(one.block, []).append(one)
         parts = []
@@ -185,14 +185,16 @@ class Matrix:
         return "\n".join(line for table in tables for line in table)
 
     @cached_property
-    def texts(self) -> dict[Entry, tuple[str, str]]:
+    def texts(self) -> dict[MatrixEntry, tuple[str, str]]:
         """The numbers and their intervals, with as many decimals for all of a metric."""
         errors: dict[str, list[float]] = {}
         for one in self.entries:
             errors.setdefault(one.metric, []).append(one.number.se)
         return {one: _parts(one.number.rounded(typical_decimals(errors[one.metric]))) for one in self.entries}
 
-    def _tabular(self, blocks: Mapping[str, Sequence[Entry]], metrics: Sequence[str], label: str | None) -> list[str]:
+    def _tabular(
+        self, blocks: Mapping[str, Sequence[MatrixEntry]], metrics: Sequence[str], label: str | None
+    ) -> list[str]:
         """Return one table: some metrics of all models, in blocks."""
         models = dict.fromkeys(one.model for entries in blocks.values() for one in entries)
         folded = (textwrap.wrap(metric, HEADING, break_long_words=False) for metric in metrics)
@@ -215,14 +217,14 @@ class Matrix:
         notes = [*_about(shown_here, len(models)), *self.notes]
         return _table(caption, label, f"l{'c' * len(metrics)}", ["", *header], body, notes)
 
-    def _best(self, entries: Sequence[Entry]) -> set[str]:
+    def _best(self, entries: Sequence[MatrixEntry]) -> set[str]:
         """Return the best of a column as printed, where there is a choice; what is printed alike is as good."""
         known = {one: distance for one in entries if not math.isnan(distance := _distance(one))}
         if not self.best or len(known) < 2:
             return set()
         return {self.texts[one][0] for one, distance in known.items() if distance == min(known.values())}
 
-    def _cell(self, entry: Entry | None, best: set[str]) -> tuple[str, str]:
+    def _cell(self, entry: MatrixEntry | None, best: set[str]) -> tuple[str, str]:
         """Return a number and its interval below it, as LaTeX."""
         above, below = ("", "") if entry is None else self.texts[entry]
         number = above.replace("-", "$-$") or "--"
@@ -230,7 +232,7 @@ class Matrix:
         return (rf"\textbf{{{number}}}" if above in best else number), small
 
 
-def _about(entries: Iterable[Entry], n_models: int) -> list[str]:
+def _about(entries: Iterable[MatrixEntry], n_models: int) -> list[str]:
     """Return what is noted about numbers, once for all models of which it is true."""
     models: dict[tuple[str, str], dict[str, None]] = {}
     for one in entries:
@@ -249,7 +251,7 @@ def _parts(number: Number) -> tuple[str, str]:
     return value and value + mark, f"({lower}, {upper})" if lower else ""
 
 
-def _distance(entry: Entry) -> float:
+def _distance(entry: MatrixEntry) -> float:
     """Return how far a value is from the best there could be; NaN where no value is better than another."""
     value = entry.number.value
     match entry.direction.split():

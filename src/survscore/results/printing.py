@@ -25,7 +25,7 @@ from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.inputs import about_interpolation
 from survscore.metrics import cause_label, controls_note, metric_label
 from survscore.results.estimates import TOO_FEW, Columns, Estimates
-from survscore.results.latex import Entry
+from survscore.results.latex import MatrixEntry
 from survscore.results.recommendation import is_administrative
 from survscore.results.rounding import Number, p_text
 from survscore.results.tables import SCOPED, Line, Part, Tables, spread_over
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from survscore.results.long_tables import LongTable, MeanOver
 
 #: Rows of a table that belong together: when, the estimates of each weighting, and at which of their places.
-Block = tuple[str, Sequence[Estimates], int]
+RowsAt = tuple[str, Sequence[Estimates], int]
 MOST_TIMES = 4
 MOST_BESIDE = 2  # so many times are printed beside the mean over all
 MOST_SEGMENTS = 31  # with that of all individuals
@@ -140,7 +140,7 @@ def of_comparison(compared: Comparison) -> Tables:
 
 
 def _notes(
-    compared: Comparison, scored: ScoreArrays, blocks: Sequence[Block], over: Mapping[str, MeanOver]
+    compared: Comparison, scored: ScoreArrays, blocks: Sequence[RowsAt], over: Mapping[str, MeanOver]
 ) -> list[str]:
     """Return what there is to say about one weighting: times without score, the parts of projected scores."""
     missing = compared.times.size - int((~np.isnan(scored.scores).all(axis=0)).sum())
@@ -189,7 +189,7 @@ def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
 
 def entries(
     compared: Comparison, over: Mapping[str, MeanOver] | None, unit: str | None
-) -> tuple[list[Entry], Sequence[str]]:
+) -> tuple[list[MatrixEntry], Sequence[str]]:
     """Return the mean scores by model and metric, or those at the last time with scores, where there is no mean."""
     found = []
     for scored in compared.scored:
@@ -202,7 +202,7 @@ def entries(
         for a, model in enumerate(compared.models):
             if not np.isnan(estimates.scores[a, j]):
                 number = _number(_at(estimates.score(a), j))
-                found.append(Entry(block, shown(model), scored.label, scored.direction, number))
+                found.append(MatrixEntry(block, shown(model), scored.label, scored.direction, number))
     if compared.has_recommendation:
         recommendation = compared.recommendation()
         return found, [recommendation.headline] if recommendation.encodes else []
@@ -239,12 +239,12 @@ def _over(first: float, last: float) -> str:
     return f"mean over {first:g} to {last:g}"
 
 
-def _mean(compared: Comparison, of_metric: Sequence[ScoreArrays], over: MeanOver) -> Block:
+def _mean(compared: Comparison, of_metric: Sequence[ScoreArrays], over: MeanOver) -> RowsAt:
     weights, ends = over
     return _over(*ends), [Estimates(scored, compared.level, weights) for scored in of_metric], 0
 
 
-def _part(block: Block, compared: Comparison, notes: list[str]) -> Part:
+def _part(block: RowsAt, compared: Comparison, notes: list[str]) -> Part:
     """Return the table of a metric at one time, or of its mean: a line for each model under each weighting."""
     when, every, j = block
     r, compares, several_weightings = (

@@ -32,7 +32,7 @@ LEGEND = "observed: C* >= t; projected: C* < t"
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The score of all individuals with C* >= t, had none dropped out, lies within, whatever happened to those who did.
+    """Bounds of the score of all individuals with C* >= t, whatever happened to those who dropped out.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class ScoreCurve(PrintedAsTables):
     default_times : bool
         Whether the library chose the times.
     level : float
-        Of the confidence intervals.
+        Level of the confidence intervals.
     bounds : Bounds or None
         Whatever happened to those who dropped out, the score lies within; None without drop-outs.
     scored : ScoreArrays

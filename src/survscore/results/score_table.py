@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from survscore._validation import shown
 from survscore.causes import ALL_CAUSES
 from survscore.metrics import controls_note
-from survscore.results.latex import Entry
+from survscore.results.latex import MatrixEntry
 from survscore.results.long_tables import ALL, cause_column
 from survscore.results.printing import caption, interpolation_note, verdict_text
 from survscore.results.rounding import Number, decimals, p_text
@@ -59,7 +59,7 @@ class TableRow:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreTable(PrintedAsTables):
-    """What `score_table` returns. Numbers only; prints as a table.
+    """Result of `score_table`; prints as a table.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class ScoreTable(PrintedAsTables):
     by : tuple of str
         Names of the segmenting columns.
     level : float
-        Of the confidence intervals.
+        Level of the confidence intervals.
     n : int
         The number of individuals.
     n_dropped_out : int or None
@@ -149,13 +149,13 @@ class ScoreTable(PrintedAsTables):
         notes = [f"{row.label}, {shown(row.model)}: {row.note}" for row in rows if row.note]
         return Part.of(self._title(first), header, lines, notes, align, 3, decimals=decimals)
 
-    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+    def _entries(self, unit: str | None) -> tuple[list[MatrixEntry], Sequence[str]]:
         entries = []
         for row in self.rows:
             if row.metric != DISTRIBUTION:  # a test, and no number to compare
                 number = Number(row.estimate, row.lower, row.upper, se=row.se, reliable=row.reliable)
                 block = self._title(row, unit, counts=False)
-                entries.append(Entry(block, shown(row.model), row.label, row.direction, number, row.note))
+                entries.append(MatrixEntry(block, shown(row.model), row.label, row.direction, number, row.note))
         return entries, list(self.leak_warnings.values())
 
     def _title(self, row: TableRow, unit: str | None = None, *, counts: bool = True) -> str:
@@ -210,7 +210,7 @@ class MissingInformation:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PooledTable(ScoreTable):
-    """What `pool` returns. Numbers only; prints as a score table.
+    """Result of `pool`; prints as a score table.
 
     Attributes
     ----------

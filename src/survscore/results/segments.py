@@ -167,19 +167,6 @@ class SegmentedComparison(_SegmentTables):
             rows.append((*key, comparison.n, comparison.n_dropped_out, n_events, reliable))
         return pd.DataFrame(rows, columns=[*self.by, "n", "n_dropped_out", "n_events", "reliable"])
 
-    @property
-    def undefined(self) -> pd.DataFrame:
-        """Table of why scores are NaN: the segmenting columns, metric, weighting, reason, and at how many times."""
-        import pandas as pd
-
-        rows = [
-            (*key, scored.metric, of_total.weighting, reason, count)
-            for key, part in self._everything.items()
-            for scored, of_total in zip(part.scored, self.total.scored, strict=True)
-            for reason, count in scored.undefined.items()
-        ]
-        return pd.DataFrame(rows, columns=[*self.by, "metric", "weighting", "reason", "times"])
-
     def against(self, reference: str) -> SegmentedComparison:
         """Return the same with another model as reference; nothing is computed anew."""
         parts = {key: part.against(reference) for key, part in self.parts.items()}

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from survscore._utils.dates import Unit, plural_word
 from survscore._validation import InputError, check_choice
-from survscore.results.latex import LAYOUTS, MATRIX, Entry, Layout, Matrix, as_latex
+from survscore.results.latex import LAYOUTS, MATRIX, Layout, Matrix, MatrixEntry, as_latex
 from survscore.results.rounding import DOUBT, Number, typical_decimals
 
 WIDTH = 80  # columns of a terminal
-SHORTEST = 14  # letters of a name that is shortened
+LONGEST_BESIDE = 14  # letters of a name beside its numbers, where there is little room
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})  # after it nothing is a mark
 SIDES = {"l": "text-align:left", "r": "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"}
 ON_TOO_FEW = f"{DOUBT.strip()} too few events for a reliable interval"
@@ -159,7 +159,7 @@ class PrintedAsTables(ABC):
         below = [*own, *(["bold: the best of each column and block"] if best else [])] if notes is True else notes or ()
         return Matrix(entries, printed.caption if caption is None else caption, label, best, below).to_latex()
 
-    def _entries(self, unit: str | None) -> tuple[list[Entry], Sequence[str]]:
+    def _entries(self, unit: str | None) -> tuple[list[MatrixEntry], Sequence[str]]:
         """Return the numbers of the layout "models x metrics" and notes; `unit` is that of times, in words."""
         raise InputError(f"layout={MATRIX!r} is for comparisons and tables of scores, not for {type(self).__name__}")
 
@@ -197,8 +197,8 @@ def _padded(part: Part, fill: str = " ") -> list[tuple[str, ...]]:
 def as_text(tables: Tables, width: int = WIDTH) -> str:
     """Return the tables for a terminal with so many columns.
 
-    A table that is wider has its columns closer, then its first column on lines of its own, then its names shortened,
-    with a legend below; and if all that is not enough, its columns in several blocks.
+    A table that is wider has its columns closer, then its first column on lines of its own, then long names, too; and
+    if all that is not enough, its columns in several blocks.
     """
     result = [_wrapped(sentence, width) for sentence in tables.lead]
     result += [""] if tables.lead else []
@@ -206,8 +206,7 @@ def as_text(tables: Tables, width: int = WIDTH) -> str:
     for place, part in enumerate(tables.parts):
         result += [""] if place or (result and part.title) else []
         result += [_wrapped(part.title, width)] if part.title else []
-        lines, legend = _fitted(part, width)
-        result += [*lines, *(_wrapped(note, width) for note in (*legend, *part.notes))]
+        result += [*_fitted(part, width), *(_wrapped(note, width) for note in part.notes)]
     return "\n".join(result)
 
 
@@ -257,16 +256,19 @@ class _Grid:
         header = (self.header[0] or self.header[1], *self.header[2:])
         return _Grid(header, rows, self.align[1:], self.n_words - 1)
 
-    def shortened(self, most: int) -> tuple[_Grid, list[str]]:
-        """Return names of no more than so many letters, each longer one with a number, and what these stand for."""
-        rows, legend = [], dict[str, str]()
+    def with_headings(self, most: int, width: int) -> _Grid:
+        """Return names of more than so many letters as headings above their numbers, in lines of this width."""
+        rows: list[tuple[str, ...]] = []
         for row in self.rows:
-            name = row[0]
-            if len(row) > 1 and len(name) > most:
-                mark = f"... {legend.setdefault(name.strip(), f'[{len(legend) + 1}]')}"
-                name = name[: max(most - len(mark), 1)] + mark
-            rows.append((name, *row[1:]))
-        return replace(self, rows=rows), [f"{mark} {name}" for name, mark in legend.items()]
+            name = row[0].lstrip()
+            indent = " " * (len(row[0]) - len(name))
+            if len(row) > 1 and len(row[0]) > most:
+                lines = textwrap.wrap(name, width, initial_indent=indent, subsequent_indent=f"{indent}  ")
+                rows += [(line,) for line in lines]
+                rows.append((f"{indent}  ", *row[1:]))
+            else:
+                rows.append(row)
+        return replace(self, rows=rows)
 
     def columns(self, chosen: Sequence[int]) -> _Grid:
         """Return some columns beside the words, without the rows that say nothing in these."""
@@ -274,11 +276,13 @@ class _Grid:
         rows: list[tuple[str, ...]] = []
         heading: list[tuple[str, ...]] = []
         for row in self.rows:
-            if len(row) == 1:
-                heading = [row]
-            elif any(row[column].strip() for column in chosen):
+            if len(row) == 1:  # below another heading, or in its place
+                heading = [*heading, row] if row[0].startswith(" ") else [row]
+                continue
+            if any(row[column].strip() for column in chosen):
                 rows += [*heading, tuple(row[column] for column in places)]
                 heading = []
+            heading = [one for one in heading if not one[0].startswith(" ")]
         header = tuple(self.header[column] for column in places)
         return _Grid(header, rows, "".join(self.align[column] for column in places), self.n_words)
 
@@ -296,24 +300,19 @@ class _Grid:
         return result
 
 
-def _fitted(part: Part, width: int) -> tuple[list[str], list[str]]:
-    """Return the lines of a table that is no wider, and what shortened names stand for."""
+def _fitted(part: Part, width: int) -> list[str]:
+    """Return the lines of a table that is no wider."""
     grid = _Grid(part.header, _padded(part), part.align, part.n_words)
     tries = [grid, grid.merged()] if grid.n_words > 1 and part.rows else [grid]
     for attempt in tries:
         for gap in (2, 1):
             if attempt.width(gap) <= width:
-                return attempt.lines(gap), []
+                return attempt.lines(gap)
     grid = tries[-1]
-    if not grid.n_words:
-        return grid.blocks(width, part.split), []
-    most = grid.widths()[0] - (grid.width(1) - width)
-    if most >= max(SHORTEST, len(grid.header[0])):
-        shorter, legend = grid.shortened(most)
-        return shorter.lines(1), legend
-    shorter, legend = grid.shortened(max(SHORTEST, width // 3))
-    merged = part.n_words - shorter.n_words
-    return shorter.blocks(width, part.split - merged), legend
+    if grid.n_words:
+        own = grid.widths()[0]
+        grid = grid.with_headings(max(LONGEST_BESIDE, own - (grid.width(1) - width)), width)
+    return grid.lines(1) if grid.width(1) <= width else grid.blocks(width, part.split - (part.n_words - grid.n_words))
 
 
 def as_markdown(tables: Tables) -> str:

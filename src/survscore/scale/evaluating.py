@@ -151,8 +151,8 @@ def evaluate(
     by : str or sequence of str
         Columns whose values make segments: each is scored as if it were alone.
     groups : str, optional
-        The column of labels of individuals that belong together. Up to 4 096 groups are taken as they are; more are put
-        into as many random buckets, which the settings of the result tell.
+        The column of labels of individuals that depend on each other. Up to 4 096 groups are used as they are; more are
+        put into as many random buckets, which the settings of the result record.
     weights : str, optional
         The column of sample weights, known when observation began.
     weight_kind : {"probability", "importance", "frequency"}, default "probability"
@@ -195,6 +195,17 @@ def evaluate(
     Returns
     -------
     Comparison or SegmentedComparison
+
+    Raises
+    ------
+    InputError
+        If an argument is invalid; the message names it, the rule, and the first value that violates it.
+    UnfitError
+        If a metric is not defined for these predictions, or under this weighting.
+    BadFileError
+        If a file cannot be read, unless `skip_bad_files`.
+    MemoryLimitError
+        If the sums, or the columns of a metric that needs all predictions, would take more than `memory_limit`.
 
     Notes
     -----
@@ -364,7 +375,7 @@ def _prepared(source: Any, options: Options, *, one_pass: bool = False) -> tuple
 
 
 def _weightings(given: Mapping[str, Any], schema: Any, columns: OutcomeColumns | None, *, one_pass: bool) -> Any:
-    """Return the weightings that were asked for, or those that compare has by default, as far as they can be had."""
+    """Return the weightings that were asked for, or those that compare has by default, as far as they are available."""
     asked, observed = given["weighting"], columns or OutcomeColumns()
     one_pass = one_pass or given["state"] is not None
     if asked is not None:

@@ -37,7 +37,7 @@ _IN_ADDRESSES = (re.compile(r"(://)[^/\s@]+(?=@)"), re.compile(r"(://[^\s?]*\?)[
 
 
 class BadFileError(InputError):
-    """A file, or another source, can't be read or does not hold what it must; the message names it and says why.
+    """A file or another source cannot be read, or has invalid contents; the message names it and the reason.
 
     Attributes
     ----------
@@ -540,9 +540,10 @@ def _parts_of(id: str) -> tuple[str, str, str, str]:
 
 def name_of(filesystem: Any, path: str) -> str:
     """Return what to call a file: its path, or its address without credentials."""
-    if filesystem.type_name == "local":
-        return path
-    protocol = getattr(getattr(getattr(filesystem, "handler", None), "fs", None), "protocol", filesystem.type_name)
+    inner = getattr(getattr(filesystem, "handler", None), "fs", None)
+    if filesystem.type_name == "local" or (inner is None and filesystem.type_name.startswith("py::")):
+        return path  # of this machine, or within something that has no addresses, such as a Delta table
+    protocol = getattr(inner, "protocol", filesystem.type_name)
     if "://" not in path:  # some, like http, keep the whole address
         path = f"{protocol if isinstance(protocol, str) else protocol[0]}://{path.lstrip('/')}"
     return without_secrets(path).replace("://***@", "://").removesuffix("?***")

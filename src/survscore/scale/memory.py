@@ -92,7 +92,7 @@ class Budget:
 
 def _reading(columns: int, rows: int, remote: bool) -> int:
     """Return what a thread takes to read so many rows at a time."""
-    ahead = AHEAD + columns * REMOTE_BIT if remote else 0
+    ahead = max(AHEAD, columns * REMOTE_BIT) if remote else 0  # whole row groups, or pieces of large ones
     return columns * COLUMN + rows * (ROW + CELL * columns) + ahead
 
 

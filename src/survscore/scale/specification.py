@@ -50,7 +50,7 @@ class Specification:
     by : tuple of str
         Columns whose values make segments.
     groups : str, optional
-        The column of labels of individuals that belong together.
+        The column of labels of individuals that depend on each other.
     over_time : bool
         Whether second moments over time are kept, for errors of means over time.
     bins : {"units"}, tuple of float or None
@@ -337,7 +337,7 @@ def specify(
     by : str or sequence of str
         Columns whose values make segments.
     groups : str, optional
-        The column of labels of individuals that belong together.
+        The column of labels of individuals that depend on each other.
     over_time : bool
         Whether means over time have standard errors.
     bins : {"units"}, sequence of float or None

@@ -27,7 +27,6 @@ from survscore.paper.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS, Prep
 from survscore.paper.atlas.models import FAMILIES, SIZES, AtlasSize, ListedModel, family, installed, listed
 from survscore.paper.atlas.results import BY_CAUSE, TABLES, Atlas
 from survscore.paper.atlas.scores import scores
-from survscore.paper.versions import versions_of
 
 PACKAGES = ("numpy", "scipy", "pandas", "scikit-learn", "scikit-survival", "torch")
 REMEDY = "remove it to have it computed anew, or choose another folder"
@@ -262,7 +261,7 @@ def _compute_one(data: Prepared, plan: AtlasPlan, *, report: Callable[[str], Non
     whole = {
         "settings": plan.settings(data),
         "about": described(data),
-        "versions": versions_of(PACKAGES),
+        "versions": runner.versions_of(PACKAGES),
         "seconds": time.perf_counter() - began,
         "tables": {name: [_plain(row) for row in rows] for name, rows in tables.items()},
     }
