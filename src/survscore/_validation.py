@@ -38,9 +38,7 @@ class UnfitError(InputError):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        self.add_note(
-            "Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html"
-        )
+        self.add_note("Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html")
 
 
 class DeviceMemoryError(MemoryError):
