@@ -27,7 +27,7 @@ OF_TEXT = "map it to 0 and the numbers of causes, 1, 2, ...; of dates, Outcomes.
 
 
 class InputError(ValueError):
-    """A value given by the user breaks a rule; the message says which and where."""
+    """An invalid argument; the message names it, the rule, and the first value that violates it."""
 
 
 class UnfitError(InputError):
@@ -44,11 +44,11 @@ class UnfitError(InputError):
 
 
 class DeviceMemoryError(MemoryError):
-    """A GPU has too little memory left; the message says for what, and what to do."""
+    """A GPU has too little memory left; the message says what to do."""
 
 
 class FewGroupsWarning(UserWarning):
-    """Standard errors by group come from few groups, or from few that hold most of the individuals.
+    """Standard errors are based on few groups, or a few groups contain most of the individuals.
 
     Groups are of individuals that depend on each other, such as a customer's subscriptions. For scores of each country
     or plan, `compare` has ``by=``.
@@ -56,19 +56,19 @@ class FewGroupsWarning(UserWarning):
 
 
 class FewFollowedWarning(UserWarning):
-    """Projected statuses come from few: less than 50 individuals were followed event-free, or had the event."""
+    """Projected statuses are based on fewer than 50 individuals who were followed event-free, or had the event."""
 
 
 class DelayedEntryWarning(UserWarning):
-    """Early events that are predicted are missing, as where individuals came under observation late, unsaid."""
+    """Fewer early events than predicted, as if individuals came under observation late, but no entry was given."""
 
 
 class UnequalWeightsWarning(UserWarning):
-    """With their sample weights, individuals are worth fewer than 100 of equal weight, or one has more than 5 %."""
+    """The effective sample size of sample weights is below 100, or one individual has more than 5 % of the weight."""
 
 
 class InterpolationWarning(UserWarning):
-    """Predictions at few times are read between these by straight lines, and `interpolation` was not given.
+    """Predictions at few times are interpolated linearly between these, and `interpolation` was not given.
 
     Scores there are of the lines as much as of the model. Name times that were predicted (``times=``), or say how
     to read between them (``SurvivalCurves(..., interpolation=)``).

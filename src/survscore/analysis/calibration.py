@@ -61,7 +61,7 @@ class RiskGroups:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(PrintedAsTables):
-    r"""Calibration of predicted probabilities at one horizon. Everything is about the risk of the event by then.
+    r"""Calibration of predicted risks at one horizon; see `calibration`.
 
     Where something has no value, or no interval, it is NaN, and `reasons` says why; `summary` has all numbers.
 

@@ -55,7 +55,7 @@ MOST_ROWS_UNASKED = 2_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """Signs that IPCW is misled, and that models encode C*. Numbers only; printed, it reads as an answer.
+    """Signs that IPCW is biased, and that models encode C*; prints as sentences. See `diagnose`.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ def diagnose(
     seed: int = 0,
     cause: Cause | None = None,
 ) -> Diagnosis:
-    r"""Look for signs that predictions encode the censoring time :math:`C^*`, and that IPCW is misled by them.
+    r"""Test for signs that predictions encode the censoring time :math:`C^*`, and that IPCW is biased.
 
     No individual's risk changes at its own :math:`C^*`: only follow-up ends there. A method that has learnt from
     covariates that no individual is seen event-free after :math:`C^*` predicts a steep fall there, and an IPCW score
