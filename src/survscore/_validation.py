@@ -38,9 +38,7 @@ class UnfitError(InputError):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        self.add_note(
-            "Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html"
-        )
+        self.add_note("Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html")
 
 
 class DeviceMemoryError(MemoryError):
@@ -257,15 +255,21 @@ def check_length(name: str, length: int, expected_by: str, expected: int) -> Non
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of `choices`."""
-    if value not in choices:
+    # an array is equal to each, element by element
+    if not any(value is one or (isinstance(value, str) and value == one) for one in choices):
         allowed = ", ".join(repr(choice) for choice in choices)
         raise InputError(f"{name} must be one of {allowed}, not {value!r}")
 
 
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Raise unless `value` is a whole number, and at least that."""
+MOST_DRAWS = 100_000  # of resampling
+
+
+def check_whole(name: str, value: Any, least: int, most: float = np.inf) -> None:
+    """Raise unless `value` is a whole number, at least that, and at most that."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if value > most:
+        raise InputError(f"{name} must be at most {most:g}, not {value!r}")
 
 
 def check_number(name: str, value: Any, rule: str, allowed: Callable[[float], bool]) -> None:

@@ -498,6 +498,8 @@ class SurvivalCurves(OnGrid):
         Only a ``"step"`` curve jumps, and any curve at time 0, before which nothing has happened; elsewhere this
         is the value at :math:`t_i`.
         """
+        if getattr(time, "shape", None) != (len(self),) or getattr(time.dtype, "kind", "f") in "OUS":
+            raise InputError(f"time must be an array of {len(self)} times, one for each row")
         return self._own(time, inclusive=False)
 
     def at_own(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
