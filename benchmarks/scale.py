@@ -28,15 +28,27 @@ CALLS: dict[str, dict[str, Any]] = {
     "administrative Brier, two models with paired errors": {"weighting": "administrative"},
     "the same for 200 segments": {"weighting": "administrative", "by": ["country", "plan"]},
     "Kaplan-Meier IPCW instead": {"weighting": "ipcw"},
+    "projected instead (two passes)": {"weighting": "projected"},
+    "administrative and projected, as by default": {},
     "administrative, with errors of means over time": {"weighting": "administrative", "ranges": "any"},
-    "administrative, with groups in buckets (two passes)": {"weighting": "administrative", "groups": "customer"},
+    "administrative, with groups in buckets (three passes)": {"weighting": "administrative", "groups": "customer"},
+    "administrative, with sample weights (three passes)": {"weighting": "administrative", "weights": "weight"},
+    "administrative, with delayed entry": {"weighting": "administrative", "entry": "entry", "times": [15, 30, 60, 120]},
 }
-TARGETS = dict(zip(CALLS, (1.3, 1.7, 1.9, 2.2), strict=False))
+TARGETS = dict(zip(CALLS, (1.5, 2.0, 1.9, 2.5), strict=False))
+LIMITS = ("600MB", "1GB")  # of memory
 DECODING = "decoding alone, one thread a file (the floor)"
+BY_SQL = "the first by DuckDB, with SQL written by hand"
 COLUMNS = {
     "evaluate": "{name}", "seconds": "{wall:.1f}", "CPU seconds": "{cpu:.1f}",
     "times decoding (CPU)": "{times_decoding:.2f}", "wanted": "{wanted}", "peak memory, GB": "{peak:GB.2f}",
 }  # fmt: skip
+LIMITED = {
+    "`memory_limit`": "{name}",
+    "weighting": "{weighting}",
+    "peak memory, GB": "{peak:GB.2f}",
+    "of the limit": "{share:.2f}",
+}
 ENGINES = {"engine": "{name}", "seconds": "{wall:.1f}", "times threads": "{times_threads:.2f}"}
 
 
@@ -55,6 +67,8 @@ def make(path: Path, n: int, seed: int) -> None:
         "event": event_time <= end,
         "censoring_time": end,
         "customer": rng.integers(0, max(n // 3, 1), n),
+        "weight": rng.gamma(4, 0.25, n),
+        "entry": np.floor(rng.uniform(0, np.minimum(event_time, end).clip(max=30))).clip(max=19),
         "country": pa.array([f"country {k}" for k in range(20)]).take(pa.array(rng.integers(0, 20, n))),
         "plan": pa.array([f"plan {k}" for k in range(10)]).take(pa.array(rng.integers(0, 10, n))),
     }
@@ -71,7 +85,7 @@ def decode(folder: Path) -> None:
 
     def one(path: Path) -> None:
         file = pq.ParquetFile(path, memory_map=True, pre_buffer=False)
-        names = [name for name in file.schema_arrow.names if name not in ("customer", "country", "plan")]
+        names = [name for name in file.schema_arrow.names if ":" in name or name in ("time", "event", "censoring_time")]
         for _ in file.iter_batches(batch_size=ROW_GROUP, columns=names, use_threads=False):
             pass
 
@@ -79,15 +93,29 @@ def decode(folder: Path) -> None:
         list(pool.map(one, sorted(folder.rglob("*.parquet"))))
 
 
+def by_sql(folder: Path) -> None:
+    """Compute the same administrative scores, and sums of squares of their difference, by DuckDB, written by hand."""
+    import duckdb
+
+    terms = []
+    for t in (15 * k for k in range(1, N_TIMES + 1)):
+        counted, event_free = f"censoring_time >= {t}", f"(time > {t} or (time >= {t} and not event))::INT"
+        losses = [f'(({event_free}) - "{name}:{t}"::DOUBLE) ** 2' for name in "ab"]
+        difference = f"(({losses[0]}) - ({losses[1]}))"
+        terms += [f"avg({one}) FILTER ({counted})" for one in (*losses, f"{difference} ** 2")]
+    duckdb.sql(f"SELECT {', '.join(terms)} FROM read_parquet('{folder}/*.parquet')").fetchall()
+
+
 def measure(folder: Path, call: str, engine: str) -> dict[str, float]:
     """Do one thing in this process, twice, and return what the second time took."""
-    if call == DECODING:
-        run = lambda: decode(folder)  # noqa: E731
+    if call in (DECODING, BY_SQL):
+        run = lambda: (decode if call == DECODING else by_sql)(folder)  # noqa: E731
         run()  # once, so that the files are in the system's memory
     else:
         import survscore as ss
 
-        options = {**CALLS[call], "engine": _engine(engine)}
+        name, _, limit = call.partition(" | ")
+        options = {**CALLS[name], "engine": _engine(engine), **({"memory_limit": limit} if limit else {})}
         run = lambda: ss.evaluate(folder, **options)  # noqa: E731
         ss.evaluate(sorted(folder.rglob("*.parquet"))[:6], **options)  # compiles what needs compiling, on every worker
     start, cpu = time.perf_counter(), _cpu()
@@ -157,6 +185,7 @@ def main() -> None:
             rows += larger_rows(Path(place), options.rows // options.files, options.large)
         form = f"{options.files} Parquet files (zstd, {size / 1e9:.2f} GB)"
         run.add("files", COLUMNS, rows, f"{spaced(options.rows)} rows x {N_TIMES} x 2 models, {form}")
+        run.add("limits", LIMITED, limited_rows(folder), "Peak memory under a limit")
         if options.engines:
             run.add("engines", ENGINES, engine_rows(folder, rows[1]["wall"]), next(iter(CALLS)))
     run.write()
@@ -172,7 +201,19 @@ def _made(folder: Path, rows: int, files: int) -> Path:
 def call_rows(folder: Path) -> list[Row]:
     """Return what decoding takes, and every call beside it."""
     base = in_fresh_process(folder, DECODING)
-    return [_row(DECODING, base, base), *(_row(call, in_fresh_process(folder, call), base) for call in CALLS)]
+    calls = [*CALLS, BY_SQL]
+    return [_row(DECODING, base, base), *(_row(call, in_fresh_process(folder, call), base) for call in calls)]
+
+
+def limited_rows(folder: Path) -> list[Row]:
+    """Return the peak memory of calls with a limit."""
+    rows = []
+    for call in list(CALLS)[:4]:
+        for limit in LIMITS:
+            peak = in_fresh_process(folder, f"{call} | {limit}")["peak"]
+            share = peak / {"MB": 1e6, "GB": 1e9}[limit[-2:]] / float(limit[:-2])
+            rows.append({"name": limit, "weighting": call, "peak": peak, "share": share})
+    return rows
 
 
 def engine_rows(folder: Path, threads: float) -> list[Row]:

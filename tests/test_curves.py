@@ -307,3 +307,21 @@ def test_curves_that_do_not_fit_together_are_named():
         ss.SurvivalCurves.concatenate([linear, ss.SurvivalCurves(ROWS, [1, 2], "step")])
     with pytest.raises(ss.InputError, match="they end at 3, and part 1 at 2"):
         ss.SurvivalCurves.concatenate([ss.SurvivalCurves(ROWS, [1, 4]), linear], times=[1, 3])
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("extrapolation", ["nan", "hold"])
+@pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
+def test_predictions_after_own_landmarks_are_those_at_own_times(interpolation, extrapolation, backend):
+    """Read in blocks, or by compiled code: at grid points, between them, and after the last; also from time 0 on."""
+    rng = np.random.default_rng(0)
+    for first in (0.0, 0.5):
+        for dtype in (np.float32, np.float64):
+            grid = first + np.arange(12) / 2
+            values = -np.sort(-rng.random((300, 12)), axis=1).astype(dtype)
+            curves = ss.SurvivalCurves(values, grid, interpolation, extrapolation=extrapolation)
+            own, steps = rng.integers(0, 6, 300) / 2, np.array([0.0, 0.25, 0.5, 1.0, 1.7, 2.5])
+            with ss.config.using(backend=backend):
+                found = curves.conditional_on(own, times=steps)
+            expected = np.stack([curves.at_own(own + step) for step in steps], 1) / curves.at_own(own)[:, None]
+            np.testing.assert_allclose(found.probabilities, expected, rtol=1e-14)

@@ -80,6 +80,15 @@ def test_bad_input_is_named(arguments, message):
         ss.Outcomes(*arguments)
 
 
+def test_intervals_between_visits_are_refused_with_the_page_that_says_what_else_there_is():
+    with pytest.raises(ss.UnfitError, match="time must be one-dimensional") as raised:
+        ss.Outcomes([[1, 2], [2, 4]], [1, 1])
+    assert raised.value.__notes__ == [
+        "Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html"
+    ]
+    assert "\n" not in str(raised.value)
+
+
 def test_what_is_no_code_is_no_competing_risk():
     for event, first in (([0, 1.5, 2], "1.5"), ([2, -1, 0], "-1"), ([2, np.inf, 0], "inf"), ([2, np.nan, 0], "nan")):
         with pytest.raises(ss.InputError, match=rf"1 of 3 is not, the first at position 1 \({first}\)$"):

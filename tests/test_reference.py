@@ -2,7 +2,8 @@
 
 The numbers from R are pinned in reference/r_reference.json; reference/make_r_reference.R made them. Those of
 SurvivalEVAL on the same data are in reference/survivaleval_reference.json, by make_survivaleval_reference.py beside it,
-those of hazardous and SurvivalEVAL for two causes in competing_reference.json, by make_competing_reference.py.
+those of hazardous and SurvivalEVAL for two causes in competing_reference.json, by make_competing_reference.py, and
+those with delayed entry and sample weights in weighted_reference.json, by make_weighted_reference.R.
 """
 
 import json
@@ -277,3 +278,62 @@ def test_concordance_of_survivaleval_for_competing_risks(name, k):
     asked = {"metric": "concordance", "weighting": "ipcw", "errors": False, "cause": k, "times": times}
     (score,) = ss.score_all(y, models["a"], **asked)
     np.testing.assert_allclose(score.scores, OTHER_PACKAGES[name][f"cause_{k}"]["concordance"], rtol=1e-11)
+
+
+# Delayed entry and sample weights: R's survival and survey (make_weighted_reference.R)
+
+WEIGHTED = json.loads((Path(__file__).parent / "reference" / "weighted_reference.json").read_text())
+SAMPLE = {name: np.array(values) for name, values in WEIGHTED["data"].items()}
+
+
+def weighted_outcomes(*, entry=False, weights=True, causes=False):
+    return ss.Outcomes(
+        SAMPLE["time"], SAMPLE["cause" if causes else "event"], SAMPLE["censoring_time"],
+        entry=SAMPLE["entry"] if entry else None, weights=SAMPLE["weights"] if weights else None,
+        causes=["a", "b"] if causes else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "entry", "weights"), [("weights", 0, 1), ("entry", 1, 0), ("both", 1, 1)])
+def test_product_limits_of_survfit(name, entry, weights):
+    X = np.zeros((len(SAMPLE["time"]), 1))
+    fitted = ss.models.KaplanMeier().fit(X, weighted_outcomes(entry=entry, weights=weights))
+    np.testing.assert_allclose(
+        fitted.predict_curves(X[:1]).at(SAMPLE["times"])[0], WEIGHTED["kaplan_meier"][name], rtol=1e-9
+    )
+    if name in WEIGHTED["aalen_johansen"]:
+        fitted = ss.models.AalenJohansen().fit(X, weighted_outcomes(entry=entry, weights=weights, causes=True))
+        np.testing.assert_allclose(
+            fitted.predict_curves(X[:1]).at(SAMPLE["times"])[0, 0], WEIGHTED["aalen_johansen"][name], rtol=1e-9
+        )
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
+@pytest.mark.parametrize("entry", [False, True])
+def test_concordance_of_r_with_weights(entry):
+    """With delayed entry, time counts from entry, as in all scores."""
+    times, y = SAMPLE["times"], weighted_outcomes(entry=entry)
+    y = y.since_entry() if entry else y
+    # predictions of this order at all times
+    curves = ss.SurvivalCurves(np.tile(1 / (1 + np.exp(SAMPLE["risk"]))[:, None], times.size), times)
+    kinds = [ss.Concordance("harrell"), ss.Concordance()]
+    found = ss.score_all(y, curves, metric=kinds, weighting="ipcw", times=times)
+    for score, name in zip(found, ("harrell", "uno"), strict=True):
+        theirs = WEIGHTED["concordance"][name + "_since_entry" * entry]
+        np.testing.assert_allclose(score.scores, theirs, rtol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
+@pytest.mark.parametrize("unit", ["individual", "cluster"])
+def test_standard_errors_of_survey(unit):
+    """Of those followed to each time, without drop-outs: each metric's influences make survey's linearisation."""
+    times, y = SAMPLE["times"], weighted_outcomes(entry=True).since_entry()
+    groups = SAMPLE["cluster"] if unit == "cluster" else np.arange(len(y))
+    curves = ss.SurvivalCurves(SAMPLE["survival_since_entry"], times)
+    found = ss.score_all(
+        y, curves, metric=["brier", "oe", "slope"], weighting="administrative", times=times, groups=groups
+    )
+    for score in found:
+        theirs = WEIGHTED["survey"]
+        np.testing.assert_allclose(score.scores, theirs[f"{unit}.{score.metric}"], rtol=1e-9)
+        np.testing.assert_allclose(score.se, theirs[f"{unit}.{score.metric}_se"], rtol=1e-9)

@@ -27,6 +27,7 @@ def made(tmp_path_factory):
     """Files that the commands read."""
     folder = tmp_path_factory.mktemp("made")
     write_study(folder / "play", "simple", n=2000, seed=1, ending="csv")
+    write_study(folder / "dated", "simple", n=2000, seed=1, ending="csv", cutoff="2020-12-31")
     synthesize(folder / "raw", customers=3000, seed=1)
     (folder / "parts").mkdir()
     outcomes = pd.read_csv(folder / "play" / "outcomes.csv")
@@ -43,6 +44,8 @@ def commands(made, out):
         "report": ["report", *play, "-o", f"{out}/report.html"],
         "compare": ["compare", *play, "-w", "administrative", "-w", "ipcw", "--csv", f"{out}/a.csv", "--json",
                     f"{out}/a.json", "--parquet", f"{out}/a.parquet"],
+        "backtest": ["backtest", *(path.replace("play", "dated") for path in play), "--cutoff", "2020-12-31", "--as-of",
+                     "2020-11-30", "-t", "10", "--draws", "20000", "--jobs", "2", "--csv", f"{out}/a.csv"],
         "evaluate": ["evaluate", str(made / "parts"), "-w", "ipcw", "--csv", f"{out}/a.csv", "--state", f"{out}/state"],
         "demo": ["demo", "--size", "quick", "--out", str(out)],
         "reproduce": ["reproduce", "all", "--size", "quick", "--replicates", "2", "--jobs", "2", "--out", str(out)],
@@ -117,7 +120,7 @@ def check_whole(out):
             assert content.endswith(b"\n"), path
 
 
-COMMANDS = ["report", "compare", "evaluate", "demo", "reproduce", "synthesize", "prepare"]
+COMMANDS = ["report", "compare", "backtest", "evaluate", "demo", "reproduce", "synthesize", "prepare"]
 
 
 @pytest.mark.parametrize(("name", "delay"), nightly_but([("evaluate", 0.5)], product(COMMANDS, (0.0, 0.5, 2.0))))

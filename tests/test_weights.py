@@ -379,12 +379,6 @@ def test_default_times_and_comparisons_of_repeated_rows():
         )
 
 
-@pytest.mark.parametrize("weights", [[1, -1, 2], [1, np.nan, 2], [0, 0, 0], [1, 2], [1, np.inf, 2]])
-def test_bad_weights_are_refused(weights):
-    with pytest.raises(ss.InputError, match="weights"):
-        ss.Outcomes([1, 2, 3], [1, 0, 1], weights=weights)
-
-
 def test_what_has_no_form_for_weights_says_so():
     problem = sized_problem(CASES[1], 40)
     with pytest.raises(ss.UnfitError, match="variance='martingale' has no form for sample weights"):
@@ -659,6 +653,14 @@ def test_tables_of_repeated_rows():
     problem = sized_problem(case, 200, kind="frequency")
     several, _ = repeated(problem)
     found, expected = (table_of(one.y, {"a": one.curves, "b": one.curves[::-1]}) for one in (problem, several))
+    table = ss.score_table(problem.y, {"a": problem.curves}, horizons=[15], metric="brier", weighting="administrative")
+    n, rows = len(several.y), len(problem.y)
+    assert f"{n} individuals in {rows} rows" in str(table)
+    assert "frequency weights" in str(table)
+    compared = ss.compare(problem.y, {"a": problem.curves}, times=[15], weighting="administrative")
+    assert compared.n == table.n == n
+    assert compared.n_dropped_out == several.y.n_dropped_out
+    assert f"{n} individuals in {rows} rows" in repr(problem.y)
     # the predictions of b are another individual's, which repeated rows do not have
     rows, other = found.model != "b", expected[expected.model != "b"]
     names = ["estimate", "se", "lower", "upper", "n_counted", "n_events"]

@@ -27,19 +27,26 @@ OF_TEXT = "map it to 0 and the numbers of causes, 1, 2, ...; of dates, Outcomes.
 
 
 class InputError(ValueError):
-    """A value given by the user breaks a rule; the message says which and where."""
+    """An invalid argument; the message names it, the rule, and the first value that violates it."""
 
 
 class UnfitError(InputError):
-    """A metric is not defined for these predictions, or under this weighting; other metrics may be."""
+    """What was asked for is not defined for these data, predictions or weights; other metrics or analyses may be.
+
+    It points to the page of the documentation that says what there is instead.
+    """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        self.add_note("Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html")
 
 
 class DeviceMemoryError(MemoryError):
-    """A GPU has too little memory left; the message says for what, and what to do."""
+    """A GPU has too little memory left; the message says what to do."""
 
 
 class FewGroupsWarning(UserWarning):
-    """Standard errors by group come from few groups, or from few that hold most of the individuals.
+    """Standard errors are based on few groups, or a few groups contain most of the individuals.
 
     Groups are of individuals that depend on each other, such as a customer's subscriptions. For scores of each country
     or plan, `compare` has ``by=``.
@@ -47,19 +54,19 @@ class FewGroupsWarning(UserWarning):
 
 
 class FewFollowedWarning(UserWarning):
-    """Projected statuses come from few: less than 50 individuals were followed event-free, or had the event."""
+    """Projected statuses are based on fewer than 50 individuals who were followed event-free, or had the event."""
 
 
 class DelayedEntryWarning(UserWarning):
-    """Early events that are predicted are missing, as where individuals came under observation late, unsaid."""
+    """Fewer early events than predicted, as if individuals came under observation late, but no entry was given."""
 
 
 class UnequalWeightsWarning(UserWarning):
-    """With their sample weights, individuals are worth fewer than 100 of equal weight, or one has more than 5 %."""
+    """The effective sample size of sample weights is below 100, or one individual has more than 5 % of the weight."""
 
 
 class InterpolationWarning(UserWarning):
-    """Predictions at few times are read between these by straight lines, and `interpolation` was not given.
+    """Predictions at few times are interpolated linearly between these, and `interpolation` was not given.
 
     Scores there are of the lines as much as of the model. Name times that were predicted (``times=``), or say how
     to read between them (``SurvivalCurves(..., interpolation=)``).
@@ -148,7 +155,9 @@ def one_dimensional(values: Any, name: str, device: Any = None) -> Any:
     """Return a vector: a NumPy array, or a tensor on a device."""
     array = as_array(values, name) if device is None else to_device(values, device).contiguous()
     if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional, not of shape {tuple(array.shape)}")
+        # two columns may be meant as intervals between visits, which there is a page about
+        error = UnfitError if name == "time" else InputError
+        raise error(f"{name} must be one-dimensional, not of shape {tuple(array.shape)}")
     return array
 
 
@@ -213,6 +222,8 @@ def as_event(values: Any, name: str = "event", *, device: Any = None) -> Any:
 
 def check_status(name: str, values: Any) -> None:
     """Raise unless an array or tensor holds 0 and 1 only; beside codes of causes, what is no code is named first."""
+    if not is_tensor(values) and values.dtype.kind == "b":
+        return
     other = ~((values == 0) | (values == 1))
     with np.errstate(invalid="ignore"):  # infinity has no remainder, and is no code
         coded = (values > 1) & (values % 1 == 0)
@@ -244,15 +255,21 @@ def check_length(name: str, length: int, expected_by: str, expected: int) -> Non
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     """Raise unless `value` is one of `choices`."""
-    if value not in choices:
+    # an array is equal to each, element by element
+    if not any(value is one or (isinstance(value, str) and value == one) for one in choices):
         allowed = ", ".join(repr(choice) for choice in choices)
         raise InputError(f"{name} must be one of {allowed}, not {value!r}")
 
 
-def check_whole(name: str, value: Any, least: int) -> None:
-    """Raise unless `value` is a whole number, and at least that."""
+MOST_DRAWS = 100_000  # of resampling
+
+
+def check_whole(name: str, value: Any, least: int, most: float = np.inf) -> None:
+    """Raise unless `value` is a whole number, at least that, and at most that."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    if value > most:
+        raise InputError(f"{name} must be at most {most:g}, not {value!r}")
 
 
 def check_number(name: str, value: Any, rule: str, allowed: Callable[[float], bool]) -> None:

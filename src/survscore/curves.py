@@ -9,7 +9,9 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._config import config
 from survscore._utils import arrays
+from survscore._utils.parallel import each, row_blocks
 from survscore._utils.probabilities import (
     HAZARDS,
     ROUNDING,
@@ -92,6 +94,26 @@ class AroundLandmark(NamedTuple):
             f"survival must be {rule}: that of {plural(count, 'individual')} of {len(broken)} is not, the first at "
             f"position {first} (landmark {where:g}, survival {float(self.at[first]):g})"
         )
+
+
+def _divided(later: Any, at: Any) -> tuple[Any, Any]:
+    """Return later survival by that at the landmark, where rounding may leave more than 1, and whether it is less."""
+    ratio = later / at[:, None]
+    return arrays.contiguous(ratio.clip(None, 1.0)), (ratio <= 1.0 + ROUNDING).all(1)
+
+
+def _in_blocks(work: Any, matrix: Any, vector: Any) -> tuple[Any, Any]:
+    """Return what a function makes of rows, a matrix and a vector, block of rows by block of rows in memory."""
+    if arrays.is_tensor(matrix):
+        made: tuple[Any, Any] = work(matrix, vector)
+        return made
+    found, flags = np.empty(matrix.shape), np.empty(len(matrix), dtype=np.bool_)
+
+    def fill(rows: slice) -> None:
+        found[rows], flags[rows] = work(matrix[rows], vector[rows])
+
+    each(fill, row_blocks(*matrix.shape), threads=True)
+    return found, flags
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -431,16 +453,15 @@ class SurvivalCurves(OnGrid):
         if ends and (last >= end if times is None else last > end):
             raise InputError(f"s must be before the curves end, at {end:g}, not {last:g}")
         own = arrays.beside(np.broadcast_to(landmark, len(self)), self.probabilities)
-        at_landmark = self.at_own(own)
         if times is not None:
             grid = as_times(times)
             if ends and last + grid[-1] > end * (1.0 + ROUNDING):
                 raise InputError(
                     f"times must end where the curves do: {end - last:g} after the landmark, not {grid[-1]:g}"
                 )
-            columns = [self.at_own((own + float(step)).clip(None, end) if ends else own + float(step)) for step in grid]
-            return AroundLandmark(landmark, at_landmark, arrays.namespace(own).stack(tuple(columns), 1), grid)
-        later = self.times > landmark[0]
+            values = self._after(own, np.append(0.0, grid), end if ends else np.inf)
+            return AroundLandmark(landmark, values[:, 0], values[:, 1:], grid)
+        at_landmark, later = self.at_own(own), self.times > landmark[0]
         if not later.any():  # held for ever
             return AroundLandmark(landmark, at_landmark, at_landmark[:, None], np.zeros(1))
         values = arrays.as_float64(self.probabilities[:, self.times.size - int(later.sum()) :])
@@ -449,10 +470,9 @@ class SurvivalCurves(OnGrid):
     def _conditional(self, around: AroundLandmark) -> Self:
         """Return later survival divided by that at the landmark."""
         around.check(around.at > 0, "above 0 at the landmark, since these individuals are event-free then")
-        kept: Any = (around.later <= around.at[:, None] * (1.0 + ROUNDING)).all(1)
+        ratio, kept = _in_blocks(_divided, around.later, around.at)
         around.check(kept, "no larger after the landmark than at it")
-        # rounding may leave more than 1
-        return self._with(arrays.contiguous((around.later / around.at[:, None]).clip(None, 1.0)), times=around.times)
+        return self._with(ratio, times=around.times)
 
     def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""
@@ -478,6 +498,8 @@ class SurvivalCurves(OnGrid):
         Only a ``"step"`` curve jumps, and any curve at time 0, before which nothing has happened; elsewhere this
         is the value at :math:`t_i`.
         """
+        if getattr(time, "shape", None) != (len(self),) or getattr(time.dtype, "kind", "f") in "OUS":
+            raise InputError(f"time must be an array of {len(self)} times, one for each row")
         return self._own(time, inclusive=False)
 
     def at_own(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -501,6 +523,40 @@ class SurvivalCurves(OnGrid):
             values = arrays.where(time > grid[-1], np.nan, values)
         result: NDArray[np.float64] = arrays.as_float64(values)
         return result
+
+    def _after(self, start: Any, steps: NDArray[np.float64], end: float) -> Any:
+        """Return every row's values at its own `start` plus each of the steps, but not after `end`."""
+        if arrays.is_tensor(self.probabilities):
+            columns = [self.at_own((start + float(step)).clip(None, end)) for step in steps]
+            return arrays.namespace(start).stack(tuple(columns), 1)
+        n, m = self.probabilities.shape
+        compiles, found = config.compiles(n * steps.size), np.empty((n, steps.size))
+        kind, values = INTERPOLATIONS.index(self.interpolation), np.ascontiguousarray(self.probabilities)
+        begin, flat = np.concatenate(([0.0], self.times)), values.reshape(-1)
+        # of the intervals before each grid point; after the last there is none
+        width = np.append(np.diff(begin), np.inf)
+
+        def work(rows: slice) -> None:
+            if compiles:
+                from survscore._utils.reading_kernels import read_after
+
+                read_after(values[rows], self.times, start[rows], steps, end, kind, found[rows])
+                return
+            time = np.minimum(start[rows, None] + steps, end)
+            passed = np.searchsorted(self.times, time, side="right")
+            place = passed + (np.arange(rows.start, rows.stop) * m - 1)[:, None]
+            left = np.where(passed == 0, 1.0, flat.take(place, mode="clip"))
+            if self.interpolation == "step":
+                found[rows] = left
+                return
+            last = (np.arange(rows.start, rows.stop) * m + (m - 1))[:, None]
+            right = flat.take(np.minimum(place + 1, last))
+            # at time 0, when the grid starts there, intervals have no width
+            weight = arrays.ratio(time - begin.take(passed), width.take(passed))
+            found[rows] = blend(left, right, weight, self.interpolation == "constant-hazard")
+
+        each(work, row_blocks(n, steps.size), threads=True)
+        return found
 
     def increases(self) -> bool:
         """Whether some curve increases with time by more than rounding."""

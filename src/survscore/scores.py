@@ -218,7 +218,7 @@ def auc(
     controls: Controls = "not-case",
     errors: bool = True,
 ) -> ScoreCurve:
-    r"""AUC at each time: how often one with event by then had the lower predicted survival than one without.
+    r"""AUC at each time: the proportion of pairs in which the individual with the event had the higher predicted risk.
 
     .. math:: \mathrm{AUC}(t) = P(\pi_i(t) < \pi_k(t) \mid T^*_i \le t < T^*_k) \quad\text{(ties count half)}
 

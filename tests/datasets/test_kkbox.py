@@ -248,8 +248,16 @@ def raw_folder(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def frame(raw_folder, tmp_path_factory):
+    """What is made of them."""
+    out = tmp_path_factory.mktemp("prepared") / "out.parquet"
+    prepare(raw_folder, out)
+    return pd.read_parquet(out)
+
+
 @pytest.mark.parametrize("form", ["gz", "7z"])
-def test_packed_files_give_the_same(raw_folder, tmp_path, form):
+def test_packed_files_give_the_same(raw_folder, frame, tmp_path, form):
     for name in COLUMNS:
         source = raw_folder / f"{name}.csv"
         if form == "gz":
@@ -259,15 +267,9 @@ def test_packed_files_give_the_same(raw_folder, tmp_path, form):
             py7zr = pytest.importorskip("py7zr")
             with py7zr.SevenZipFile(tmp_path / f"{name}.csv.7z", "w") as archive:
                 archive.write(source, f"data/{name}.csv")
-    prepare(raw_folder, tmp_path / "plain.parquet")
     prepare(tmp_path, tmp_path / "packed.parquet", memory="1GB")
-    pd.testing.assert_frame_equal(
-        pd.read_parquet(tmp_path / "plain.parquet"), pd.read_parquet(tmp_path / "packed.parquet")
-    )
-    assert sorted(path.suffix for path in tmp_path.iterdir() if path.is_file()) == sorted(
-        [f".{form}"] * 3 + [".parquet"] * 2
-    )
-    assert not [path for path in tmp_path.iterdir() if path.is_dir()]
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "packed.parquet"), frame)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == sorted([f".{form}"] * 3 + [".parquet"])
 
 
 def spoil(folder, name, change):
@@ -421,9 +423,7 @@ def test_prepared_durations_are_those_that_were_simulated(tmp_path):
         assert abs((free - expected).sum()) < 4 * np.sqrt((expected * (1 - expected)).sum())
 
 
-def test_truth_of_other_files_is_refused(raw_folder, tmp_path):
-    prepare(raw_folder, tmp_path / "out.parquet")
-    frame = pd.read_parquet(tmp_path / "out.parquet")
+def test_truth_of_other_files_is_refused(frame, tmp_path):
     synthesize(tmp_path / "other", customers=100, seed=9)
     with pytest.raises(ss.InputError, match="truth says nothing about"):
         true_survival(frame, pd.read_parquet(tmp_path / "other" / "truth.parquet"), [30])
@@ -434,9 +434,8 @@ def test_truth_of_other_files_is_refused(raw_folder, tmp_path):
 # What comes after
 
 
-def test_split_never_divides_a_customer(raw_folder, tmp_path):
-    prepare(raw_folder, tmp_path / "out.parquet")
-    frame = pd.read_parquet(tmp_path / "out.parquet")
+def test_split_never_divides_a_customer(frame):
+    assert not frame.isna().any().any()
     sizes = {"train": 1000, "validation": 200, "test": 1000}
     parts = split(frame, by="msno", sizes=sizes, seed=1)
     for name, size in sizes.items():

@@ -98,7 +98,7 @@ def test_the_censored_are_taken_for_event_free(prepared):
 
 def test_a_grid_leaves_statuses_at_its_times_as_they_are(prepared):
     y, horizons = prepared.y, prepared.horizons
-    moved = models.OnGrid(None, horizons, 5)._on_grid(y)
+    moved = models.OnGrid(None, horizons, 5)._changed(y)
     assert np.unique(moved.time[moved.event]).size <= 5 + horizons.size
     for h in horizons:
         np.testing.assert_array_equal(y.event & (y.time <= h), moved.event & (moved.time <= h))
@@ -482,7 +482,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     assert code == 0, err
     assert err.startswith("survscore: note: sets that can't be loaded here are left out: elsewhere (")
     assert err.count("\n") == 1
-    assert "We let 2 real data sets end" in " ".join(out.split())
+    assert "We ended the follow-up of 2 real data sets" in " ".join(out.split())
     assert (tmp_path / "a" / "forest.svg").exists()
     before = out
     code, out, _ = run_command(capsys, "atlas", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1")

@@ -28,7 +28,7 @@ def test_addresses_become_file_systems_and_paths():
 
 @pytest.mark.parametrize("address", [f"s3://{KEY}:half/{SECRET}@scores/data", f"s3://{KEY}:{SECRET}@scores/data"])
 def test_credentials_are_no_part_of_addresses(address):
-    with pytest.raises(InputError, match="credentials are for storage_options") as caught:
+    with pytest.raises(InputError, match="credentials are for `storage_options`") as caught:
         open_source(address)
     assert SECRET not in str(caught.value)
     assert "half" not in str(caught.value)
@@ -67,7 +67,7 @@ def test_names_hold_no_secrets():
 
 @pytest.mark.parametrize("wrong", [3, {3: "a"}, ["key"]])
 def test_options_must_be_options(wrong):
-    with pytest.raises(InputError, match="storage_options must be a dict with names of options"):
+    with pytest.raises(InputError, match="`storage_options` must be a dict with names of options"):
         opened("s3://box/data", wrong)
 
 

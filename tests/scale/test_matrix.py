@@ -84,6 +84,17 @@ def delta(table, folder):
     return deltalake.DeltaTable(str(folder)).to_pyarrow_dataset()
 
 
+def iceberg(table, folder):
+    sql = pytest.importorskip("pyiceberg.catalog.sql", reason="Iceberg is not installed")
+    folder.mkdir()
+    catalog = sql.SqlCatalog("here", uri=f"sqlite:///{folder}/catalog.db", warehouse=folder.as_uri())
+    catalog.create_namespace("churn")
+    made = catalog.create_table("churn.predictions", schema=table.schema)
+    for part in (table.slice(0, N // 2), table.slice(N // 2)):
+        made.append(part)
+    return lambda: catalog.load_table("churn.predictions").scan().to_arrow_batch_reader()
+
+
 def dask_frame(table, folder):
     dd = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
     return dd.from_pandas(table.to_pandas(), npartitions=4, sort=False)
@@ -102,6 +113,7 @@ SOURCES = {
     "duckdb": lambda table, _: duckdb.from_arrow(table),
     "pandas": lambda table, _: table.to_pandas(),
     "delta": delta,
+    "iceberg": iceberg,
     "dask": dask_frame,
     "spark": None,
 }

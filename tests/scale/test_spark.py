@@ -14,7 +14,7 @@ import pytest
 import survscore as ss
 from cluster_case import check_alike, check_close, in_files, in_memory, rows, spoiled, sums, with_ids
 from survscore._validation import InputError
-from survscore.scale.files import BadFileError, FilePart
+from survscore.scale.files import BadFileError
 
 pyspark = pytest.importorskip("pyspark", reason="Spark is not installed")
 psutil = pytest.importorskip("psutil", reason="psutil finds the executor to kill")
@@ -24,8 +24,6 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java, and there is none", allow_module_level=True)
 
 from pyspark.sql import functions as sql  # noqa: E402
-
-from survscore.scale.on_spark import tasks  # noqa: E402
 
 # pyspark's own use of pandas, and sockets that it closes late
 pytestmark = [
@@ -64,17 +62,6 @@ def test_files_give_the_same_sums(session, folders, wanted, count):
     check_alike(state, wanted)
     assert len(state.files) == count
     assert seen[-1][:2] == (count, count)
-
-
-@pytest.mark.nightly
-def test_large_files_are_tasks_of_their_own_and_small_ones_share(session):
-    large, small = (FilePart("a", None, "parquet", size) for size in (100 << 20, 1000))
-    assert tasks([large] * 500, 4) == 500
-    assert tasks([small] * 500, 4) == 32
-    assert tasks([small] * 20, 4) == 20
-    names = session.createDataFrame([(k, "x") for k in range(50)], "number long, part string")
-    placed = names.repartitionByRange(50, "number").select(sql.spark_partition_id().alias("place"))
-    assert sorted(row["place"] for row in placed.collect()) == list(range(50))
 
 
 def test_files_give_the_scores_of_memory(session, folders, table):

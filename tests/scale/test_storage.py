@@ -141,10 +141,10 @@ def test_a_connection_that_is_lost(bucket, options, running):
 
 
 def test_options_nobody_knows(options):
-    with pytest.raises(InputError, match=r"storage_options do not fit s3://: .*'secret'") as caught:
+    with pytest.raises(InputError, match=r"`storage_options` do not fit s3://: .*'secret'") as caught:
         open_source("s3://scores/data", storage_options=options | {"secret": SECRET})
     assert_clean(caught)
-    with pytest.raises(InputError, match=r"storage_options do not fit s3://: .*object"):
+    with pytest.raises(InputError, match=r"`storage_options` do not fit s3://: .*object"):
         open_source("s3://scores/data", storage_options=options | {"secret_key": object()})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -26,6 +27,9 @@ def results_of(calls: Iterable[tuple[Any, ...]], n_jobs: int | None) -> Iterator
             raise InputError("n_jobs needs joblib: pip install joblib") from None
         yield (work(*given) for work, *given in calls)
         return
+    # joblib's process that watches over the others has its say on semaphores when all are ended by a signal
+    silenced = ",".join(filter(None, ("ignore:resource_tracker:UserWarning", os.environ.get("PYTHONWARNINGS"))))
+    os.environ["PYTHONWARNINGS"] = silenced
     with _deaf_to_interrupts():
         finished = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(work)(*given) for work, *given in calls)
     try:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils.frames import collected, n_rows_of, take_rows
 from survscore._utils.jobs import Progress, results_of, silent
 from survscore._validation import (
+    MOST_DRAWS,
     InputError,
     UndefinedScoreWarning,
     as_times,
@@ -185,7 +186,7 @@ def backtest(
     """
     _check_dated(y)
     check_level(level)
-    check_whole("n_draws", n_draws, 0)
+    check_whole("n_draws", n_draws, 0, MOST_DRAWS)
     check_whole("n_splits", n_splits, 0)
     chosen = as_metric(metric)
     if chosen.direction not in ("lower", "higher"):

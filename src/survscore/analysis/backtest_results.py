@@ -137,7 +137,7 @@ class Day:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Backtest(PrintedAsTables):
-    """Which score would have chosen the right model, had it been asked on earlier days. Made by `backtest`.
+    """Scores as of earlier days, and how good the models were that they would have selected; see `backtest`.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.dates import Unit
-from survscore._validation import InputError, check_whole, shown
+from survscore._validation import MOST_DRAWS, InputError, check_whole, shown
 from survscore.analysis import calibration_measures as measures
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
@@ -61,7 +61,7 @@ class RiskGroups:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Calibration(PrintedAsTables):
-    r"""Calibration of predicted probabilities at one horizon. Everything is about the risk of the event by then.
+    r"""Calibration of predicted risks at one horizon; see `calibration`.
 
     Where something has no value, or no interval, it is NaN, and `reasons` says why; `summary` has all numbers.
 
@@ -352,7 +352,7 @@ def calibration(
     1      0.155     0.159  0.046  0.088  0.269     63      10
     """
     check_whole("n_bins", n_bins, 1)
-    check_whole("n_draws", n_draws, 1)
+    check_whole("n_draws", n_draws, 1, MOST_DRAWS)
     check_whole("seed", seed, 0)
     y, named = of_cause(y, {"curves": curves}, cause, times=[time], whole=False, caller="calibration")
     curves = named["curves"]

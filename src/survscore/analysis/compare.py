@@ -28,8 +28,18 @@ from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
 from survscore.engine.blocks import GivenPredictions
+from survscore.engine.entry import looked_at_after_entry
 from survscore.engine.evaluation import Evaluation, ScoreArrays
-from survscore.engine.inputs import Null, any_event, as_models, check_outcomes, null_name, of_cause, one_or_more
+from survscore.engine.inputs import (
+    Null,
+    any_event,
+    as_models,
+    check_outcomes,
+    null_name,
+    of_cause,
+    one_or_more,
+    reads_whole_curves,
+)
 from survscore.engine.plan import Variances
 from survscore.engine.pooled import OnSample
 from survscore.inference.late_starters import LateStarters
@@ -170,9 +180,13 @@ def compare(
     1  Kaplan-Meier     truth      0.0444  0.0068  0.0311  0.0578      0.0   worse
     """
     null, entry = True if null is y else null, getattr(y, "entry", None)
-    y, models = of_cause(y, models, cause, times=times, multiclass=True)
+    metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
+    outcomes, predicted = y, as_models(models)
+    # with delayed entry, predictions are made only where they are needed
+    whole = times is None or reads_whole_curves(metrics) or bool(getattr(y, "causes", ()))
+    y, models = of_cause(y, predicted, cause, times=times, whole=whole, multiclass=True)
     if weighting is None:
-        weighting = default_weightings(y, map(as_metric, one_or_more(metric, Metric, "metric")))
+        weighting = default_weightings(y, metrics)
     request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)
     result = request.run(y, models) if by is None else _run_by(y, as_models(models), request, by)
     total = result.total if isinstance(result, SegmentedComparison) else result
@@ -182,9 +196,10 @@ def compare(
         result = replace(result, total=total) if isinstance(result, SegmentedComparison) else total
     if not total.has_recommendation or by is not None:  # which names these models, but is not printed by segment
         weightings = [as_weighting(given, y) for given in one_or_more(weighting, Weighting, "weighting")]
-        total = replace(
-            total, leak_warnings=leak_warnings(any_kind, of_any_event, weightings, groups=groups, level=level)
-        )
+        looked_at: Mapping[str, Any] = of_any_event
+        if entry is not None and times is not None and not whole:
+            looked_at = looked_at_after_entry(outcomes, predicted, times)
+        total = replace(total, leak_warnings=leak_warnings(any_kind, looked_at, weightings, groups=groups, level=level))
         result = replace(result, total=total) if isinstance(result, SegmentedComparison) else total
     warn_about(total.scored)
     if entry is None:

@@ -307,7 +307,7 @@ def _warn_about_undefined(fold_scores: Sequence[FoldScores], n_folds: int) -> No
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CrossValidation(PrintedAsTables):
-    """What `cross_validate` found.
+    """Result of `cross_validate`.
 
     Attributes
     ----------

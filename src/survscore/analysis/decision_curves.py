@@ -222,7 +222,7 @@ def decision_curve(
     seed: int = 0,
     cause: Cause | None = None,
 ) -> DecisionCurve:
-    r"""Net benefit of models over threshold probabilities, beside treating all and none [1]_.
+    r"""Net benefit of models over threshold probabilities, compared with treating all and none [1]_.
 
     .. math:: \mathrm{NB}(z) = \frac{\sum_i w_i 1\{p_i \ge z\}\,[y_i - (1 - y_i)\, z / (1 - z)]}{\sum_i w_i}
 

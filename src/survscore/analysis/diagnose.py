@@ -28,6 +28,7 @@ from survscore.analysis.ipcw_evidence import (
 )
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
+from survscore.engine.entry import CurvesAfterEntry
 from survscore.engine.inputs import NULL_MODELS, check_predictions, null_name, of_cause
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.placing import check_on_processor
@@ -54,7 +55,7 @@ MOST_ROWS_UNASKED = 2_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Diagnosis:
-    """Signs that IPCW is misled, and that models encode C*. Numbers only; printed, it reads as an answer.
+    """Signs that IPCW is biased, and that models encode C*; prints as sentences. See `diagnose`.
 
     Attributes
     ----------
@@ -160,7 +161,7 @@ def diagnose(
     seed: int = 0,
     cause: Cause | None = None,
 ) -> Diagnosis:
-    r"""Look for signs that predictions encode the censoring time :math:`C^*`, and that IPCW is misled by them.
+    r"""Test for signs that predictions encode the censoring time :math:`C^*`, and that IPCW is biased.
 
     No individual's risk changes at its own :math:`C^*`: only follow-up ends there. A method that has learnt from
     covariates that no individual is seen event-free after :math:`C^*` predicts a steep fall there, and an IPCW score
@@ -383,11 +384,11 @@ def _around(
 
 
 def _drawn(
-    y: Outcomes, models: Mapping[str, SurvivalCurves], weighting: IPCW, groups: Groups | None, seed: int, most: int
+    y: Outcomes, models: Mapping[str, Any], weighting: IPCW, groups: Groups | None, seed: int, most: int
 ) -> tuple[Outcomes, dict[str, SurvivalCurves], Weighting, Groups | None]:
     """Return all individuals, or as many as influences are computed for."""
     if len(y) <= most:
-        return y, dict(models), weighting, groups
+        return y, {name: curves[:] for name, curves in models.items()}, weighting, groups
     rows = np.sort(np.random.default_rng(seed).permutation(len(y))[:most])
     drawn = None if groups is None else Groups.of(groups.codes[rows], rows.size)
     return y[rows], {name: curves[rows] for name, curves in models.items()}, weighting.of_rows(rows), drawn
@@ -429,7 +430,7 @@ def leaking_models(
     named = {
         name: curves
         for name, curves in models.items()
-        if isinstance(curves, SurvivalCurves) and curves.device is None and name not in NULL_MODELS
+        if isinstance(curves, (SurvivalCurves, CurvesAfterEntry)) and curves.device is None and name not in NULL_MODELS
     }
     if y.censoring_time is None or not named or not (y.censoring_time != y.censoring_time[0]).any():
         return []

@@ -32,7 +32,7 @@ LEAST = 2
 
 
 class PooledEstimate(NamedTuple):
-    """Estimates of several imputed data sets together: `pool` of numbers."""
+    """Pooled estimate of several imputed data sets; see `pool`."""
 
     estimate: Any
     se: Any

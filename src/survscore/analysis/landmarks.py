@@ -72,7 +72,7 @@ def landmark_table(
     cause: Cause | None = None,
     unit: Unit | str | None = None,
 ) -> LandmarkTable:
-    r"""Score predictions made at several landmarks for those still at risk: dynamic predictions.
+    r"""Score dynamic predictions, made at several landmarks for the individuals still at risk.
 
     At a landmark s those with :math:`T_i > s` count. Time is counted from there: a horizon u asks for the status at
     s + u, and predictions are :math:`P(T^*_i > s + u \mid T^*_i > s)`, with what was known at s. Weights, the null

@@ -41,7 +41,7 @@ def counted_population(
     times: ArrayLike | None = None,
     horizon: float | None = None,
 ) -> pd.DataFrame:
-    r"""Return who is counted at each time: those with :math:`C^*_i \ge t`, and what is known about them.
+    r"""Describe the individuals counted at each time: those with :math:`C^*_i \ge t`, and their covariates.
 
     An administrative score at t refers to these, the early starters. Where their covariates, or the risks that models
     predict for them at one and the same horizon, change with t, scores at different times are about different people,
@@ -189,7 +189,7 @@ class Horizon(NamedTuple):
 
 
 def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = None) -> Horizon:
-    r"""Return those with :math:`C^*_i \ge t` whose status at t is known, that status, and their weights.
+    r"""Return the individuals with :math:`C^*_i \ge t` and known status at t, their status and weights.
 
     Whether the status is known does not depend on it, so with these weights they represent all individuals with such
     censoring times: any metric for binary outcomes, computed on them, is its administrative version.

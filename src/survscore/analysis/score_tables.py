@@ -199,6 +199,7 @@ def score_table(
         **({} if unit is None else {"unit": plural_word(unit)}),
         **({"cause": y.chosen_cause} if y.interest else {}),
         **({"clock": y.clock} if y.clock else {}),
+        **({} if y.weights is None else {"sample_weights": y.weight_kind}),
         **({} if y.n_individuals == len(y) else {"rows": len(y)}),
     }
     leaking = leak_warnings(any_kind, of_any_event, weightings, groups=codes, level=level)

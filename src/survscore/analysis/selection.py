@@ -164,7 +164,7 @@ def innermost(estimator: Any, X: Any = None) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class EventKFold:
-    """K folds with about the same share of events each, cause by cause, and with groups kept whole.
+    """K folds with about the same proportion of events, for each cause; groups are kept together.
 
     A splitter as scikit-learn's, for its searches and for `cross_validate`. It reads the event out of `Outcomes` or a
     structured array, which ``StratifiedKFold`` can't. With groups it is ``StratifiedGroupKFold``.

@@ -27,7 +27,7 @@ from survscore.weighting import Weighting, as_weighting
 
 
 class StreamingScore:
-    r"""Scores of predictions as they are made, so that there is never a matrix of all of them.
+    r"""Scores of predictions that come in batches, without a matrix of all predictions.
 
     Outcomes are given at once, predictions batch by batch in the same order:
 

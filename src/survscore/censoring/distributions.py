@@ -22,7 +22,7 @@ from survscore.outcomes import Outcomes
 
 
 class CensoringDistribution(ABC):
-    """What IPCW asks of a censoring distribution."""
+    """Interface of censoring distributions for IPCW."""
 
     #: The curves of G, one per individual, where it depends on the individual.
     curves: SurvivalCurves | None = None

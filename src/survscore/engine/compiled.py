@@ -239,27 +239,27 @@ class _SecondMoments:
         first_column, weights, deviation, averages = tables
         width = averages.shape[1]
         shape = (self.k, self.n_strata, width)
-        running, drift = (np.zeros(shape), np.zeros(shape)) if start is None else (start[0].copy(), start[1].copy())
+        running, greenwood = (np.zeros(shape), np.zeros(shape)) if start is None else (start[0].copy(), start[1].copy())
         squares = np.zeros((len(self.pairs), width))
         steps = np.zeros((2, len(self.visits.step), self.n_strata, width + 1 if carry else 0))
         kernels.second_moments(
             self.readers, weights, deviation, self.visits, rows.start, rows.stop, first_column, carry,
-            self.scored.fitted, averages, self.pairs, running, drift, squares, steps,
+            self.scored.fitted, averages, self.pairs, running, greenwood, squares, steps,
             np.zeros((self.k, 0, 0)) if means is None else means,
             np.zeros((self.k, 0, width)) if table is None else table, np.zeros((2 * self.k + 1, width)),
         )  # fmt: skip
-        return running, drift, squares, steps
+        return running, greenwood, squares, steps
 
     def _starts(self, carried: Sequence[tuple[Values, Values, Values, Values]]) -> list[tuple[Values, Values]]:
         """Return the running sums before each block: what those before it add, which is linear in where they begin."""
         found = [(self.start, np.zeros_like(self.start))]
-        for running, drift, _, steps in carried:
-            before, drifted = found[-1]
+        for running, greenwood, _, steps in carried:
+            before, greenwood_before = found[-1]
             # the jumps' weights up to each time: of each model, or of all
             passed, of_incidence = np.cumsum(steps, axis=3)[:, :, :, :-1]
             if self.visits.own.shape[1]:  # U, by stratum
                 passed = of_incidence + passed * self.weights.reference
-            found.append((before + running, drifted + drift + before * passed))
+            found.append((before + running, greenwood_before + greenwood + before * passed))
         return found
 
     def _visits(self) -> Any:

@@ -8,6 +8,7 @@ P(T* > a + h | x, a, T* > a), also where the event time depends on the time of e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -76,6 +77,30 @@ def after_entry(name: str, curves: Any, entry: Times, grid: Times) -> Any:
         return _since_entry(curves, entry, grid)
     except InputError as error:
         raise InputError(f"{_whose(name)}, given that individuals are event-free at entry: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class CurvesAfterEntry:
+    """Predictions after delayed entry that are made only of the individuals who are looked at."""
+
+    curves: SurvivalCurves
+    entry: Times
+    times: Times
+    device: None = None
+
+    def __getitem__(self, rows: Any) -> SurvivalCurves:
+        return self.curves[rows].since_entry(self.entry[rows], self.times)
+
+
+def looked_at_after_entry(y: Outcomes, models: Mapping[str, Any], times: ArrayLike) -> dict[str, CurvesAfterEntry]:
+    """Return whole curves after entry, as `from_entry` does, for checks that look at a few individuals."""
+    later, entry, found = y.since_entry(), np.asarray(arrays.to_host(y.entry)), {}
+    for name, curves in models.items():
+        if isinstance(curves, SurvivalCurves) and curves.device is None:
+            reach = _reach(name, curves, entry)
+            grid = np.union1d(_base_grid(curves, later, reach), np.minimum(as_times(times), reach))
+            found[name] = CurvesAfterEntry(curves, entry, grid)
+    return found
 
 
 def _whose(name: str) -> str:

@@ -217,7 +217,7 @@ class CurveInfluence:
 
     def __init__(self, rows: OrderedExits, columns: slice, start: Array) -> None:
         self.rows, self.columns = rows, columns
-        self.sum, self.drift = start + 0.0, start * 0.0
+        self.sum, self.greenwood_sum = start + 0.0, start * 0.0
 
     def add(self, influence: Array, x: Array, some: BlockExits, lo: int) -> None:
         """Add to the influences of a block, (rows, columns), what comes with the gradients x, (rows, columns from lo).
@@ -229,30 +229,30 @@ class CurveInfluence:
         X = self._at_jumps(_picked(x, some.order), some.at + 1, some, codes, lo)
         first = self.rows.first_column[some.block][some.row]
         self._until_jump(X, first, lo, until=self.rows.column_of(some.block.stop - 1))
-        added = self.spread(X, some, lo)
-        early = self.drift[:, :lo] if some.codes is None else self.drift[:, :lo][some.codes]
+        added = self.at_rows(X, some, lo)
+        early = self.greenwood_sum[:, :lo] if some.codes is None else self.greenwood_sum[:, :lo][some.codes]
         if some.weights is not None:
             early, added = early * some.weights, added * some.weights
         before, after = influence[:, :lo], influence[:, lo:]
         before += early
         after += added
 
-    def spread(self, X: Array, some: BlockExits, lo: int) -> Array:
+    def at_rows(self, X: Array, some: BlockExits, lo: int) -> Array:
         """Return what the jumps of a block, and those before it, add to its rows, (rows, columns from lo on)."""
         rows, xp = self.rows, arrays.namespace(X)
         stays, exits = self._factors(some, lo)
-        drift = arrays.running_sums(X * stays)
+        greenwood_sums = arrays.running_sums(X * stays)
         count = xp.cumsum(some.exits, 0)
         stayed = self._exits_until_time(count, some) if rows.martingale else count - some.exits * 1
-        added, carried = arrays.pick_rows(drift, stayed), self.drift[:, lo:]
+        added, carried = arrays.pick_rows(greenwood_sums, stayed), self.greenwood_sum[:, lo:]
         if some.order is None:
             added += carried
-            carried += drift[-1]
+            carried += greenwood_sums[-1]
         else:
             padded = arrays.concatenate([count[:1] * 0, count])
             first, last = padded[some.edges[:-1]], padded[some.edges[1:]]
-            added += arrays.pick_rows(carried - drift[first], some.sorted_codes)
-            carried += drift[last] - drift[first]
+            added += arrays.pick_rows(carried - greenwood_sums[first], some.sorted_codes)
+            carried += greenwood_sums[last] - greenwood_sums[first]
         X *= exits
         arrays.subtract_rows(added, some.at, X)
         if some.order is not None:
@@ -371,7 +371,7 @@ class Estimation:
         return 1.0 if sample is None or sample.frequency else float(np.mean(sample.values))
 
     @cached_property
-    def everybody(self) -> BlockExits:
+    def all_exits(self) -> BlockExits:
         """Who exits, of all individuals."""
         if self.exits is None:
             raise TypeError("nothing was estimated")
@@ -419,17 +419,17 @@ class Estimation:
         From the influences of those who are counted then, (numbers, counted), on several numbers.
         """
         parts = counted.by_individual(influence)
-        everybody = np.zeros((len(parts), len(influence), len(self.index.outcomes), 1))
-        everybody[:, :, counted.individuals, 0] = parts
+        of_all = np.zeros((len(parts), len(influence), len(self.index.outcomes), 1))
+        of_all[:, :, counted.individuals, 0] = parts
         if len(parts) > 1 and self.weights.hidden_base is not None:
             # by the incidence in place of the logarithm of the status
             weights, share = self.weights, np.asarray(self.weights.hidden_share)
             status = weights.event_free(np.ones((len(weights.label), 1)), self.index.times, column)
-            everybody[1] *= np.where(status > 0, share[:, None] / np.where(status > 0, status, 1.0), 0.0)
-        influences, X = self.influences(everybody[0], column, everybody[1] if len(parts) > 1 else None)
+            of_all[1] *= np.where(status > 0, share[:, None] / np.where(status > 0, status, 1.0), 0.0)
+        influences, X = self.influences(of_all[0], column, of_all[1] if len(parts) > 1 else None)
         if len(parts) > 2 and self.exits is not None:  # by the logarithm of the event-free curve
-            influences, _ = self.influences(influences, column, everybody[2], replace(self.exits, later=None))
-        return everybody[0], influences, X
+            influences, _ = self.influences(influences, column, of_all[2], replace(self.exits, later=None))
+        return of_all[0], influences, X
 
     def influences(
         self,
@@ -449,7 +449,7 @@ class Estimation:
         n_jumps = self.training_steps.size
         influences = deviations.copy()
         X = np.zeros((len(deviations), n_jumps, deviations.shape[2]))
-        everybody, lo = self.everybody, exits.column_of(0) - columns.start
+        every_exit, lo = self.all_exits, exits.column_of(0) - columns.start
         lo = min(max(lo, 0), deviations.shape[2])
         moves, projects = self.moves(columns), self.weights.hidden_share is not None
         for a, deviation in enumerate(deviations):
@@ -460,11 +460,11 @@ class Estimation:
                 arrays.add_rows(total, np.zeros(len(x), dtype=np.intp) if exits.codes is None else exits.codes, x)
             operator = CurveInfluence(exits, columns, -total)
             if n_jumps:
-                jumps, found = operator.at_training_jumps(x, everybody, lo)
+                jumps, found = operator.at_training_jumps(x, every_exit, lo)
                 X[a, jumps] = found
             else:
                 ordered = deviation[exits.order]
-                operator.add(ordered, x[:, lo:], everybody, lo)
+                operator.add(ordered, x[:, lo:], every_exit, lo)
                 influences[a, exits.order] = ordered
         return influences, X
 
@@ -474,9 +474,9 @@ class Estimation:
         if exits is None or not exits.model.fitted_on_sample:
             return np.zeros(len(self.index.outcomes))
         operator = CurveInfluence(exits, slice(0, 1), np.zeros((exits.n_strata, 1)))
-        added = operator.spread(-M[self.everybody.jump][:, None], self.everybody, 0)
-        if self.everybody.weights is not None:
-            added = added * self.everybody.weights
+        added = operator.at_rows(-M[self.all_exits.jump][:, None], self.all_exits, 0)
+        if self.all_exits.weights is not None:
+            added = added * self.all_exits.weights
         found = np.empty(len(added))
         found[exits.order] = added[:, 0]
         return found
@@ -516,7 +516,7 @@ def joint_covariance(
         found = [
             of_model.of_counted(one, status, column) for one, (of_model, status) in zip(several, sources, strict=True)
         ]
-        by_unit = np.concatenate([everybody[:, :, 0] for _, everybody, _ in found])
+        by_unit = np.concatenate([influence[:, :, 0] for _, influence, _ in found])
         X = np.concatenate([jumps for _, _, jumps in found])
     if groups is not None and codes is not None:
         by_unit = np.array([np.bincount(codes, one, groups.n_groups) for one in by_unit])

@@ -286,21 +286,21 @@ def _brier_deviations(survival, y, centre, weight, own, out):
 # Where statuses are projected, each weight is that of `scale`, and a row is filled in in one go: loops over all columns
 # with a choice inside vectorise better than several over parts of them, and those that write to one array better still.
 @inlined
-def _project_known(survival, event, y, own, centre, scale, drift, running, risk, out):
+def _project_known(survival, event, y, own, centre, scale, greenwood, running, risk, out):
     """Fill in influences with status y from `event` on; `risk` is 1/r of one who exits then, and 0 of others."""
     for j in range(out.size):
         distance = np.float64(survival[j]) - (1.0 if j < event else y)
         known = (distance * distance - centre[j]) * scale[j]
-        out[j] = (known + drift[j] - (0.0 if j < event else risk) * running[j]) * own
+        out[j] = (known + greenwood[j] - (0.0 if j < event else risk) * running[j]) * own
 
 
 @inlined
-def _project_hidden(survival, end, own, base, share, reference, centre, scale, drift, out):
+def _project_hidden(survival, end, own, base, share, reference, centre, scale, greenwood, out):
     """Fill in influences with a status that is a fraction from `end` on."""
     for j in range(out.size):
         prediction = np.float64(survival[j])
         y = 1.0 if j < end else base + share * reference[j]
-        out[j] = ((prediction * prediction + y * (1.0 - 2.0 * prediction) - centre[j]) * scale[j] + drift[j]) * own
+        out[j] = ((prediction * prediction + y * (1.0 - 2.0 * prediction) - centre[j]) * scale[j] + greenwood[j]) * own
 
 
 @inlined
@@ -312,23 +312,25 @@ def _add_slopes(total, survival, end, own, share, gradient, scale):
 
 
 @inlined
-def _project(row, event, end, y, own, centre, scale, base, share, reference, gradient, running, drift, risk, step, out):
+def _project(
+    row, event, end, y, own, centre, scale, base, share, reference, gradient, running, greenwood, risk, step, out
+):
     """Fill in one row's influences, and add to the running sums."""
     if share > 0.0:
-        _project_hidden(row, end, own, base, share, reference, centre, scale, drift, out)
+        _project_hidden(row, end, own, base, share, reference, centre, scale, greenwood, out)
         _add_slopes(running, row, end, own, share, gradient, scale)
     else:
-        _project_known(row, event, y, own, centre, scale, drift, running, risk, out)
+        _project_known(row, event, y, own, centre, scale, greenwood, running, risk, out)
         if step > 0.0:
-            _add(drift[event:], running[event:], step)
+            _add(greenwood[event:], running[event:], step)
 
 
 @called
-def _exit_by_cause(running, later, risk, own, own_slope, step, incidence_step, drift, out):
+def _exit_by_cause(running, later, risk, own, own_slope, step, incidence_step, greenwood, out):
     """Take off what one who exits adds to an incidence, and add to the running sums what those who stay add."""
     for j in range(out.size):
         out[j] -= risk * (own + own_slope * later[j]) * running[j]
-        drift[j] += (incidence_step + step * later[j]) * running[j]
+        greenwood[j] += (incidence_step + step * later[j]) * running[j]
 
 
 @inlined
@@ -441,20 +443,20 @@ def first_moments(
 
 @compiled
 def second_moments(
-    readers, weights, deviation, visits, start, stop, first_column, carry, fitted, averages, pairs, running, drift,
+    readers, weights, deviation, visits, start, stop, first_column, carry, fitted, averages, pairs, running, greenwood,
     squares, steps, means, table, scratch,
 ):  # fmt: skip
     """Add squares of influences of the individuals from `start` to `stop` in the order of their visit.
 
     The columns are those of the evaluation times from `first_column` on, as many as `squares` has. Where a curve was
-    estimated (`fitted`), `running` and `drift`, (models, strata, times), hold its running sums; with `carry` they are
-    all that is computed, and in `steps`, (2, weightings, strata, times and one more), the sums of the jumps' Greenwood
-    weights by the first time that they reach, and of what an incidence has beside these. Where there are groups,
-    influences are added up first: those whose members are visited one after the other as they come, and others in
-    `table`, (models, groups, times). `scratch` holds zeros, two rows for each model and one more.
+    estimated (`fitted`), `running` and `greenwood`, (models, strata, times), hold its running sums; with `carry` they
+    are all that is computed, and in `steps`, (2, weightings, strata, times and one more), the sums of the jumps'
+    Greenwood weights by the first time that they reach, and of what an incidence has beside these. Where there are
+    groups, influences are added up first: those whose members are visited one after the other as they come, and others
+    in `table`, (models, groups, times). `scratch` holds zeros, two rows for each model and one more.
     """
     readers, weights, deviation, visits = _borrowed((readers, weights, deviation, visits))
-    averages, pairs, running, drift = _borrowed((averages, pairs, running, drift))
+    averages, pairs, running, greenwood = _borrowed((averages, pairs, running, greenwood))
     squares, steps, means, table, scratch = _borrowed((squares, steps, means, table, scratch))
     n_models, m, n_read = deviation.centre.shape[0], squares.shape[1], readers.address.size
     n_weightings, projects, causes = weights.event.shape[0], weights.share.shape[1] > 0, weights.base.shape[1] > 0
@@ -486,7 +488,7 @@ def second_moments(
             d, begin = influence[q], event if carry else 0
             final = m if share > 0.0 else end
             centre, scale = deviation.centre[q], deviation.scale[w]
-            r, h = running[q, k], drift[q, k]
+            r, h = running[q, k], greenwood[q, k]
             # losses, and from them deviations; the commonest cases, in one go
             plain = q < n_read and kind == BRIER and readers.mode[q] == DIRECT
             done, plain = plain and projects and final == m, plain and readers.single[q]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Metric(ABC):
-    """Something that can be computed of predictions and statuses at one time."""
+    """Base class of metrics, which are computed from predictions and statuses at one time."""
 
     name: ClassVar[str]
     #: What it is called in a sentence; by default its name.
@@ -44,7 +44,7 @@ STEP = 1e-5  # of numerical derivatives
 
 
 class Loss(Metric):
-    r"""The cost of predicting survival :math:`\pi`, for one who is event-free and one who is not; lower is better.
+    r"""The loss of predicting survival :math:`\pi` for an individual with or without the event; lower is better.
 
     To add a loss, subclass, give `name` and the two methods, and put the class into `METRICS`. It then runs in NumPy
     for input of any size; a compiled form is bound to its exact class (see `engine.compiled.KERNELS`), so that a
@@ -159,7 +159,7 @@ class JointMetric(Metric):
 
 
 class SampleMetric(JointMetric):
-    """A metric of all who are counted at a time, taken together.
+    """A metric of all individuals counted at a time together, such as AUC.
 
     To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.
 
@@ -230,7 +230,7 @@ class History:
 
 
 class FollowUpMetric(JointMetric):
-    """A metric of everything that happened up to a time, and of whole curves.
+    """A metric of the whole follow-up up to a time, and of whole curves.
 
     To add one, subclass, give `name`, `direction` and `evaluate`, and put the class into `METRICS`.
     """

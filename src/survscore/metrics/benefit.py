@@ -20,7 +20,7 @@ AT_THRESHOLD = 1e-7
 
 @dataclass(frozen=True)
 class NetBenefit(SampleMetric):
-    r"""Net benefit of acting on those whose predicted risk is at least a threshold z [1]_.
+    r"""Net benefit of treating individuals whose predicted risk is at least a threshold z [1]_.
 
     .. math:: \mathrm{NB}_z(t) = \frac{\sum_i w_i 1\{p_i \ge z\}\,[y_i - (1 - y_i)\, z / (1 - z)]}{\sum_i w_i}, \qquad
         e_i = \frac{w_i (b_i - \mathrm{NB}_z)}{\sum_k w_k}

@@ -272,7 +272,7 @@ class CurveDistance(SampleMetric):
 
 @dataclass(frozen=True)
 class Miscalibration(CurveDistance):
-    r"""Mean squared distance of the smooth calibration curve c to the predictions, with its bias taken off.
+    r"""Mean squared distance of the smooth calibration curve c to the predictions, corrected for its bias.
 
     .. math:: \frac{\sum_i w_i (c(p_i) - p_i)^2}{\sum_i w_i} - \frac{\sum_i w_i \widehat{\mathrm{Var}}\, c(p_i)}
         {\sum_i w_i}

@@ -36,7 +36,7 @@ def _share_of_pairs(value: float) -> float:
 
 @dataclass(frozen=True)
 class AUC(SampleMetric):
-    r"""How often one with event had the lower predicted survival than one without; ties count half.
+    r"""Proportion of pairs in which the individual with the event had the higher predicted risk; ties count half.
 
     .. math:: \mathrm{AUC}(t) = \frac{\sum_{i, k} w_i w_k 1\{T_i \le t\} 1\{T_k > t\}
         [1\{\pi_i < \pi_k\} + \tfrac12 1\{\pi_i = \pi_k\}]}{W_1 W_0}
@@ -138,7 +138,7 @@ class AUC(SampleMetric):
 
 @dataclass(frozen=True)
 class Concordance(FollowUpMetric):
-    r"""How often, of two individuals, the one whose event came first by tau had been given the higher risk.
+    r"""Proportion of pairs in which the individual with the earlier event, by tau, had the higher predicted risk.
 
     .. math:: C(\tau) = P(\rho_i > \rho_j \mid T^*_i < T^*_j,\, T^*_i \le \tau) \quad\text{(equal risks count half)}
 

@@ -290,7 +290,7 @@ def censoring_gradient(jumps: Vector, pieces: Pieces, integrals: Integrals, hist
 
 @dataclass(frozen=True)
 class LogScore(FollowUpMetric):
-    r"""Minus the log-likelihood of the whole follow-up: of the event's time, or of being event-free for so long.
+    r"""Minus the log-likelihood of the whole follow-up: of the time of the event, or of remaining event-free.
 
     .. math:: \mathrm{LS}(t) = -\frac1n \sum_i \left(1\{T^*_i \le \min(C^*_i, t)\} \log f_i(T_i)
         + 1\{T^*_i > \min(C^*_i, t)\} \log \pi_i(\min(C^*_i, t))\right)

@@ -45,6 +45,44 @@ class Numbers:
         check_flag("missing", self.missing)
         check_flag("indicator", self.indicator)
 
+    @classmethod
+    def learn(cls, column: FloatArray, label: str, *, missing: bool, rows: Any) -> Self:
+        """Find out mean and scale in some rows; what is wrong is refused in any."""
+        _finite(column, label, missing_allowed=missing)
+        some = column[rows]
+        seen = some[~np.isnan(some)] if missing else some
+        if seen.size == 0:
+            raise InputError(f"X: {label} holds no number in the rows to train on")
+        with np.errstate(over="ignore"):
+            mean, scale = float(seen.mean(dtype=np.float64)), float(seen.std(dtype=np.float64))
+        if not np.isfinite(mean) or not np.isfinite(scale):
+            raise InputError(f"X: {label} holds numbers too large to be standardised")
+        if scale <= 1e-12 * abs(mean):  # constant, up to rounding
+            scale = 0.0
+        return cls(mean, scale, missing, indicator=seen.size < some.size)
+
+    def encode(self, column: NDArray[Any], label: str) -> list[NDArray[np.float32]]:
+        """Return standardised numbers, and which are missing if there is a column for that."""
+        if column.dtype == object:
+            if any(value is not None for value in column):
+                raise InputError(f"X: {label} held numbers in training, and now text or categories")
+            column = np.full(column.size, np.nan)  # where all is missing, any kind will do
+        _finite(column, label, missing_allowed=self.missing)
+        missing = np.isnan(column)
+        if self.scale == 0.0:
+            standardised = np.zeros(column.size, dtype=np.float32)
+        else:
+            with np.errstate(over="ignore"):
+                standardised = np.where(missing, 0.0, (column - self.mean) / self.scale).astype(np.float32)
+            beyond = ~np.isfinite(standardised)
+            if beyond.any():
+                first = int(np.argmax(beyond))
+                raise InputError(
+                    f"X: {label} holds {np.count_nonzero(beyond)} of {column.size} numbers far beyond those in "
+                    f"training, the first at row {first} ({column[first]})"
+                )
+        return [standardised, missing.astype(np.float32)] if self.indicator else [standardised]
+
 
 @dataclass(frozen=True)
 class Categories:
@@ -54,6 +92,22 @@ class Categories:
 
     def __post_init__(self) -> None:
         _check_texts("levels", self.levels)
+
+    @classmethod
+    def learn(cls, column: NDArray[Any], label: str, *, rows: Any) -> Self:
+        """Find out which categories some rows have."""
+        if all(value is None for value in column):
+            raise InputError(f"X: {label} holds nothing but missing values")
+        return cls(sorted({value for value in column[rows].tolist() if value is not None}))
+
+    def encode(self, column: NDArray[Any], label: str) -> NDArray[np.int64]:
+        """Return the numbers of categories, 0 for others and where they are missing."""
+        import pandas as pd
+
+        if column.dtype != object:
+            raise InputError(f"X: {label} held text or categories in training, and now numbers")
+        found = pd.Index(self.levels, dtype=object).get_indexer(pd.Index(column, dtype=object))
+        return np.asarray(found + 1, np.int64)
 
 
 Column = Numbers | Categories
@@ -96,15 +150,11 @@ class Features:
         columns: list[Column] = []
         for label, read in values.items():
             column = read()
+            some = slice(None) if rows is None else rows
             if column.dtype == object:
-                if all(value is None for value in column):
-                    raise InputError(f"X: {label} holds nothing but missing values")
-                some = column if rows is None else column[rows]
-                columns.append(Categories(sorted({value for value in some.tolist() if value is not None})))
+                columns.append(Categories.learn(column, label, rows=some))
             else:
-                _finite(column, label, missing_allowed=missing == "indicator")
-                some = column if rows is None else column[rows]
-                columns.append(_learn_numbers(some, label, missing=missing == "indicator"))
+                columns.append(Numbers.learn(column, label, missing=missing == "indicator", rows=some))
         return cls(names, columns)
 
     @property
@@ -130,12 +180,12 @@ class Features:
         codes: list[NDArray[np.int64]] = []
         n_rows = 0
         for (label, read), known in zip(values.items(), self.columns, strict=True):
-            column = _as_kind(read(), known, label)
+            column = read()
             n_rows = column.size
             if isinstance(known, Numbers):
-                numbers += _encode_numbers(column, label, known)
+                numbers += known.encode(column, label)
             else:
-                codes.append(_encode_categories(column, known))
+                codes.append(known.encode(column, label))
         return (
             np.stack(numbers, axis=1) if numbers else np.zeros((n_rows, 0), dtype=np.float32),
             np.stack(codes, axis=1) if codes else np.zeros((n_rows, 0), dtype=np.int64),
@@ -218,57 +268,6 @@ def _values_of(series: nw.Series[Any], name: str) -> NDArray[Any]:
 def _text(value: Any) -> str:
     """Return the name of a category; a whole number has one name, also where missing values made it a float."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _as_kind(column: NDArray[Any], known: Column, label: str) -> NDArray[Any]:
-    """Return a column of the kind it had in training; where all is missing, any kind will do."""
-    is_text, nothing = column.dtype == object, False
-    if is_text:
-        nothing = all(value is None for value in column)
-    if isinstance(known, Numbers) and is_text:
-        if not nothing:
-            raise InputError(f"X: {label} held numbers in training, and now text or categories")
-        return np.full(column.size, np.nan)
-    if isinstance(known, Categories) and not is_text:
-        raise InputError(f"X: {label} held text or categories in training, and now numbers")
-    return column
-
-
-def _learn_numbers(column: FloatArray, label: str, *, missing: bool) -> Numbers:
-    seen = column[~np.isnan(column)] if missing else column
-    if seen.size == 0:
-        raise InputError(f"X: {label} holds no number in the rows to train on")
-    with np.errstate(over="ignore"):
-        mean, scale = float(seen.mean(dtype=np.float64)), float(seen.std(dtype=np.float64))
-    if not np.isfinite(mean) or not np.isfinite(scale):
-        raise InputError(f"X: {label} holds numbers too large to be standardised")
-    if scale <= 1e-12 * abs(mean):  # constant, up to rounding
-        scale = 0.0
-    return Numbers(mean, scale, missing, indicator=seen.size < column.size)
-
-
-def _encode_numbers(column: FloatArray, label: str, known: Numbers) -> list[NDArray[np.float32]]:
-    _finite(column, label, missing_allowed=known.missing)
-    missing = np.isnan(column)
-    if known.scale == 0.0:
-        standardised = np.zeros(column.size, dtype=np.float32)
-    else:
-        with np.errstate(over="ignore"):
-            standardised = np.where(missing, 0.0, (column - known.mean) / known.scale).astype(np.float32)
-        beyond = ~np.isfinite(standardised)
-        if beyond.any():
-            first = int(np.argmax(beyond))
-            raise InputError(
-                f"X: {label} holds {np.count_nonzero(beyond)} of {column.size} numbers far beyond those in training, "
-                f"the first at row {first} ({column[first]})"
-            )
-    return [standardised, missing.astype(np.float32)] if known.indicator else [standardised]
-
-
-def _encode_categories(column: NDArray[Any], known: Categories) -> NDArray[np.int64]:
-    import pandas as pd
-
-    return np.asarray(pd.Index(known.levels, dtype=object).get_indexer(pd.Index(column, dtype=object)) + 1, np.int64)
 
 
 def _finite(column: FloatArray, label: str, *, missing_allowed: bool) -> None:

@@ -48,9 +48,6 @@ def run(
         progress(total, total, "")
         return
     progress(n_done, total, "starting")
-    # joblib's process that watches over the others has its say on semaphores when all are ended by a signal
-    silenced = ",".join(filter(None, ("ignore:resource_tracker:UserWarning", os.environ.get("PYTHONWARNINGS"))))
-    os.environ["PYTHONWARNINGS"] = silenced
     try:
         with results_of([(_do, os.getpid(), work, given) for given in jobs.values()], n_processes) as finished:
             for done, _ in enumerate(finished, n_done + 1):

@@ -43,7 +43,7 @@ NOTEBOOK_HEIGHT = 800
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report:
-    """A report: its data and its page. In a notebook it shows itself.
+    """A report: its data and its HTML page, which notebooks display.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ def report(
     cause: Cause | None = None,
     progress: Progress = silent,
 ) -> Report:
-    """Make a report that can be shown: one interactive page, offline, with every number in it.
+    """Make a report: one interactive HTML page that works offline and contains all numbers.
 
     Parameters
     ----------

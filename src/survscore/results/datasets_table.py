@@ -42,7 +42,7 @@ class DatasetDifference:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AcrossDatasets(PrintedAsTables):
-    """What `across_datasets` returns. Numbers only; prints as tables.
+    """Result of `across_datasets`; prints as tables.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class LandmarkCounts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LandmarkTable(ScoreTable):
-    """What `landmark_table` returns. Numbers only; prints as tables with one row for each landmark and model.
+    """Result of `landmark_table`; prints as tables with one row for each landmark and model.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ LEGEND = "observed: C* >= t; projected: C* < t"
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The score of all individuals with C* >= t, had none dropped out, lies within, whatever happened to those who did.
+    """Bounds of the score of all individuals with C* >= t, whatever happened to those who dropped out.
 
     Attributes
     ----------

@@ -59,7 +59,7 @@ class TableRow:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScoreTable(PrintedAsTables):
-    """What `score_table` returns. Numbers only; prints as a table.
+    """Result of `score_table`; prints as a table.
 
     Attributes
     ----------
@@ -210,7 +210,7 @@ class MissingInformation:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PooledTable(ScoreTable):
-    """What `pool` returns. Numbers only; prints as a score table.
+    """Result of `pool`; prints as a score table.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ _IN_ADDRESSES = (re.compile(r"(://)[^/\s@]+(?=@)"), re.compile(r"(://[^\s?]*\?)[
 
 
 class BadFileError(InputError):
-    """A file, or another source, can't be read or does not hold what it must; the message names it and says why.
+    """A file or another source cannot be read, or has invalid contents; the message names it and the reason.
 
     Attributes
     ----------

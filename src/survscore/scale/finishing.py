@@ -71,7 +71,7 @@ def first_pass(state: State, *, groups: NDArray[np.uint64] | None = None, prelim
     Preliminary, from a sample of so many rows, of which sums are so much smaller.
     """
     what, segments = state.specification, sorted(state.segments)
-    finished = [_Unit(state, label).finished() for label in (None, *(segments if what.by else ()))]
+    finished = [_finished(state, label) for label in (None, *(segments if what.by else ()))]
     known = []
     for q in range(len(what.weightings)):
         of_weighting = []
@@ -116,36 +116,22 @@ def _by_units(values: Values) -> Values:
     return np.divide(1.0, values, out=np.zeros(values.size), where=values > 1)[:, None]
 
 
-@dataclass(frozen=True, eq=False)
-class _Unit:
-    """All individuals of a state, or a segment."""
-
-    state: State
-    label: tuple[str, ...] | None
-
-    @property
-    def place(self) -> int | None:
-        """Where it is among the state's segments; None for all individuals."""
-        return None if self.label is None else self.state.segments.index(self.label)
-
-    def finished(self) -> list[_Weighted | _Projected]:
-        """Return what the sums are under each weighting."""
-        what, own = self.state.specification, iter(self.state.sums)
-        found: list[_Weighted | _Projected] = []
-        for weighting in what.weightings:
-            if isinstance(weighting, Projected):
-                found.append(_Projected.of(self.state, self.label))
-            else:
-                sums = next(own).segment(self.place)
-                found.append(_Weighted.of(what, weighting, sums, self.state.largest_weight))
-        return found
+def _finished(state: State, label: tuple[str, ...] | None) -> list[_Weighted | _Projected]:
+    """Return what the sums of all individuals, or of a segment, are under each weighting."""
+    own, place = iter(state.sums), None if label is None else state.segments.index(label)
+    return [
+        _Projected.of(state, label)
+        if isinstance(weighting, Projected)
+        else _Weighted.of(state.specification, weighting, next(own).segment(place), state.largest_weight)
+        for weighting in state.specification.weightings
+    ]
 
 
 def _comparison(state: State, label: tuple[str, ...] | None) -> Comparison:
     what, which = state.specification, None if label is None else state.segments.index(label)
     unit = 0 if label is None else 1 + sorted(state.segments).index(label)
     scored, names = [], []
-    finished = _Unit(state, label).finished()
+    finished = _finished(state, label)
     for q, own in enumerate(finished):
         names.append(own.name)
         scored.append([own.scored(k) for k in range(len(what.metrics))])

@@ -160,7 +160,7 @@ def opened(address: str, options: Mapping[str, Any] | None = None) -> tuple[Any,
     from pyarrow import fs
 
     if not isinstance(options or {}, Mapping) or not all(isinstance(key, str) for key in options or {}):
-        raise InputError(f"storage_options must be a dict with names of options, not {type(options).__name__}")
+        raise InputError(f"`storage_options` must be a dict with names of options, not {type(options).__name__}")
     options = dict(options or {})
     if not address:
         raise InputError("source must be a path, not an empty text")
@@ -180,7 +180,7 @@ def opened(address: str, options: Mapping[str, Any] | None = None) -> tuple[Any,
     except ImportError as error:
         raise ImportError(f"{scheme}:// needs a package that is not installed: {error}") from None
     except TypeError as error:
-        raise InputError(f"storage_options do not fit {scheme}://: {reason(error, options)}") from None
+        raise InputError(f"`storage_options` do not fit {scheme}://: {reason(error, options)}") from None
     except InputError:
         raise
     except (arrow().ArrowException, ValueError, OSError) as error:
@@ -201,11 +201,11 @@ def _native(scheme: str, address: str, options: dict[str, Any]) -> tuple[Any, st
     if not bucket:
         raise InputError(f"source names no bucket: {scheme}://BUCKET/PATH is expected")
     if "@" in bucket or ":" in bucket:  # secrets, or half of one with a slash in it: not to be shown
-        raise InputError(f"source must be like {scheme}://BUCKET/PATH: credentials are for storage_options")
+        raise InputError(f"source must be like {scheme}://BUCKET/PATH: credentials are for `storage_options`")
     if kind == "Azure" and "account_name" not in options:
         raise InputError(
             "source names no account: abfs://CONTAINER@ACCOUNT.dfs.core.windows.net/PATH is expected, "
-            "or storage_options={'account_name': ...}"
+            "or `storage_options={'account_name': ...}`"
         )
     if kind == "S3":
         options = S3_SECONDS | options

@@ -25,7 +25,6 @@ NAMES, RESULTS = "number long, part binary", "number long, count long, found bin
 GROUPS = 8  # in which results of a frame are merged on the cluster
 TASKS_PER_CORE = 8  # so that cores without work, while the last file of a job is read, are few
 CORES = 4  # at least: Connect does not say how many there are
-SMALL = 8 << 20  # bytes: a task takes Spark some tenths of a second, in which as much could be read
 
 
 @dataclass(frozen=True)
@@ -42,13 +41,13 @@ class SparkEngine:
 
     def run(self, work: Work, parts: Sequence[FilePart], *, each: bool = False) -> Iterator[tuple[int, Any]]:
         """Yield results, with the number of files of each: those of a task are merged, unless `each` is asked for."""
-        size = TASKS_PER_CORE * _cores(self.session) if each else len(parts)
+        n_tasks = TASKS_PER_CORE * _cores(self.session)
+        size = n_tasks if each else len(parts)
         for first in range(0, len(parts), size):  # results come when a job is done, and are kept then
             some = parts[first : first + size]
             rows = [(k, pickle.dumps(part)) for k, part in enumerate(some)]
-            count = tasks(some, _cores(self.session))
             # ranges of numbers that are all different: as many files in every task, where hashes would leave some empty
-            names = self.session.createDataFrame(rows, NAMES).repartitionByRange(count, "number")
+            names = self.session.createDataFrame(rows, NAMES).repartitionByRange(min(n_tasks, len(some)), "number")
             yield from _collected(self.session, names.mapInArrow(_RunFiles(work, each), RESULTS))
 
 
@@ -87,12 +86,6 @@ class SparkFrame:
         # by what the number says, not round robin: a task that is done again finds the same results
         together = results.repartition(GROUPS, sql.col("number") % GROUPS).mapInArrow(_Merge(), RESULTS)
         yield from _collected(self.frame.sparkSession, together)
-
-
-def tasks(parts: Sequence[FilePart], cores: int) -> int:
-    """Return in how many tasks files are read: one each, but small ones together while there are enough for all."""
-    enough = max(TASKS_PER_CORE * cores, -(-sum(part.size for part in parts) // SMALL))
-    return min(len(parts), enough)
 
 
 def _collected(session: Any, results: Any) -> list[tuple[int, Any]]:

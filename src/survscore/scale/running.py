@@ -122,15 +122,19 @@ class Run:
                 "name `weighting` 'administrative', or raise `rank_rows` as far as memory allows"
             )
         what = replace(what, bins=look.bins())
-        strata = None if what.projected is None else Strata.of(look, what)
-        if strata is not None and not (what.by or what.groups or what.outcomes.weights):
+        whole = None if what.projected is None else Strata.of(look, what)
+        strata = None if whole is None else replace(whole, drawn=None, sample=None)  # which need not travel
+        if whole is not None and not (what.by or what.groups or what.outcomes.weights):
             # nothing that few individuals make much of: influences by what the sample tells are as good
-            first = first_pass(sampled(look, what, strata), preliminary=look.n)
+            first = first_pass(sampled(look, what, whole), preliminary=look.n)
             self._check_memory(what, first)
-            return self.state_of(what, strata, first)
-        total = self.state_of(what, strata)
-        first = first_pass(total, groups=look.groups)
-        total.influences = self._folded("influences", total.specification, self._check_memory(what, first), first)
+            total = self.state_of(what, strata, first)
+        else:
+            total = self.state_of(what, strata)
+            first = first_pass(total, groups=look.groups)
+            total.influences = self._folded("influences", total.specification, self._check_memory(what, first), first)
+        if total.projected is not None and whole is not None:
+            total.projected.strata = whole
         return total
 
     def _check_memory(self, what: Specification, first: FirstPass) -> Budget:

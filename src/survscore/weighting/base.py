@@ -28,7 +28,7 @@ ROUNDING = 1e-9  # a drop-out so close to C*, relative to the longest time, is n
 
 
 class Weighting(ABC):
-    """Whom a score counts, and how much.
+    """Base class of weightings: which individuals a score counts, with which weights.
 
     To add one, subclass, give `name` and `prepare`, and pass an instance as `weighting`; to make it known by name, put
     the class into `WEIGHTINGS`.

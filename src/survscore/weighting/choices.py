@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from survscore._validation import InputError
 from survscore.outcomes import Outcomes
 
 
@@ -23,6 +24,8 @@ class WeightingChoices:
 
 def weightings_that_fit(y: Outcomes) -> WeightingChoices:
     """Return which weightings these data allow, and which to use."""
+    if not isinstance(y, Outcomes):
+        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if y.event.all():
         sentence = "No individual is censored, so 'uncensored' fits these data"
         return WeightingChoices(("uncensored",), False, sentence, ("uncensored",))

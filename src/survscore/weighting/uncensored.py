@@ -17,7 +17,7 @@ from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 
 @dataclass(frozen=True)
 class Uncensored(Weighting):
-    r"""Each individual counts at every time, with weight one, :math:`w_i(t) = 1` (eq:full_bs).
+    r"""Each individual counts at all times with weight one, :math:`w_i(t) = 1` (eq:full_bs).
 
     Refuses data in which a status is unknown at a requested time. Without event at `time`, an individual
     is known to be event-free up to and including that time.

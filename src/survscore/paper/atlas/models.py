@@ -6,8 +6,9 @@ those is the question.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Literal, Self
 
@@ -25,7 +26,6 @@ from sklearn.utils.validation import check_is_fitted
 from survscore._validation import as_times
 from survscore.adapters import ScikitSurvival
 from survscore.adapters.survival_model import Curves, SurvivalModel
-from survscore.curves import SurvivalCurves
 from survscore.incidence import IncidenceCurves
 from survscore.models import AalenJohansen, BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
 from survscore.outcomes import Outcomes, as_outcomes
@@ -118,32 +118,23 @@ def _classifiers(name: str, classifier: Callable[[Effort], Any]) -> list[ModelRe
     ]
 
 
-class CensoredAsEventFree(SurvivalModel):
-    """A model that is told that the censored never had the event, as data bases do that only know events.
+@dataclass(eq=False, repr=False)
+class _OfChangedOutcomes(SurvivalModel):
+    """A model whose outcomes are changed before it is fitted.
 
     Parameters
     ----------
     estimator : estimator
         With ``fit`` and ``predict_curves``, for `Outcomes`. It is cloned.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        The fitted clone.
     """
 
-    estimator_: Any
+    estimator: Any
 
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
+    estimator_: Any = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to outcomes in which the censored are event-free after the last of all times."""
-        outcomes = as_outcomes(y)
-        late = 2.0 * float(outcomes.time.max()) + 1.0
-        event = outcomes.event if outcomes.cause is None else outcomes.cause
-        told = Outcomes(np.where(outcomes.event, outcomes.time, late), event, causes=outcomes.causes or None)
-        self.estimator_ = clone(self.estimator).fit(X, told)
+        """Fit to changed outcomes."""
+        self.estimator_ = clone(self.estimator).fit(X, self._changed(as_outcomes(y)))
         return self
 
     def predict_curves(self, X: Any, times: ArrayLike | None = None) -> Curves:
@@ -152,40 +143,31 @@ class CensoredAsEventFree(SurvivalModel):
         curves: Curves = self.estimator_.predict_curves(X, times)
         return curves
 
+    @abstractmethod
+    def _changed(self, y: Outcomes) -> Outcomes:
+        """Return other outcomes."""
 
-class OnGrid(SurvivalModel):
+
+class CensoredAsEventFree(_OfChangedOutcomes):
+    """A model of data in which the censored never had the event, as data bases have them that only know events."""
+
+    def _changed(self, y: Outcomes) -> Outcomes:
+        late = 2.0 * float(y.time.max()) + 1.0
+        event = y.event if y.cause is None else y.cause
+        return Outcomes(np.where(y.event, y.time, late), event, causes=y.causes or None)
+
+
+@dataclass(eq=False, repr=False)
+class OnGrid(_OfChangedOutcomes):
     """A model that is given times on a grid: events at its next time, censorings at its last one before.
 
-    So nobody's status at a time of the grid changes, and the horizons are times of the grid.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With ``fit`` and ``predict_curves``, for `Outcomes`. It is cloned.
-    horizons : array_like
-        Times that the grid must have.
-    n_times : int
-        How many quantiles of the training times are its others.
-
-    Attributes
-    ----------
-    estimator_ : estimator
-        The fitted clone.
+    So nobody's status at a time of the grid changes. Its times are the horizons, and quantiles of the training times.
     """
 
-    estimator_: Any
+    horizons: ArrayLike
+    n_times: int
 
-    def __init__(self, estimator: Any, horizons: ArrayLike, n_times: int) -> None:
-        self.estimator = estimator
-        self.horizons = horizons
-        self.n_times = n_times
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit to outcomes on the grid."""
-        self.estimator_ = clone(self.estimator).fit(X, self._on_grid(as_outcomes(y)))
-        return self
-
-    def _on_grid(self, y: Outcomes) -> Outcomes:
+    def _changed(self, y: Outcomes) -> Outcomes:
         quantiles = np.quantile(y.time, np.arange(1, self.n_times + 1) / self.n_times, method="higher")
         grid = np.unique(np.concatenate([quantiles, np.asarray(self.horizons, dtype=np.float64)]))
         following = grid[np.minimum(np.searchsorted(grid, y.time), grid.size - 1)]
@@ -193,13 +175,8 @@ class OnGrid(SurvivalModel):
         before = np.where(place > 0, grid[np.maximum(place, 1) - 1], y.time)
         return Outcomes(np.where(y.event, following, before), y.event)
 
-    def predict_curves(self, X: Any, times: ArrayLike | None = None) -> SurvivalCurves:
-        """Return what it predicts."""
-        check_is_fitted(self)
-        curves: SurvivalCurves = self.estimator_.predict_curves(X, times)
-        return curves
 
-
+@dataclass(eq=False, repr=False)
 class CauseSpecificCox(SurvivalModel):
     r"""A Cox model of each cause, in which events of others are censored, combined into incidences.
 
@@ -223,11 +200,10 @@ class CauseSpecificCox(SurvivalModel):
         The causes.
     """
 
-    models_: list[Any]
-    causes_: tuple[str, ...]
+    times: ArrayLike
 
-    def __init__(self, times: ArrayLike) -> None:
-        self.times = times
+    models_: list[Any] = field(init=False)
+    causes_: tuple[str, ...] = field(init=False)
 
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a model for each cause; a weak ridge, since a fold may have a category with no events."""
