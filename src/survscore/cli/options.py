@@ -15,7 +15,7 @@ from survscore._utils.dates import Unit, as_unit
 from survscore._validation import InputError
 from survscore.inference.multiplicity import CORRECTIONS
 from survscore.io.flags import split_words
-from survscore.metrics import LOSSES, METRICS, as_metric
+from survscore.metrics import METRICS, as_metric
 from survscore.weighting import (
     IPCW,
     WEIGHTINGS,
@@ -382,7 +382,7 @@ segments = several(
 )  # fmt: skip
 
 scoring = several(
-    option("-m", "--metric", "metrics", type=MetricName(), multiple=True, default=list(LOSSES), show_default=True,
+    option("-m", "--metric", "metrics", type=MetricName(), multiple=True, default=["brier", "log"], show_default=True,
            callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
            help="Metric to compute: brier, log, auc, oe, slope, net_benefit@0.2, concordance, crps and others."),
     horizons("the predicted times, if at most 20; else 101, up to where 5 % are still followed"),

@@ -227,6 +227,9 @@ def _losses(kind, epsilon, survival, event_free):
         for j in range(survival.size):
             survival[j] = (survival[j] - y) * (survival[j] - y)
         return
+    if kind != LOG:
+        survival[:] = np.nan  # no number rather than that of another loss
+        return
     if event_free:
         for j in range(survival.size):
             survival[j] = -_log(min(max(survival[j], epsilon), 1.0 - epsilon))
