@@ -54,6 +54,12 @@ def test_bad_horizons_are_named(y, t, message):
         ss.at_horizon(y, t)
 
 
+@pytest.mark.parametrize("weighting", ["known", 3, np.ones(2)], ids=str)
+def test_a_weighting_of_another_kind_is_refused(weighting):
+    with pytest.raises(ss.InputError, match="weighting must be"):
+        ss.at_horizon(ss.Outcomes([1, 2], [0, 1], [1, 3]), 0.5, weighting=weighting)
+
+
 # AUC
 
 
