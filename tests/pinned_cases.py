@@ -150,7 +150,7 @@ def diagnosed(y, models, **settings):
 
 
 def backtested(y, models, **settings):
-    settings.setdefault("weighting", [administrative(), "ipcw"])
+    settings = {"weighting": [administrative(), "ipcw"], "seed": 1, **settings}
     with expected_warnings(), mock.patch("survscore.analysis.backtest.Administrative", administrative):
         return ss.backtest(y, models, **settings)
 

@@ -80,7 +80,7 @@ def backtest(
     ids: ArrayLike | None = None,
     n_jobs: int | None = None,
     state: Path | str | None = None,
-    seed: int = 1,
+    seed: int = 0,
     progress: Progress = silent,
 ) -> Backtest:
     r"""Score models as if follow-up had ended earlier, and judge the scores by what happened later.
@@ -140,7 +140,7 @@ def backtest(
         A folder in which each day is kept once it is finished: an interrupted run goes on from there. Days of other
         data, models, settings or versions are not taken for these; of functions and estimators only names and
         parameters are looked at, so take another folder if their code has changed.
-    seed : int, default 1
+    seed : int, default 0
         Of the draws, and of folds and estimators.
     progress : callable, optional
         Called with (done, total, what).
