@@ -81,7 +81,7 @@ def backtest(
     n_jobs: int | None = None,
     state: Path | str | None = None,
     seed: int = 0,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Backtest:
     r"""Score models as if follow-up had ended earlier, and judge the scores by what happened later.
 
@@ -214,6 +214,7 @@ def backtest(
     fitted = () if X is None else (X, cv)
     checkpoints = _checkpoints(state, __version__, y, named, request, n_draws, n_splits, seed, *fitted)
     fit = partial(out_of_fold, cv=cv, n_jobs=n_jobs, seed=seed, progress=False)
+    progress = progress or silent
     total, days = len(cohorts) * (1 + n_draws), list[Day]()
     for place, cohort in enumerate(cohorts):
         day = None if checkpoints is None else checkpoints.read(cohort.date)
