@@ -249,7 +249,7 @@ def warm_up() -> None:
 
     rng = np.random.default_rng(0)
     y = ss.Outcomes(rng.exponential(1.0, 300), np.ones(300))
-    ss.models.LogisticHazard(5, epochs=1, device="cpu", progress=False).fit(rng.normal(size=(300, 2)), y)
+    ss.models.LogisticHazard(n_times=5, epochs=1, device="cpu", progress=False).fit(rng.normal(size=(300, 2)), y)
 
 
 def main() -> None:

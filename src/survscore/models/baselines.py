@@ -21,7 +21,7 @@ from survscore.models.grid import equal_steps
 from survscore.outcomes import Outcomes, as_outcomes
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class _Baseline(SurvivalModel):
     """A product limit of the training data, as a step function that stays after its last jump."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -47,12 +47,11 @@ from survscore.weighting import Weighting
 EVENT, CENSORING = "event", "censoring"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class NetworkModel(SurvivalModel):
     """A network with one output per grid time: everything but the question its outputs answer."""
 
     n_times: int = 50
-    _: KW_ONLY
     preset: Preset = "default"
     times: ArrayLike | None = None
     spacing: str = "equidistant"
