@@ -211,7 +211,7 @@ def train_pycox(data: Data, seed: int, method: str) -> tuple[Any, dict[str, floa
     with torch.inference_mode():
         loss = validation_loss(data, net(torch.from_numpy(X["validation"]))[:, 1:])
     survival = np.clip(model.predict_surv(X["test"]), 0.0, 1.0)  # some are 1 + 1e-7
-    curves = ss.SurvivalCurves(survival, np.concatenate(([0.0], data.grid)), "linear", monotone="keep")
+    curves = ss.SurvivalCurves(survival, np.concatenate(([0.0], data.grid)), interpolation="linear", monotone="keep")
     return curves, {"loss": loss, "epochs": len(log.to_pandas()), "seconds": seconds}
 
 

@@ -67,7 +67,7 @@ def dated_outcomes(start, event_date, cutoff, last_seen):
 
 
 def curves(values, grid, interpolation="linear", extrapolation="nan"):
-    return ss.SurvivalCurves(values, grid, interpolation, extrapolation=extrapolation)
+    return ss.SurvivalCurves(values, grid, interpolation=interpolation, extrapolation=extrapolation)
 
 
 def curve_batches(made, n):

@@ -416,7 +416,10 @@ def test_delayed_entry_counts_from_entry(lost):
     y, there = entered(y)
     grid = np.arange(0.0, 3000.0, 100.0)
     rate = -np.log(models["noise 0.4"].probabilities[there, :1]) / HORIZONS[0]
-    models = {f"times {k:g}": ss.SurvivalCurves(np.exp(-k * rate * grid), grid, "constant-hazard") for k in (1, 1.5)}
+    models = {
+        f"times {k:g}": ss.SurvivalCurves(np.exp(-k * rate * grid), grid, interpolation="constant-hazard")
+        for k in (1, 1.5)
+    }
     day = THEN - np.timedelta64(100, "D")
     found = run(y, models, as_of=[day], n_draws=2)
     assert "; time since entry" in " ".join(str(found).split())
@@ -536,7 +539,7 @@ def test_weights_and_dates_of_entry_from_files(capsys, folder, tmp_path):
         pd.DataFrame(values, columns=grid).assign(id=rows["id"].to_numpy()).to_csv(
             tmp_path / f"{name}.csv", index=False
         )
-        chosen[name] = ss.SurvivalCurves(values, grid, "constant-hazard")
+        chosen[name] = ss.SurvivalCurves(values, grid, interpolation="constant-hazard")
     asked = ("--cutoff", "2019-12-30", "--as-of", "2014-12-06", "-t", "300,600", "--draws", "5", "--json", "-")
     for given, outcomes in (
         (("--weights", "often", "--weight-kind", "frequency"), y[there].weighted(rows["often"], "frequency")),
@@ -717,7 +720,7 @@ def test_a_function_makes_weights_of_what_was_known():
         seen.append(then)
         curve = ss.KaplanMeierCensoring(then)
         grid = np.unique(then.time)
-        return ss.IPCW(ss.SurvivalCurves(np.tile(curve.at(grid), (len(then), 1)), grid, "step"))
+        return ss.IPCW(ss.SurvivalCurves(np.tile(curve.at(grid), (len(then), 1)), grid, interpolation="step"))
 
     days = [THEN - np.timedelta64(100, "D"), THEN]
     found = run(y, models, weighting=["ipcw", by_kaplan_meier], as_of=days, n_draws=3)

@@ -26,7 +26,7 @@ def compared(problem, case, metrics, **settings):
     """The problem's model beside one that predicts the squares of its survival."""
     curves = problem.curves
     other = ss.SurvivalCurves(
-        curves.probabilities**2, curves.times, curves.interpolation, extrapolation=curves.extrapolation
+        curves.probabilities**2, curves.times, interpolation=curves.interpolation, extrapolation=curves.extrapolation
     )
     result = ss.compare(
         problem.y, {"a": curves, "b": other}, metric=[ASKED.get(name, name) for name in metrics], null=False,

@@ -351,10 +351,12 @@ class NetworkModel(SurvivalModel):
                 incidence[rows] = self._curves(self.times_, self.causes_, logits).numpy().at(grid)
             return IncidenceCurves(incidence, grid, causes=self.causes_, interpolation=self._interpolation_of_causes)
         curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
-        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.interpolation).interpolate(grid)
+        reading = SurvivalCurves(
+            np.ones((1, self.times_.size)), self.times_, interpolation=self.interpolation
+        ).interpolate(grid)
         for rows, logits in self._outputs(encoded):
             curves[rows] = reading(self._survival(logits).cpu().numpy())
-        return SurvivalCurves(curves, grid, self.interpolation, monotone=self._monotone)
+        return SurvivalCurves(curves, grid, interpolation=self.interpolation, monotone=self._monotone)
 
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None, cause: Cause | None = None) -> float:
         """Return minus the integrated Brier score; see `SurvivalModel.score`.
@@ -388,7 +390,7 @@ class NetworkModel(SurvivalModel):
         if causes:
             incidence = incidence_from_hazards(logits, grid.size)
             return IncidenceCurves(incidence, grid, causes=causes, interpolation=self._interpolation_of_causes)
-        return SurvivalCurves(self._survival(logits), grid, self.interpolation, monotone=self._monotone)
+        return SurvivalCurves(self._survival(logits), grid, interpolation=self.interpolation, monotone=self._monotone)
 
     # Files
 
