@@ -14,7 +14,8 @@ import oracle
 import survscore as ss
 from combinations import examples, nightly_but
 from registry import ASKED, CASES, CURVED, FITTED, METRICS, Case, fitted_problem
-from survscore.metrics import NetBenefit, as_metric, metric_label, sides
+from survscore.inference.intervals import sides
+from survscore.metrics import NetBenefit, as_metric, metric_label
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 quiet = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")

@@ -133,7 +133,7 @@ def atlas(
     1    all  projected    10.0        3                  0
     2    all  projected    15.0        3                  0
     """
-    from survscore.plots import pyplot
+    from survscore.plots.style import pyplot
 
     check_whole("seed", seed, 0)
     check_whole("n_jobs", n_jobs, 1)
