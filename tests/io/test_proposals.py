@@ -1069,3 +1069,13 @@ def test_of_a_small_file_that_would_become_large_little_is_read(capsys, tmp_path
     assert (tmp_path / "y.parquet").stat().st_size < 1 << 20
     assert sample(tmp_path / "y.parquet").table.nbytes < 1 << 27
     assert answered(capsys, tmp_path / "y.parquet") == 2
+
+
+def test_weeks_taken_for_days_are_asked_about(tmp_path):
+    rng = np.random.default_rng(1)
+    days = rng.integers(30, 700, 60)
+    outcomes = csv(tmp_path, "y.csv", pd.DataFrame({"id": range(60), "time": days, "event": rng.random(60) < 0.5}))
+    weeks = {f"s_{week}": np.full(60, 1 - week / 200) for week in (13, 26, 52, 78)}
+    predictions = csv(tmp_path, "net.csv", pd.DataFrame({"id": range(60), **weeks}))
+    asked = {doubt.about: doubt.text for doubt in propose([*outcomes, *predictions]).questions}
+    assert "reach up to 78, and follow-up up to 6" in asked["--predictions-unit"]

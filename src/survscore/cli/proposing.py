@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from survscore.cli.causes import with_cause
 from survscore.cli.scoring import outcome_arguments, read_files, warn_if_reversed
 from survscore.cli.screen import one_line
 from survscore.cli.sources import shared_form, sources
+from survscore.io.fitting import longest_follow_up
 from survscore.io.flags import joined_words
 from survscore.io.observed_columns import Observed, id_column, observed_columns
 from survscore.io.outcomes import ID, read_outcomes
@@ -34,6 +35,7 @@ from survscore.weighting import IPCW, Administrative, weightings_that_fit
 OUTCOMES, PREDICTIONS = "OUTCOMES", "PREDICTIONS"  # for files that were not given
 MOST_COLUMNS = 5000
 MOST_ROWS, WIDEST = 60, 40  # of columns that are printed
+FITS = (1 / 3, 1.5)  # how far predictions reach, by the longest follow-up, where both seem to have the same unit
 # What warnings say that is no reason to doubt: what words mean, and that numbers are rounded.
 HARMLESS = ("is the event", "is no event", "treated as rounding")
 # What `survscore evaluate` can be told of a folder.
@@ -268,6 +270,7 @@ def _read_as_proposed(made: Proposal, files: list[str], weighting: str) -> str:
                 study, weightings = read_files(arguments, silent, usual="all", metrics=())
                 y, made.read = study.outcomes, [f"outcomes: {study.outcomes!r}"]
                 made.read += [f"predictions of {name!r}: {curves!r}" for name, curves in study.models.items()]
+                _ask_about_units(made, y, study.models)
             if y is not None:
                 weighting = weightings_that_fit(y).names[0]
                 _ask_about_outcomes(made, y)
@@ -295,6 +298,17 @@ def _ask_about_outcomes(made: Proposal, y: Outcomes) -> None:
     if y.n_dropped_out is not None and y.n_dropped_out * 2 > without:
         told = f"{y.n_dropped_out} of {without} without event were not followed until their C*: is the event coded as "
         made.ask("drop-outs", f"{told}assumed, and are these the dates or times at which follow-up ends?")
+
+
+def _ask_about_units(made: Proposal, y: Outcomes, models: Mapping[str, Any]) -> None:
+    """Doubt that predictions are in the unit of outcomes, where they do not reach about as far as follow-up does."""
+    longest = longest_follow_up(y)
+    for name, curves in models.items():
+        last = float(curves.times[-1])
+        if longest > 0 and last > 0 and not FITS[0] <= last / longest <= FITS[1]:
+            told = f"predictions of {name!r} reach up to {last:g}, and follow-up up to {longest:g}"
+            made.ask("--predictions-unit", f"{told}: are both in the same unit of time?")
+            return
 
 
 def _columns_of(one: FileGuess) -> list[dict[str, str]]:

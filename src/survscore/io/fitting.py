@@ -29,7 +29,7 @@ def warn_if_times_do_not_fit(y: Outcomes, unit: Unit | None, predicted: Predicte
             f"the predictions taken to be; {advice} converts them",
         )
         return
-    longest = _longest_follow_up(y)
+    longest = longest_follow_up(y)
     for model, curves in predicted.models.items():
         last = float(curves.times[-1])
         if longest > 0 and last > 0 and not 1 / FAR <= last / longest <= FAR:
@@ -40,7 +40,8 @@ def warn_if_times_do_not_fit(y: Outcomes, unit: Unit | None, predicted: Predicte
             return
 
 
-def _longest_follow_up(y: Outcomes) -> float:
+def longest_follow_up(y: Outcomes) -> float:
+    """Return the largest censoring time, or the largest time where these are not known."""
     ends = y.time if y.censoring_time is None else y.censoring_time
     finite = ends[np.isfinite(ends)]
     return float(finite.max() if finite.size else y.time.max())
