@@ -211,7 +211,7 @@ def train_pycox(data: Data, seed: int, method: str) -> tuple[Any, dict[str, floa
     with torch.inference_mode():
         loss = validation_loss(data, net(torch.from_numpy(X["validation"]))[:, 1:])
     survival = np.clip(model.predict_surv(X["test"]), 0.0, 1.0)  # some are 1 + 1e-7
-    curves = ss.SurvivalCurves(survival, np.concatenate(([0.0], data.grid)), "linear", monotone="keep")
+    curves = ss.SurvivalCurves(survival, np.concatenate(([0.0], data.grid)), interpolation="linear", monotone="keep")
     return curves, {"loss": loss, "epochs": len(log.to_pandas()), "seconds": seconds}
 
 
@@ -249,7 +249,7 @@ def warm_up() -> None:
 
     rng = np.random.default_rng(0)
     y = ss.Outcomes(rng.exponential(1.0, 300), np.ones(300))
-    ss.models.LogisticHazard(5, epochs=1, device="cpu", progress=False).fit(rng.normal(size=(300, 2)), y)
+    ss.models.LogisticHazard(n_times=5, epochs=1, device="cpu", progress=False).fit(rng.normal(size=(300, 2)), y)
 
 
 def main() -> None:

@@ -345,7 +345,7 @@ def distribution(seed: int, setting: Setting) -> Found:
     found: Found = {}
     tests = ("martingale", "bins") if setting.drop_outs else ("smooth", "martingale", "bins")
     for form, interpolation in (("intervals", "linear"), ("continuous", "constant-hazard")):
-        right = ss.SurvivalCurves(curves, GRID, interpolation)
+        right = ss.SurvivalCurves(curves, GRID, interpolation=interpolation)
         for test in tests:
             made = ss.distribution_calibration(sample.y, right, test=test, form=form, groups=sample.groups)
             found[f"distribution calibration: p below 0.05 when right, {test}, {form}"] = _rejected(

@@ -68,7 +68,7 @@ class Data:
     @cached_property
     def censoring_curves(self) -> ss.SurvivalCurves:
         """Step functions, as pycox reads them."""
-        return ss.SurvivalCurves(self.censoring_survival, self.grid, "step")
+        return ss.SurvivalCurves(self.censoring_survival, self.grid, interpolation="step")
 
     @cached_property
     def survival_by_time(self) -> NDArray[np.float32]:

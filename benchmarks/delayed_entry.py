@@ -47,7 +47,7 @@ def late(n: int, seed: int, share: float) -> Case:
     end = entry + rng.uniform(2, 12, 4 * n)
     there = np.flatnonzero(event_time > entry)[:n]
     times = np.linspace(0, 20, 101)
-    curves = ss.SurvivalCurves(np.exp(-risk[there, None] * times / 10), times, "linear")
+    curves = ss.SurvivalCurves(np.exp(-risk[there, None] * times / 10), times, interpolation="linear")
     event_time, end = event_time[there], end[there]
     return ss.Outcomes(np.minimum(event_time, end), event_time <= end, end), curves
 
@@ -96,9 +96,9 @@ def fitted(X: pd.DataFrame, time: Values, event: NDArray[np.bool_], seed: int) -
         frame = numbers[~test].assign(T_=time[~test], E_=event[~test])
         cox = CoxPHFitter(penalizer=0.1).fit(frame, "T_", "E_")
         survival = cox.predict_survival_function(numbers[test], times=grid).T.to_numpy()
-        yield y, ss.SurvivalCurves(survival, grid, "step", monotone="keep")
+        yield y, ss.SurvivalCurves(survival, grid, interpolation="step", monotone="keep")
     curve = KaplanMeierFitter().fit(time[~test], event[~test]).predict(grid).to_numpy()
-    yield y, ss.SurvivalCurves(np.tile(curve, (len(y), 1)), grid, "step", monotone="keep")
+    yield y, ss.SurvivalCurves(np.tile(curve, (len(y), 1)), grid, interpolation="step", monotone="keep")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -39,7 +39,7 @@ def made(n: int) -> tuple[dict[str, ss.Outcomes], dict[str, ss.SurvivalCurves]]:
     event_time, end = entry + rng.exponential(1 / rate), entry + rng.uniform(2, 8, n)
     times = np.linspace(0.25, 13, 52)
     models = {
-        name: ss.SurvivalCurves(np.exp(-power * rate[:, None] * times), times, "linear")
+        name: ss.SurvivalCurves(np.exp(-power * rate[:, None] * times), times, interpolation="linear")
         for name, power in (("right", 1.0), ("wrong", 1.2))
     }
     delayed = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end, entry=entry)

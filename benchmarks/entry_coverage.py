@@ -92,7 +92,7 @@ def counted(kind: str, truth: dict[str, float], n: int, seed: int) -> dict[tuple
     warnings.simplefilter("ignore")
     y, rate = drawn(kind, n, np.random.default_rng([seed, n]))
     models = {
-        name: ss.SurvivalCurves(np.exp(-power * rate[:, None] * TIMES), TIMES, "constant-hazard")
+        name: ss.SurvivalCurves(np.exp(-power * rate[:, None] * TIMES), TIMES, interpolation="constant-hazard")
         for name, power in (("right", 1.0), ("wrong", WRONG))
     }
     asked = {"horizons": [HORIZON], "null": False, "weighting": WEIGHTINGS}

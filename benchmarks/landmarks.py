@@ -52,7 +52,7 @@ def covers(landmarks: Values, truths: dict[str, Values], n: int, seed: int) -> d
     rate, noisy, event_time, end = draw(n, seed)
     y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
     models = {
-        name: ss.SurvivalCurves(np.exp(-r[:, None] * TIMES), TIMES, "constant-hazard")
+        name: ss.SurvivalCurves(np.exp(-r[:, None] * TIMES), TIMES, interpolation="constant-hazard")
         for name, r in (("truth", rate), ("noisy", noisy))
     }
     rows = ss.landmark_table(

@@ -44,7 +44,7 @@ def fitted(design: str, replicate: int) -> tuple[s.Sample, dict[str, ss.Survival
     training, validation, test = s.samples(study, SIZE, seeds)
     truth = test.survival(TIMES)
     followed = np.asarray(test.outcomes.censoring_time)[:, None] > TIMES
-    models = {TRUTH: truth, CUT: ss.SurvivalCurves(truth.probabilities * followed, TIMES, "step")}
+    models = {TRUTH: truth, CUT: ss.SurvivalCurves(truth.probabilities * followed, TIMES, interpolation="step")}
     for name, kind in (("Logistic-Hazard", LogisticHazard), ("BCE", BCESurvival)):
         model = kind(**s.network_settings(SIZE, seeds)).fit(
             training.covariates, training.outcomes, validation=(validation.covariates, validation.outcomes)

@@ -168,7 +168,9 @@ def predictions() -> dict[str, Any]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(ROWS, N_COVARIATES)).astype(np.float32)
     y = ss.Outcomes(rng.exponential(1.0, 3_000), np.ones(3_000))
-    ours = ss.models.LogisticHazard(N_OUTPUTS, **LARGE_NET, epochs=1, random_state=0, device="cpu").fit(X[:3_000], y)
+    ours = ss.models.LogisticHazard(n_times=N_OUTPUTS, **LARGE_NET, epochs=1, random_state=0, device="cpu").fit(
+        X[:3_000], y
+    )
     times = np.linspace(0, ours.times_[-1], N_WANTED)
     layers = [LARGE_NET["width"]] * LARGE_NET["n_layers"]
     net = tt.practical.MLPVanilla(N_COVARIATES, layers, N_OUTPUTS, True, 0.1)
@@ -230,7 +232,7 @@ def validation_score() -> dict[str, Any]:
     def as_curves(logits: torch.Tensor) -> ss.SurvivalCurves:
         return ss.SurvivalCurves(survival_from_hazards(logits).numpy(), grid)
 
-    score = Timed(ss.models.ValidationScore("administrative", times=grid), y, as_curves)
+    score = Timed(ss.models.ValidationScore(weighting="administrative", times=grid), y, as_curves)
     score.seconds, score.spent = [], 0.0
     net = TabularNet(N_COVARIATES, [], N_OUTPUTS, lambda a, b: DenseNet(a, b, **LARGE_NET, batch_norm=True))
     settings = Settings(Schedule("constant", RATE), BATCH, SCORED_EPOCHS, SCORED_EPOCHS, 0.0, progress=False)

@@ -83,7 +83,7 @@ cox = CoxPHFitter().fit(
 
 times = np.arange(10.0, 721.0, 10.0)
 cox_curves = ss.SurvivalCurves.from_frame(
-    cox.predict_survival_function(numbers[test]), "step", extrapolation="hold"
+    cox.predict_survival_function(numbers[test]), interpolation="step", extrapolation="hold"
 )
 
 # %%

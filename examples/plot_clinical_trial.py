@@ -66,7 +66,7 @@ def cox(rows):
     data = patients[rows].assign(time=y.time[rows], event=y.event[rows])
     model = CoxPHFitter().fit(data, "time", "event")
     curves = model.predict_survival_function(patients[test])  # steps at the event times
-    return ss.SurvivalCurves.from_frame(curves, "step", extrapolation="hold")
+    return ss.SurvivalCurves.from_frame(curves, interpolation="step", extrapolation="hold")
 
 
 models = {"all patients": cox(train), "complete cases": cox(train & ~y.dropped_out)}
@@ -109,7 +109,9 @@ lost_model = CoxPHFitter().fit(lost_in_training, "time", "event")
 # every day, since events are weighted at their own times, which are whole days
 grid = np.arange(0.0, 1081.0)
 not_lost = ss.SurvivalCurves(
-    lost_model.predict_survival_function(patients[test], times=grid).to_numpy().T, grid, "step"
+    lost_model.predict_survival_function(patients[test], times=grid).to_numpy().T,
+    grid,
+    interpolation="step",
 )
 by_frailty = ss.Administrative(dropout=not_lost)
 

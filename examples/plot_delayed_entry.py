@@ -58,7 +58,7 @@ def predicted(entered):
     hazard = np.concatenate([[0.0], np.cumsum(np.divide(died, at_risk))])
     hazard = hazard[np.searchsorted(deaths, ages, side="right")]
     return ss.SurvivalCurves(
-        np.exp(-ratio[~train, None] * hazard), ages, "step", extrapolation="hold"
+        np.exp(-ratio[~train, None] * hazard), ages, interpolation="step", extrapolation="hold"
     )
 
 

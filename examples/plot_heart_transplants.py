@@ -70,7 +70,7 @@ def predicted(s, covariates):
         data = X[train].assign(time=later.time[train], event=later.event[train])
         model = CoxPHFitter(penalizer=0.1).fit(data, "time", "event")
         survival[test] = model.predict_survival_function(X[test], times=times).to_numpy().T
-    return ss.SurvivalCurves(survival, times, "step"), at_risk
+    return ss.SurvivalCurves(survival, times, interpolation="step"), at_risk
 
 
 at_start = ["age", "surgery"]

@@ -87,7 +87,7 @@ frame = hazard.predict_surv_df(X)
 print(f"{frame.shape[0]} times, {frame.shape[1]} individuals")
 models = {
     "LogisticHazard": ss.SurvivalCurves.from_frame(frame),
-    "CoxPH": ss.SurvivalCurves.from_frame(cox.predict_surv_df(X), "step"),
+    "CoxPH": ss.SurvivalCurves.from_frame(cox.predict_surv_df(X), interpolation="step"),
 }
 for name, curves in models.items():
     print(f"{name}: {curves}")

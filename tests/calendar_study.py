@@ -74,7 +74,7 @@ class CalendarSample:
 
     @property
     def truth(self):
-        return ss.SurvivalCurves(np.exp(-np.cumsum(self.hazards, axis=1)), TIMES, "constant-hazard")
+        return ss.SurvivalCurves(np.exp(-np.cumsum(self.hazards, axis=1)), TIMES, interpolation="constant-hazard")
 
     def honest(self, train):
         """Return the truth, a wrong model, one curve for all and a regression on date of entry, fitted elsewhere."""
@@ -83,7 +83,7 @@ class CalendarSample:
         return {
             "truth": self.truth,
             "wrong": ss.SurvivalCurves(np.exp(-wrong), TIMES),
-            "one curve": ss.SurvivalCurves(np.repeat(curve, len(self.y), axis=0), TIMES, "step"),
+            "one curve": ss.SurvivalCurves(np.repeat(curve, len(self.y), axis=0), TIMES, interpolation="step"),
             "entry date": self.by_entry_date(train),
         }
 
@@ -111,7 +111,7 @@ class CalendarSample:
             mean = exposure * np.exp(X @ beta)
             beta = beta + np.linalg.solve((X * mean[:, None]).T @ X, X.T @ (events - mean))
         hazards = np.exp(design(self, TIMES - 0.5) @ beta)
-        return ss.SurvivalCurves(np.exp(-np.cumsum(hazards, axis=1)), TIMES, "constant-hazard")
+        return ss.SurvivalCurves(np.exp(-np.cumsum(hazards, axis=1)), TIMES, interpolation="constant-hazard")
 
     def not_censored(self):
         """P(C* > t | X)."""

@@ -67,7 +67,7 @@ def dated_outcomes(start, event_date, cutoff, last_seen):
 
 
 def curves(values, grid, interpolation="linear", extrapolation="nan"):
-    return ss.SurvivalCurves(values, grid, interpolation, extrapolation=extrapolation)
+    return ss.SurvivalCurves(values, grid, interpolation=interpolation, extrapolation=extrapolation)
 
 
 def curve_batches(made, n):
@@ -150,7 +150,7 @@ def diagnosed(y, models, **settings):
 
 
 def backtested(y, models, **settings):
-    settings.setdefault("weighting", [administrative(), "ipcw"])
+    settings = {"weighting": [administrative(), "ipcw"], "seed": 1, **settings}
     with expected_warnings(), mock.patch("survscore.analysis.backtest.Administrative", administrative):
         return ss.backtest(y, models, **settings)
 

@@ -593,7 +593,9 @@ def curves_of(draw, n, *, lowest=0.0, dtypes=DTYPES):
     grid = draw(GRIDS)
     values = draw(probabilities_of((n, grid.size), lowest))
     probabilities = -np.sort(-values.astype(draw(dtypes)), axis=1)
-    return ss.SurvivalCurves(probabilities, grid, draw(INTERPOLATIONS), extrapolation=draw(EXTRAPOLATIONS))
+    return ss.SurvivalCurves(
+        probabilities, grid, interpolation=draw(INTERPOLATIONS), extrapolation=draw(EXTRAPOLATIONS)
+    )
 
 
 @st.composite
@@ -673,7 +675,7 @@ def random_problem(n, m, seed=0, dtype=np.float64, same_grid=True, lost=False, c
     def curves(interpolation, lowest=0.0):
         rate = rng.gamma(2, 1 / 120, (n, 1))
         values = lowest + (1 - lowest) * np.exp(-rate * grid)
-        return ss.SurvivalCurves(values.astype(dtype), grid, interpolation, extrapolation="hold")
+        return ss.SurvivalCurves(values.astype(dtype), grid, interpolation=interpolation, extrapolation="hold")
 
     times = grid if same_grid else np.linspace(0, 110, m // 2 + 3)
     return Problem(y, curves("linear"), curves("step", 0.2), training, times)

@@ -44,7 +44,7 @@ def contradiction():
     """A model that falls to zero after C*, which IPCW prefers to an honest one, and that is worse before C*."""
     _, rate, event_time, end = _study(3)
     seen = end[:, None] > GRID
-    fallen = ss.SurvivalCurves(np.exp(-1.35 * rate[:, None] * GRID) * seen, GRID, "step")
+    fallen = ss.SurvivalCurves(np.exp(-1.35 * rate[:, None] * GRID) * seen, GRID, interpolation="step")
     return _outcomes(event_time, end), {"honest": _curves(rate), "classifier": fallen}
 
 
@@ -53,8 +53,9 @@ def leak():
     _, rate, event_time, end = _study(4)
     seen = np.where(end[:, None] > GRID, 1.0, 0.03)
     return _outcomes(event_time, end), {
-        "honest": _curves(rate), "leaking": ss.SurvivalCurves(np.exp(-1.05 * rate[:, None] * GRID) * seen, GRID, "step")
-    }  # fmt: skip
+        "honest": _curves(rate),
+        "leaking": ss.SurvivalCurves(np.exp(-1.05 * rate[:, None] * GRID) * seen, GRID, interpolation="step"),
+    }
 
 
 def drop_outs():

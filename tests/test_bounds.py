@@ -22,7 +22,7 @@ def compared(problem, metric="brier", **settings):
     other = ss.SurvivalCurves(
         problem.curves.probabilities**2,
         problem.curves.times,
-        problem.curves.interpolation,
+        interpolation=problem.curves.interpolation,
         extrapolation=problem.curves.extrapolation,
     )
     models = {"a": problem.curves, "b": other}

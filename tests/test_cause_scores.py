@@ -154,7 +154,9 @@ def test_auc_against_the_event_free_is_that_of_all_pairs(case: Case, data):
     assume(problem.y.competing and problem.curves.reaches(problem.times[:1])[0])
     t, n, n_training = float(problem.times[0]), len(problem.y), len(problem.training)
     c = problem.curves
-    squared = ss.SurvivalCurves(c.probabilities**2, c.times, c.interpolation, extrapolation=c.extrapolation)
+    squared = ss.SurvivalCurves(
+        c.probabilities**2, c.times, interpolation=c.interpolation, extrapolation=c.extrapolation
+    )
     one = ss.compare(
         problem.y, {"one": c, "two": squared}, metric="auc@event-free", weighting=case.weighting(problem), times=[t],
         null=False, groups=np.arange(n),
@@ -412,7 +414,7 @@ def test_the_leak_detector_looks_at_the_cause():
     models = {"truth": truth, "leaking": both, "of b alone": np.stack((truth[:, 0], falls), axis=1)}
     found = {}
     for k, cause in enumerate(y.causes):
-        curves = {name: ss.SurvivalCurves(1 - one[:, k], times, "step") for name, one in models.items()}
+        curves = {name: ss.SurvivalCurves(1 - one[:, k], times, interpolation="step") for name, one in models.items()}
         diagnosis = ss.diagnose(y, curves, cause=cause)
         assert diagnosis.ipcw == "misleading"
         found[cause] = dict(zip(diagnosis.models["model"], diagnosis.models["verdict"], strict=True))

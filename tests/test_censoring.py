@@ -88,9 +88,9 @@ def test_without_censoring_g_is_one():
 
 def test_left_limits_of_curves():
     y = ss.Outcomes([1, 1, 3], [1, 1, 1])
-    steps = ss.SurvivalCurves([[0.5, 0.2]] * 3, [1, 2], "step", extrapolation="hold")
+    steps = ss.SurvivalCurves([[0.5, 0.2]] * 3, [1, 2], interpolation="step", extrapolation="hold")
     assert ss.CensoringCurves(steps).before(y).tolist() == [1, 1, 0.2]
-    lines = ss.SurvivalCurves([[0.5, 0.2]] * 3, [1, 2], "linear", extrapolation="hold")
+    lines = ss.SurvivalCurves([[0.5, 0.2]] * 3, [1, 2], interpolation="linear", extrapolation="hold")
     assert ss.CensoringCurves(lines).before(y).tolist() == [0.5, 0.5, 0.2]
     with pytest.raises(ss.InputError, match="censoring curves has length 3, but outcomes has length 2"):
         ss.CensoringCurves(lines).before(y[:2])

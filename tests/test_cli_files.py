@@ -420,8 +420,8 @@ def test_a_censoring_model_is_read_as_its_file_says(capsys, tmp_path):
     asked = ["-w", "ipcw", "--censoring", tmp_path / "g.parquet", "--cap", 5, "-t", "3,8", "-m", "brier", "--json", "-"]
     for option, interpolation in (([], "linear"), (["--censoring-interpolation", "step"], "step")):
         out = run(capsys, "score", outcomes, f"net={predictions}", *asked, "--interpolation", "step", *option)[1]
-        G = ss.SurvivalCurves(models["cox"].probabilities, models["cox"].times, interpolation)
-        net = ss.SurvivalCurves(models["net"].probabilities, models["net"].times, "step")
+        G = ss.SurvivalCurves(models["cox"].probabilities, models["cox"].times, interpolation=interpolation)
+        net = ss.SurvivalCurves(models["net"].probabilities, models["net"].times, interpolation="step")
         wanted = ss.brier_score(y, net, weighting=ss.IPCW(G, max_weight=5), times=[3, 8]).scores
         found = [row["score"] for row in json.loads(out)["scores"]]
         assert np.allclose(found, wanted, rtol=0, atol=1e-12)

@@ -413,7 +413,9 @@ def test_predictions_and_curves_of_censoring_may_have_different_types(types):
     of_predictions, of_censoring = types
     problem = random_problem(300, 20, dtype=of_predictions)
     values = problem.censoring.probabilities.astype(np.float32)  # the same numbers in either type
-    censoring = ss.SurvivalCurves(values.astype(of_censoring), problem.censoring.times, "step", extrapolation="hold")
+    censoring = ss.SurvivalCurves(
+        values.astype(of_censoring), problem.censoring.times, interpolation="step", extrapolation="hold"
+    )
     found = {}
     for backend in ("compiled", "numpy"):
         with ss.config.using(backend=backend):

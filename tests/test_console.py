@@ -266,7 +266,7 @@ def test_leaks_are_those_of_diagnose():
     gone = sample.outcomes.censoring_time[:, None] <= truth.times
     shares = {"whole": 1.0, "half": 0.5, "trace": 0.02, "none": 0.0}
     models = {
-        name: ss.SurvivalCurves(truth.probabilities * np.where(gone, 1 - share, 1.0), truth.times, "step")
+        name: ss.SurvivalCurves(truth.probabilities * np.where(gone, 1 - share, 1.0), truth.times, interpolation="step")
         for name, share in shares.items()
     }
     whole = ss.diagnose(sample.outcomes, models).models.set_index("model")["verdict"]

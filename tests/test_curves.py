@@ -119,7 +119,7 @@ def test_bad_probabilities_of_the_event_are_named_as_such(rows, message, backend
 
 def test_probabilities_of_the_event_are_one_minus_survival():
     p = np.array([[0.125, 0.5], [0.25, 0.25]])
-    curves = ss.SurvivalCurves.from_event_probabilities(p, [1, 2], "step", extrapolation="hold")
+    curves = ss.SurvivalCurves.from_event_probabilities(p, [1, 2], interpolation="step", extrapolation="hold")
     assert np.array_equal(curves.probabilities, 1 - p)
     assert (curves.interpolation, curves.extrapolation) == ("step", "hold")
     falling = [[0.5, 0.25, 0.75]]
@@ -178,7 +178,7 @@ def test_rounding_does_not_count_as_rising(dtype):
 
 
 def test_picking_individuals():
-    curves = ss.SurvivalCurves(ROWS, [1, 2], "step", extrapolation="hold")
+    curves = ss.SurvivalCurves(ROWS, [1, 2], interpolation="step", extrapolation="hold")
     for key in (1, -1, [1], np.array([False, True]), slice(1, 2)):
         picked = curves[key]
         assert picked.probabilities.tolist() == [ROWS[1]]
@@ -241,7 +241,9 @@ def test_step_functions_that_are_none():
 def test_compiled_reading_agrees_with_numpy(interpolation, dtype):
     rng = np.random.default_rng(0)
     grid = np.sort(rng.uniform(1, 100, 20))
-    curves = ss.SurvivalCurves(np.cumprod(rng.random((300, 20)) ** 0.1, axis=1).astype(dtype), grid, interpolation)
+    curves = ss.SurvivalCurves(
+        np.cumprod(rng.random((300, 20)) ** 0.1, axis=1).astype(dtype), grid, interpolation=interpolation
+    )
     y = ss.Outcomes(rng.uniform(1, 100, 300), np.ones(300))
     for times in (np.linspace(0, grid[-1], 77), grid[3:9], grid[[2, 7]]):
         found = []
@@ -264,7 +266,7 @@ def test_concatenated_curves_read_as_before(interpolation, extrapolation):
     for n, m in ((3, 5), (1, 1), (4, 8)):
         grid = np.unique(rng.uniform(0, 10, m))
         survival = np.sort(rng.uniform(size=(n, grid.size)))[:, ::-1]
-        parts.append(ss.SurvivalCurves(survival, grid, interpolation, extrapolation=extrapolation))
+        parts.append(ss.SurvivalCurves(survival, grid, interpolation=interpolation, extrapolation=extrapolation))
     joined = ss.SurvivalCurves.concatenate(parts)
     assert (len(joined), joined.interpolation, joined.extrapolation) == (8, interpolation, extrapolation)
     wanted = np.linspace(0, 12, 60)
@@ -279,21 +281,23 @@ def test_concatenated_curves_read_as_before(interpolation, extrapolation):
 
 
 def test_concatenating_keeps_what_is_the_same():
-    single = ss.SurvivalCurves(np.array(ROWS, dtype=np.float32), [1, 2], "step")
+    single = ss.SurvivalCurves(np.array(ROWS, dtype=np.float32), [1, 2], interpolation="step")
     joined = ss.SurvivalCurves.concatenate(iter([single, single[:1]]))
     assert joined.probabilities.dtype == np.float32
     np.testing.assert_array_equal(joined.probabilities, np.array([*ROWS, ROWS[0]], dtype=np.float32))
-    double = ss.SurvivalCurves(ROWS, [1, 2], "step")
+    double = ss.SurvivalCurves(ROWS, [1, 2], interpolation="step")
     for parts in ([single, double], [double, single]):
         assert ss.SurvivalCurves.concatenate(parts).probabilities.dtype == np.float64
-    held = ss.SurvivalCurves(ROWS, [1, 2], "step", extrapolation="hold")
-    longer = ss.SurvivalCurves([[0.5]], [3], "step")
+    held = ss.SurvivalCurves(ROWS, [1, 2], interpolation="step", extrapolation="hold")
+    longer = ss.SurvivalCurves([[0.5]], [3], interpolation="step")
     mixed = ss.SurvivalCurves.concatenate([held, longer])  # one that holds reaches wherever the other ends
     assert (mixed.times.tolist(), mixed.extrapolation) == ([1, 2, 3], "nan")
     assert mixed.probabilities[:, -1].tolist() == [0.5, 0.0, 0.5]
     with ss.config.using(backend="torch"):
-        tensors = ss.SurvivalCurves(torch.tensor(ROWS), [1, 2], "step")
-        both = ss.SurvivalCurves.concatenate([tensors, ss.SurvivalCurves([[0.5]], [1.5], "step", extrapolation="hold")])
+        tensors = ss.SurvivalCurves(torch.tensor(ROWS), [1, 2], interpolation="step")
+        both = ss.SurvivalCurves.concatenate(
+            [tensors, ss.SurvivalCurves([[0.5]], [1.5], interpolation="step", extrapolation="hold")]
+        )
         assert both.probabilities.tolist()[2] == [1.0, 0.5, 0.5]
 
 
@@ -304,7 +308,7 @@ def test_curves_that_do_not_fit_together_are_named():
     with pytest.raises(ss.InputError, match="parts must be SurvivalCurves"):
         ss.SurvivalCurves.concatenate([linear, ROWS])
     with pytest.raises(ss.InputError, match="some say interpolation='linear', others 'step'"):
-        ss.SurvivalCurves.concatenate([linear, ss.SurvivalCurves(ROWS, [1, 2], "step")])
+        ss.SurvivalCurves.concatenate([linear, ss.SurvivalCurves(ROWS, [1, 2], interpolation="step")])
     with pytest.raises(ss.InputError, match="they end at 3, and part 1 at 2"):
         ss.SurvivalCurves.concatenate([ss.SurvivalCurves(ROWS, [1, 4]), linear], times=[1, 3])
 
@@ -319,7 +323,7 @@ def test_predictions_after_own_landmarks_are_those_at_own_times(interpolation, e
         for dtype in (np.float32, np.float64):
             grid = first + np.arange(12) / 2
             values = -np.sort(-rng.random((300, 12)), axis=1).astype(dtype)
-            curves = ss.SurvivalCurves(values, grid, interpolation, extrapolation=extrapolation)
+            curves = ss.SurvivalCurves(values, grid, interpolation=interpolation, extrapolation=extrapolation)
             own, steps = rng.integers(0, 6, 300) / 2, np.array([0.0, 0.25, 0.5, 1.0, 1.7, 2.5])
             with ss.config.using(backend=backend):
                 found = curves.conditional_on(own, times=steps)

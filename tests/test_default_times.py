@@ -27,7 +27,9 @@ BETWEEN = np.linspace(0, 12, 101)
 def cox(times, interpolation=None, strength=1.0, **how):
     """Return the curves of a proportional hazards model at some times."""
     rate = 0.05 * np.exp(strength * X)
-    return ss.SurvivalCurves(np.exp(-rate[:, None] * np.asarray(times, dtype=float)), times, interpolation, **how)
+    return ss.SurvivalCurves(
+        np.exp(-rate[:, None] * np.asarray(times, dtype=float)), times, interpolation=interpolation, **how
+    )
 
 
 def compared(models, **asked):
@@ -79,7 +81,7 @@ def test_a_model_does_not_differ_from_itself_on_fewer_times():
 def too_high(times, interpolation=None, factor=1.3):
     """Return curves whose hazards are too high by a factor: an error of interpolation has a systematic effect."""
     hazards = factor * RATE[:, None]
-    return ss.SurvivalCurves(np.exp(-hazards * np.asarray(times)), times, interpolation)
+    return ss.SurvivalCurves(np.exp(-hazards * np.asarray(times)), times, interpolation=interpolation)
 
 
 OTHER_TIMES = [5.9, 12.1, 18.3]  # of which none is in FINE

@@ -31,7 +31,7 @@ def sample():
 def models(sample):
     truth = sample.survival(GRID)
     known = sample.outcomes.censoring_time[:, None] > GRID
-    return {"truth": truth, "leaking": ss.SurvivalCurves(truth.probabilities * known, GRID, "step")}
+    return {"truth": truth, "leaking": ss.SurvivalCurves(truth.probabilities * known, GRID, interpolation="step")}
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,9 @@ def before(curves, i, t):
 
 def test_means_are_those_of_a_literal_loop(sample):
     y = sample.outcomes[:60]
-    curves = ss.SurvivalCurves(np.linspace(0.95, 0.1, 100) ** np.linspace(0.5, 2, 60)[:, None], GRID, "step")
+    curves = ss.SurvivalCurves(
+        np.linspace(0.95, 0.1, 100) ** np.linspace(0.5, 2, 60)[:, None], GRID, interpolation="step"
+    )
     found = ss.diagnose(y, {"a": curves}, width=8)
     chosen = [i for i in range(60) if 8 <= y.censoring_time[i] <= 92]
     wanted = [
@@ -70,7 +72,9 @@ def gridded():
     end = rng.integers(1, 21, 600).astype(float)
     rate = rng.gamma(4, 0.01, 600)
     grid = np.arange(1.0, 21.0)
-    curves = ss.SurvivalCurves(np.exp(-rate[:, None] * grid) * np.where(grid > end[:, None], 0.7, 1.0), grid, "step")
+    curves = ss.SurvivalCurves(
+        np.exp(-rate[:, None] * grid) * np.where(grid > end[:, None], 0.7, 1.0), grid, interpolation="step"
+    )
     event_time = rng.exponential(1 / rate)
     return ss.Outcomes(np.minimum(event_time, end), event_time <= end, end), curves
 
@@ -159,7 +163,7 @@ def test_advice_is_by_the_projected_score():
     vague = 0.5 * honest + 0.5 * honest.mean(axis=0)
     after = end[:, None] < np.arange(1.0, 16.0)
     models = {"vague": vague, "leaking": np.where(after, 0.02 * honest, honest)}
-    models = {name: ss.SurvivalCurves(one, np.arange(1.0, 16.0), "step") for name, one in models.items()}
+    models = {name: ss.SurvivalCurves(one, np.arange(1.0, 16.0), interpolation="step") for name, one in models.items()}
     found = ss.diagnose(y, models, times=[6, 9, 12])
     pair = found.pairs.set_index(["model", "reference"]).loc[("vague", "leaking")]
     assert pair["administrative"] > 0 > pair["projected_upper"]
@@ -175,7 +179,7 @@ def test_without_projected_scores_the_advice_says_what_the_others_do_not_see():
     sample = ConstantHazardStudy().sample(200, seed=1)
     truth = sample.survival(range(1, 101))
     leaking = truth.probabilities * (sample.outcomes.censoring_time[:, None] > truth.times)
-    models = {"truth": truth, "leaking": ss.SurvivalCurves(leaking, truth.times, "step")}
+    models = {"truth": truth, "leaking": ss.SurvivalCurves(leaking, truth.times, interpolation="step")}
     found = ss.diagnose(sample.outcomes, models, times=[80, 85, 90])
     assert found.pairs["projected"].isna().all()
     assert found.pairs["administrative"].notna().all()
@@ -185,7 +189,7 @@ def test_without_projected_scores_the_advice_says_what_the_others_do_not_see():
 def test_limits_of_what_two_weightings_differ_by_are_those_of_the_jackknife():
     sample = ConstantHazardStudy(hazard=0.002).sample(150, seed=9)
     y, truth = sample.outcomes, sample.survival(GRID)
-    rough = ss.SurvivalCurves(truth.probabilities * (y.censoring_time[:, None] + 5 > GRID), GRID, "step")
+    rough = ss.SurvivalCurves(truth.probabilities * (y.censoring_time[:, None] + 5 > GRID), GRID, interpolation="step")
     times = np.arange(5.0, 71.0, 5.0)
 
     def contrast(rows):
@@ -404,7 +408,7 @@ def test_predictions_of_zero_and_infinite_censoring_times(sample, models):
     y = sample.outcomes
     end = np.where(np.arange(len(y)) % 10 == 0, np.inf, y.censoring_time)
     event = y.event | np.isinf(end)
-    never = ss.SurvivalCurves(np.zeros((len(y), GRID.size)), GRID, "step")
+    never = ss.SurvivalCurves(np.zeros((len(y), GRID.size)), GRID, interpolation="step")
     found = ss.diagnose(ss.Outcomes(y.time, event, end), {**models, "never": never})
     assert found.models["verdict"].tolist() == ["no sign", "encodes C*", "too few"]
     assert "its predicted survival is zero before C*" in repr(found)
@@ -459,7 +463,7 @@ def test_steps_of_coarse_grids_do_not_count_as_cliffs():
     y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
     grid = np.arange(1.0, 25.0)
     for interpolation in ("step", "linear"):
-        curves = ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid, interpolation)
+        curves = ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid, interpolation=interpolation)
         row = ss.diagnose(y, {"truth": curves}).models.iloc[0]
         assert row["verdict"] == "no sign"
         assert 0.8 < row["ratio"] < 1.2

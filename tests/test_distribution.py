@@ -43,7 +43,7 @@ def case(
     y = ss.Outcomes(np.minimum(np.minimum(star, end), leaving), (star <= end) & (star <= leaving), end)
     hazard = rate[:, None] * times**shape
     survival = np.exp(-((wrong.get("factor", 1.0) * hazard) ** wrong.get("power", 1.0)))
-    return y, ss.SurvivalCurves(survival, times, interpolation)
+    return y, ss.SurvivalCurves(survival, times, interpolation=interpolation)
 
 
 # Literal versions: loops over individuals and intervals, Legendre's polynomials, quadrature, a pseudo-inverse
@@ -576,7 +576,7 @@ def test_compiled_sums_are_those_of_numpy(dtype, lost, form, interpolation):
     survival = curves.probabilities.astype(dtype)
     survival[5], survival[6], survival[7, 3:] = 1.0, 0.0, 0.0  # nothing predicted, all at once, and impossible later
     survival[8, 1] = survival[8, 0] * (1 + 2 * np.finfo(dtype).eps)  # rounding is no rise
-    rounded = ss.SurvivalCurves(survival, curves.times, interpolation, monotone="keep")
+    rounded = ss.SurvivalCurves(survival, curves.times, interpolation=interpolation, monotone="keep")
     for exposure in ("known", "observed"):
         followed = Followed.of(y, rounded, exposure, form)
         found = []

@@ -91,7 +91,9 @@ def one_replicate(seed, grid):
     rate, y, full = draw(rng, N, grid=grid)
     training = draw(rng, N, grid=grid)[1]
     models = predict(rate)
-    known = ss.SurvivalCurves(np.tile(np.exp(-0.05 * np.arange(0, 13)), (N, 1)), np.arange(0.0, 13), "constant-hazard")
+    known = ss.SurvivalCurves(
+        np.tile(np.exp(-0.05 * np.arange(0, 13)), (N, 1)), np.arange(0.0, 13), interpolation="constant-hazard"
+    )
     weightings = [ss.Administrative(), ss.Administrative(dropout=training), ss.IPCW(training, normalize="n")]
     if grid is None:
         weightings.append(ss.Administrative(dropout=known))
@@ -142,7 +144,10 @@ def leaking(rng, n=1000):
     rate, y, _ = draw(rng, n, drop_rate=0.01)
     truth = np.exp(-rate[:, None] * TIMES)
     leak = 0.9 * truth * (y.censoring_time[:, None] > TIMES)
-    return y, {"truth": ss.SurvivalCurves(truth, TIMES), "leaking": ss.SurvivalCurves(leak, TIMES, "step")}
+    return y, {
+        "truth": ss.SurvivalCurves(truth, TIMES),
+        "leaking": ss.SurvivalCurves(leak, TIMES, interpolation="step"),
+    }
 
 
 @pytest.mark.statistical

@@ -175,7 +175,7 @@ def entered(problem, entry):
     rows = [[read(i, a + t) / (read(i, a) if a else 1.0) for t in times] for i, a in enumerate(entry)]
     literal = None
     if times.size:
-        literal = ss.SurvivalCurves(np.array(rows).clip(0, 1), times, "step")
+        literal = ss.SurvivalCurves(np.array(rows).clip(0, 1), times, interpolation="step")
     return later(y, entry), training, replace(problem, curves=literal)
 
 
@@ -252,7 +252,7 @@ def delayed():
     event_time, entry, end, risk = (values[there] for values in (event_time, entry, end, risk))
     y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end, entry=entry)
     times = np.arange(0.0, 31.0)
-    return y, ss.SurvivalCurves(np.exp(-np.exp(risk)[:, None] * times / 10), times, "constant-hazard")
+    return y, ss.SurvivalCurves(np.exp(-np.exp(risk)[:, None] * times / 10), times, interpolation="constant-hazard")
 
 
 def by_hand(y, curves, times):
@@ -266,7 +266,10 @@ class TestAnalyses:
 
     def test_comparisons(self, delayed):
         y, curves = delayed
-        models = {"true": curves, "late": ss.SurvivalCurves(curves.probabilities**0.5, curves.times, "constant-hazard")}
+        models = {
+            "true": curves,
+            "late": ss.SurvivalCurves(curves.probabilities**0.5, curves.times, interpolation="constant-hazard"),
+        }
         found = ss.compare(y, models, times=[2, 5])
         later = {name: by_hand(y, one, [2, 5])[1] for name, one in models.items()}
         expected = ss.compare(y.since_entry(), later, times=[2, 5])
@@ -285,7 +288,7 @@ class TestAnalyses:
 
     def test_predicted_horizons_remain_those_since_entry(self, delayed):
         y, curves = delayed
-        few = ss.SurvivalCurves(curves.at([2, 5, 10, 30]), [2, 5, 10, 30], "constant-hazard")
+        few = ss.SurvivalCurves(curves.at([2, 5, 10, 30]), [2, 5, 10, 30], interpolation="constant-hazard")
         np.testing.assert_array_equal(ss.compare(y, {"few": few}, weighting="administrative").times, [2, 5, 10])
 
     def test_tables_and_figures_of_one_time(self, delayed):
@@ -382,7 +385,7 @@ class TestAnalyses:
         [
             (lambda y, c: (y, c.only_at(np.array([0.0, 5.0]))), ss.InputError,
              "the curves must reach beyond entry: they end at 5, and .* individuals of .* entered then or later"),
-            (lambda y, c: (y, ss.SurvivalCurves(np.where(c.times < 3, c.probabilities, 0), c.times, "step")),
+            (lambda y, c: (y, ss.SurvivalCurves(c.probabilities * (c.times < 3), c.times, interpolation="step")),
              ss.InputError, "the curves, given that individuals are event-free at entry: survival must be above 0"),
             (lambda y, c: (y, c[:5]), ss.InputError, "the curves has length 5, but y has length"),
         ],
@@ -499,7 +502,7 @@ class TestWarning:
         event_time, end, entry, risk = event_time[there], end[there], entry[there], risk[there]
         times = np.linspace(0, 20, 101)
         y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
-        return y, entry, ss.SurvivalCurves(np.exp(-risk[:, None] * times / 10), times, "linear")
+        return y, entry, ss.SurvivalCurves(np.exp(-risk[:, None] * times / 10), times, interpolation="linear")
 
     def test_it_names_what_is_missing(self):
         y, entry, curves = self._late(600, 1, late=1)
@@ -559,7 +562,7 @@ class TestWarning:
                 usable = usable.assign(x=np.random.default_rng(0).normal(size=len(frame)))
             model = CoxPHFitter(penalizer=0.1).fit(usable[~fold], time, event)
             survival = model.predict_survival_function(usable[fold], times=grid).T.to_numpy()
-            curves = ss.SurvivalCurves(survival, grid, "step", monotone="keep")
+            curves = ss.SurvivalCurves(survival, grid, interpolation="step", monotone="keep")
             found = assumptions._sign(ss.Outcomes(frame[time][fold], frame[event][fold]), curves)
             assert found == "", name
 
@@ -582,7 +585,7 @@ def _drawn(n, rng):
     times = np.arange(0.0, 13.0)
     y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end, entry=entry)
     models = {
-        name: ss.SurvivalCurves(np.exp(-power * rate[:, None] * times), times, "constant-hazard")
+        name: ss.SurvivalCurves(np.exp(-power * rate[:, None] * times), times, interpolation="constant-hazard")
         for name, power in (("true", 1.0), ("wrong", 1.5))
     }
     return y, models, rate

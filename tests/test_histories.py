@@ -33,7 +33,7 @@ def reachable(problem, name):
     assume(times.size > 0)
     c = problem.curves
     if name == "crps" and c.interpolation == "constant-hazard":
-        c = ss.SurvivalCurves(c.probabilities, c.times, "linear", extrapolation=c.extrapolation)
+        c = ss.SurvivalCurves(c.probabilities, c.times, interpolation="linear", extrapolation=c.extrapolation)
     return Problem(problem.y, c, problem.censoring, problem.training, times)
 
 
@@ -116,7 +116,7 @@ def test_influences_are_the_derivatives(case, name, weights, data):
         problem, _ = weighted(problem, data)
     problem = Problem(problem.y, problem.curves, problem.censoring, problem.training, problem.times[-2:])
     c = problem.curves
-    other = ss.SurvivalCurves(c.probabilities**2, c.times, c.interpolation, extrapolation=c.extrapolation)
+    other = ss.SurvivalCurves(c.probabilities**2, c.times, interpolation=c.interpolation, extrapolation=c.extrapolation)
     models = [problem, Problem(problem.y, other, problem.censoring, problem.training, problem.times)]
     _, here, there = variances(case, name, problem, models)
     metric = HISTORIES[name][0](problem)
@@ -144,7 +144,7 @@ def constant(problem, mass):
     at_risk = [sum(m for m, T in zip(mass, y.time, strict=True) if T >= s) for s in jumps]
     events = [sum(m for m, T, D in zip(mass, y.time, y.event, strict=True) if T == s and D) for s in jumps]
     row = [np.prod([1 - d / r for s, d, r in zip(jumps, events, at_risk, strict=True) if s <= g]) for g in c.times]
-    curves = ss.SurvivalCurves(np.tile(row, (len(y), 1)), c.times, c.interpolation, extrapolation="hold")
+    curves = ss.SurvivalCurves(np.tile(row, (len(y), 1)), c.times, interpolation=c.interpolation, extrapolation="hold")
     return Problem(y, curves, problem.censoring, problem.training, problem.times)
 
 
@@ -164,7 +164,9 @@ def test_the_null_model_counts_with_its_estimation(name, interpolation, others, 
         pytest.skip("crps takes no constant hazards")
     case, rng = SEEN[place], np.random.default_rng(4)
     problem = random_problem(N, 6, seed=3, lost=case.data == "drop-outs")
-    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, interpolation, extrapolation="hold")
+    c = ss.SurvivalCurves(
+        problem.curves.probabilities, problem.curves.times, interpolation=interpolation, extrapolation="hold"
+    )
     problem = Problem(problem.y, c, problem.censoring, problem.training, np.array([37.0, 55.0]))
     other, own = problem.y[rng.permutation(N)[:OTHERS]], np.ones(N)
     if weights:
@@ -175,7 +177,10 @@ def test_the_null_model_counts_with_its_estimation(name, interpolation, others, 
         if others:
             made = constant(Problem(other, c, problem.censoring, problem.training, problem.times), mass_of_other)
             rows = ss.SurvivalCurves(
-                np.tile(made.curves.probabilities[:1], (N, 1)), c.times, interpolation, extrapolation="hold"
+                np.tile(made.curves.probabilities[:1], (N, 1)),
+                c.times,
+                interpolation=interpolation,
+                extrapolation="hold",
             )
             null = Problem(problem.y, rows, problem.censoring, problem.training, problem.times)
         else:
@@ -268,7 +273,9 @@ def test_compiled_loops_agree_with_numpy(dtype, lost, interpolation, name):
     if name == "crps" and interpolation == "constant-hazard":
         pytest.skip("crps takes no constant hazards")
     curves = problem.curves
-    curves = ss.SurvivalCurves(curves.probabilities.astype(dtype), curves.times, interpolation, extrapolation="hold")
+    curves = ss.SurvivalCurves(
+        curves.probabilities.astype(dtype), curves.times, interpolation=interpolation, extrapolation="hold"
+    )
     index = TimeIndex(problem.y, np.array([35.0]))
     weighting = ss.Administrative()
     estimation = Estimation(index, weighting.prepare(index))
@@ -416,7 +423,7 @@ def test_bad_calls_are_named():
     settings = {"weighting": "administrative", "times": [20]}
     with pytest.raises(ss.InputError, match="strata has length 3, but y has length 50"):
         ss.score_all(problem.y, problem.curves, metric=ss.Concordance("weighted", strata=[1, 2, 3]), **settings)
-    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, "constant-hazard")
+    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, interpolation="constant-hazard")
     with pytest.raises(ss.InputError, match=r"crps integrates .* finer grid"):
         ss.score_all(problem.y, c, metric="crps", **settings)
     batches = ss.CurveBatches(lambda: iter([problem.curves]), n=50)
@@ -479,7 +486,7 @@ def test_undefined_values_say_why(time, event, end, metric, reason):
 
 def test_two_individuals():
     y = ss.Outcomes([1, 4], [1, 0], [5, 4])
-    curves = ss.SurvivalCurves([[0.3], [0.6]], [4.0], "step")
+    curves = ss.SurvivalCurves([[0.3], [0.6]], [4.0], interpolation="step")
     settings = {"weighting": "administrative", "times": [4]}
     crps, log_score = ss.score_all(y, curves, metric=["crps", "log_score"], **settings)
     np.testing.assert_allclose(crps.scores, [(0 + 3 * 1.0 + 0) / 8])  # the step comes at 4, at the very end
@@ -520,8 +527,8 @@ def test_falling_to_zero_after_the_end_changes_nothing(name, interpolation, lost
     y = ss.Outcomes(np.minimum(np.minimum(star, end), drop), star <= np.minimum(end, drop), end)
     honest = np.exp(-rate[:, None] * grid)
     models = {
-        "honest": ss.SurvivalCurves(honest, grid, interpolation),
-        "leak": ss.SurvivalCurves(np.where(grid <= end[:, None], honest, 0.0), grid, interpolation),
+        "honest": ss.SurvivalCurves(honest, grid, interpolation=interpolation),
+        "leak": ss.SurvivalCurves(np.where(grid <= end[:, None], honest, 0.0), grid, interpolation=interpolation),
     }
     result = ss.compare(y, models, metric=name, weighting="administrative", times=[5, 9.5, 10], null=False)
     assert (result.contrasts["difference"] == 0).all()

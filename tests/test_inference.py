@@ -49,7 +49,7 @@ def test_standard_errors_are_those_of_the_derivative(case: Case, metric, data):
     other = ss.SurvivalCurves(
         problem.curves.probabilities**2,
         problem.curves.times,
-        problem.curves.interpolation,
+        interpolation=problem.curves.interpolation,
         extrapolation=problem.curves.extrapolation,
     )
     models = [problem, type(problem)(problem.y, other, problem.censoring, problem.training, problem.times)]

@@ -68,7 +68,7 @@ def test_conditional_curves_are_ratios(values, interpolation, s, holds):
     grid = np.array([1.0, 2.0, 3.5, 6.0, 9.0])
     survival = np.minimum.accumulate(values, axis=1)
     extrapolation = "hold" if holds else "nan"
-    curves = ss.SurvivalCurves(survival, grid, interpolation, extrapolation=extrapolation)
+    curves = ss.SurvivalCurves(survival, grid, interpolation=interpolation, extrapolation=extrapolation)
     later = curves.conditional_on(s)
     u = np.append(later.times, later.times / 2.0)
     u = np.unique(u)
@@ -100,8 +100,8 @@ def test_curves_without_a_conditional_form_are_refused(make, message):
 def test_conditional_curves_of_tensors_are_the_same(interpolation):
     torch = pytest.importorskip("torch")
     values, grid = np.array([[0.9, 0.7, 0.2], [0.8, 0.8, 0.5]]), [1, 2, 4]
-    curves = ss.SurvivalCurves(values, grid, interpolation)
-    tensors = ss.SurvivalCurves(torch.tensor(values), grid, interpolation)
+    curves = ss.SurvivalCurves(values, grid, interpolation=interpolation)
+    tensors = ss.SurvivalCurves(torch.tensor(values), grid, interpolation=interpolation)
     for s, times in ((1.5, None), ([0.5, 1.0], [1.0, 2.5])):
         expected, found = (one.conditional_on(s, times=times).numpy() for one in (curves, tensors))
         assert found.times.tolist() == expected.times.tolist()
@@ -379,7 +379,7 @@ def test_landmarks_may_be_days():
     y = ss.Outcomes.from_dates(start, event, "2020-08-01")
     times = np.arange(10.0, 250.0, 10.0)
     rate = np.linspace(0.001, 0.01, 40)
-    curves = {"a": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times, "constant-hazard")}
+    curves = {"a": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times, interpolation="constant-hazard")}
     days = ["2020-02-10", "2020-04-01"]
     table = ss.landmark_table(
         y, curves, landmarks=days, horizons=[60], metric="brier", weighting="administrative", null=False

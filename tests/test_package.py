@@ -91,6 +91,7 @@ def test_arguments_have_the_same_names_everywhere(module):
     functions = [one for one in public if inspect.isfunction(one)]
     for function in functions:
         assert not OLD_NAMES & set(inspect.signature(function).parameters), function
+        assert " at 0x" not in str(inspect.signature(function)), function
 
 
 # What an import loads

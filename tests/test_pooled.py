@@ -14,7 +14,8 @@ import oracle
 import survscore as ss
 from combinations import examples, nightly_but
 from registry import ASKED, CASES, CURVED, FITTED, METRICS, Case, fitted_problem
-from survscore.metrics import NetBenefit, as_metric, metric_label, sides
+from survscore.inference.intervals import sides
+from survscore.metrics import NetBenefit, as_metric, metric_label
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 quiet = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
@@ -26,7 +27,7 @@ def compared(problem, case, metrics, **settings):
     """The problem's model beside one that predicts the squares of its survival."""
     curves = problem.curves
     other = ss.SurvivalCurves(
-        curves.probabilities**2, curves.times, curves.interpolation, extrapolation=curves.extrapolation
+        curves.probabilities**2, curves.times, interpolation=curves.interpolation, extrapolation=curves.extrapolation
     )
     result = ss.compare(
         problem.y, {"a": curves, "b": other}, metric=[ASKED.get(name, name) for name in metrics], null=False,

@@ -161,7 +161,7 @@ def test_trained_and_integrated_scores_of_survivaleval(name):
 def test_concordance_of_survivaleval(name):
     data, theirs = DATASETS[name], SURVIVALEVAL[name]
     y, times = ss.Outcomes(data["time"], data["event"]), data["times"]
-    curves = ss.SurvivalCurves(data["model_a"], times, "step")
+    curves = ss.SurvivalCurves(data["model_a"], times, interpolation="step")
     metrics = [ss.Concordance(), ss.Concordance("harrell"), ss.Concordance("harrell", "antolini")]
     uno, harrell, antolini = ss.score_all(y, curves, metric=metrics, weighting="ipcw", times=times, errors=False)
     np.testing.assert_allclose(uno.scores, theirs["uno"], rtol=1e-12)

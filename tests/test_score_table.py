@@ -23,8 +23,8 @@ def problem(n=400, seed=1, lost=False):
     times = np.arange(0.0, 21.0)
     noisy = rate * rng.lognormal(0, 0.3, n)
     models = {
-        "right": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times, "linear"),
-        "noisy": ss.SurvivalCurves(np.exp(-noisy[:, None] * times), times, "linear"),
+        "right": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times, interpolation="linear"),
+        "noisy": ss.SurvivalCurves(np.exp(-noisy[:, None] * times), times, interpolation="linear"),
     }
     return y, models
 
@@ -248,7 +248,7 @@ def test_what_a_metric_refuses_is_a_reason_too():
     times = models["right"].times
     given = {
         "rises": ss.SurvivalCurves(rising, times, monotone="keep"),
-        "bends": ss.SurvivalCurves(models["noisy"].probabilities, times, "constant-hazard"),
+        "bends": ss.SurvivalCurves(models["noisy"].probabilities, times, interpolation="constant-hazard"),
     }
     capped = ss.Administrative(max_weight=2)
     found = table(

@@ -9,7 +9,7 @@ from registry import random_problem
 from survscore.metrics import Brier, Log, Loss
 
 Y = ss.Outcomes([2, 3, 4], [1, 0, 1], [5, 3, 6])
-CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4], "linear")
+CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4], interpolation="linear")
 
 
 @pytest.mark.parametrize(
@@ -277,9 +277,11 @@ def test_losses_compare_by_value():
 @pytest.mark.parametrize("curve", [1e-30, 0.0], ids=["huge", "infinite"])
 def test_those_who_are_no_longer_counted_leave_nothing_behind(curve):
     """One with an enormous weight is counted at the first time only; at the second it must not matter, in any loop."""
-    dropout = ss.SurvivalCurves([[1.0, curve], [1.0, 1.0], [1.0, 1.0]], [0.3, 0.4], "step", extrapolation="hold")
+    dropout = ss.SurvivalCurves(
+        [[1.0, curve], [1.0, 1.0], [1.0, 1.0]], [0.3, 0.4], interpolation="step", extrapolation="hold"
+    )
     lost = ss.Outcomes([0.5, 0.25, 2.0], [True, True, False], [0.5, 1.0, 3.5])  # so that weights are asked for
-    curves = ss.SurvivalCurves(np.full((3, 2), 0.7), [0.6, 1.0], "step", extrapolation="hold")
+    curves = ss.SurvivalCurves(np.full((3, 2), 0.7), [0.6, 1.0], interpolation="step", extrapolation="hold")
     found = {}
     for backend in ("numpy", "compiled"):
         with ss.config.using(backend=backend), warnings.catch_warnings():

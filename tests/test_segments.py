@@ -68,7 +68,9 @@ def numbers(frame):
 
 def weightings(y, n):
     rng = np.random.default_rng(3)
-    curves = ss.SurvivalCurves(np.sort(rng.uniform(0.5, 1, (n, 3)))[:, ::-1], [3, 6, 12], "step", extrapolation="hold")
+    curves = ss.SurvivalCurves(
+        np.sort(rng.uniform(0.5, 1, (n, 3)))[:, ::-1], [3, 6, 12], interpolation="step", extrapolation="hold"
+    )
     return {
         "administrative": lambda rows: "administrative",
         "ipcw": lambda rows: "ipcw",

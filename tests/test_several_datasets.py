@@ -225,7 +225,7 @@ def test_comparisons_have_means_over_time():
         times = np.arange(1.0, 6.0)
         rate = np.random.default_rng(seed).gamma(2.0, 0.06, 200)
         models = {
-            name: ss.SurvivalCurves(np.exp(-(rate[:, None] + more) * times), times, "linear")
+            name: ss.SurvivalCurves(np.exp(-(rate[:, None] + more) * times), times, interpolation="linear")
             for name, more in (("a", 0), ("b", 0.1))
         }
         return ss.compare(y, models, weighting="administrative", times=times)

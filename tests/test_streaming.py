@@ -18,7 +18,9 @@ def pushed(stream, curves, size):
     for start in range(0, len(curves), size):
         rows = curves.probabilities[start : start + size]
         stream.update(
-            ss.SurvivalCurves(rows, curves.times.copy(), curves.interpolation, extrapolation=curves.extrapolation)
+            ss.SurvivalCurves(
+                rows, curves.times.copy(), interpolation=curves.interpolation, extrapolation=curves.extrapolation
+            )
         )
     return stream
 
@@ -102,7 +104,7 @@ def test_too_few_and_too_many_are_told():
     [
         (CURVES.probabilities, "batches must be SurvivalCurves or IncidenceCurves, not ndarray"),
         (ss.SurvivalCurves([[0.9]], [1]), "batches must all be on the same grid of times"),
-        (ss.SurvivalCurves([[0.9, 0.5]], [1, 4], "step"), "batches must all be read the same way"),
+        (ss.SurvivalCurves([[0.9, 0.5]], [1, 4], interpolation="step"), "batches must all be read the same way"),
     ],
 )
 def test_batches_must_be_alike(batch, message):

@@ -235,7 +235,10 @@ def test_curves_on_a_device(device):
     for interpolation in ("linear", "step", "constant-hazard"):
         for extrapolation in ("nan", "hold"):
             here = ss.SurvivalCurves(
-                problem.curves.probabilities, problem.curves.times, interpolation, extrapolation=extrapolation
+                problem.curves.probabilities,
+                problem.curves.times,
+                interpolation=interpolation,
+                extrapolation=extrapolation,
             )
             there = here.to(device)
             assert there.device.type == device

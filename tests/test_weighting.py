@@ -128,7 +128,7 @@ def test_administrative_counts_those_censored_at_exactly_t():
 def test_a_cap_bounds_weights_that_would_be_infinite():
     # G falls to zero at 2: the weight of those at risk from then on is the cap
     y = ss.Outcomes([1.0, 3.0, 4.0], [1, 1, 0])
-    gone = ss.SurvivalCurves([[0.5, 0.0]] * 3, [0.5, 2.0], "step", extrapolation="hold")
+    gone = ss.SurvivalCurves([[0.5, 0.0]] * 3, [0.5, 2.0], interpolation="step", extrapolation="hold")
     curves = ss.SurvivalCurves([[0.6], [0.7], [0.9]], [2.0], extrapolation="hold")
     capped = ss.brier_score(y, curves, weighting=ss.IPCW(gone, max_weight=5), times=[2])
     np.testing.assert_allclose(capped.scores, (2 * 0.6**2 + 5 * 0.3**2 + 5 * 0.1**2) / 12)

@@ -734,7 +734,7 @@ def test_tests_of_distributions(form, test, lost, grouped):
     problem = random_problem(400, 25, 3, lost=lost)
     rng, labels = np.random.default_rng(3), np.arange(400) // 8
     own, often = rng.gamma(2, 1, 400), rng.integers(0, 4, 400)
-    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, "linear")
+    c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, interpolation="linear")
     settings = {"test": test, "form": form, "n_bins": 5}
 
     def tested(y, curves, codes=labels):

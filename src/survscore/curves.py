@@ -163,8 +163,8 @@ class SurvivalCurves(OnGrid):
         self,
         probabilities: ArrayLike,
         times: ArrayLike,
-        interpolation: InterpolationKind | None = None,
         *,
+        interpolation: InterpolationKind | None = None,
         extrapolation: ExtrapolationKind = "nan",
         monotone: Monotone = "check",
     ) -> None:
@@ -177,8 +177,8 @@ class SurvivalCurves(OnGrid):
         cls,
         probabilities: ArrayLike,
         times: ArrayLike,
-        interpolation: InterpolationKind | None = None,
         *,
+        interpolation: InterpolationKind | None = None,
         extrapolation: ExtrapolationKind = "nan",
         monotone: Monotone = "check",
     ) -> Self:
@@ -216,8 +216,8 @@ class SurvivalCurves(OnGrid):
         cls,
         masses: ArrayLike,
         times: ArrayLike,
-        interpolation: InterpolationKind | None = None,
         *,
+        interpolation: InterpolationKind | None = None,
         extrapolation: ExtrapolationKind = "nan",
     ) -> Self:
         r"""Take probability masses: in column j the probability of an event after time j - 1 and up to time j.
@@ -246,15 +246,17 @@ class SurvivalCurves(OnGrid):
         array([[0.875, 0.625, 0.125]])
         """
         grid = as_times(times)
-        return cls(survival_of_masses(masses, grid.size), grid, interpolation, extrapolation=extrapolation)
+        return cls(
+            survival_of_masses(masses, grid.size), grid, interpolation=interpolation, extrapolation=extrapolation
+        )
 
     @classmethod
     def from_hazards(
         cls,
         hazards: ArrayLike,
         times: ArrayLike,
-        interpolation: InterpolationKind | None = None,
         *,
+        interpolation: InterpolationKind | None = None,
         kind: Hazards = "probability",
         extrapolation: ExtrapolationKind = "nan",
     ) -> Self:
@@ -292,7 +294,9 @@ class SurvivalCurves(OnGrid):
         grid = as_times(times)
         if kind == "rate" and interpolation is None:
             interpolation = "constant-hazard"
-        return cls(survival_of_hazards(hazards, grid, kind), grid, interpolation, extrapolation=extrapolation)
+        return cls(
+            survival_of_hazards(hazards, grid, kind), grid, interpolation=interpolation, extrapolation=extrapolation
+        )
 
     @classmethod
     def from_quantiles(
@@ -300,8 +304,8 @@ class SurvivalCurves(OnGrid):
         quantiles: ArrayLike,
         levels: ArrayLike,
         times: ArrayLike,
-        interpolation: InterpolationKind | None = None,
         *,
+        interpolation: InterpolationKind | None = None,
         extrapolation: ExtrapolationKind = "nan",
     ) -> Self:
         r"""Take quantiles of the event time, such as those of quantile regression or conformal prediction.
@@ -336,14 +340,14 @@ class SurvivalCurves(OnGrid):
         """
         grid = as_times(times)
         survival = survival_of_quantiles(quantiles, levels, grid, hold=extrapolation == "hold")
-        return cls(survival, grid, interpolation, extrapolation=extrapolation)
+        return cls(survival, grid, interpolation=interpolation, extrapolation=extrapolation)
 
     @classmethod
     def from_frame(
         cls,
         frame: Any,
-        interpolation: InterpolationKind | None = None,
         *,
+        interpolation: InterpolationKind | None = None,
         extrapolation: ExtrapolationKind = "nan",
         monotone: Monotone = "check",
     ) -> Self:
@@ -364,7 +368,9 @@ class SurvivalCurves(OnGrid):
         if not hasattr(frame, "index") or not hasattr(frame, "to_numpy"):
             raise InputError(f"frame must be a pandas data frame, not {type(frame).__name__}")
         times = as_times(frame.index, "the index of frame")
-        return cls(frame.to_numpy().T, times, interpolation, extrapolation=extrapolation, monotone=monotone)
+        return cls(
+            frame.to_numpy().T, times, interpolation=interpolation, extrapolation=extrapolation, monotone=monotone
+        )
 
     @classmethod
     def from_step_functions(cls, functions: Iterable[Any], *, extrapolation: ExtrapolationKind = "nan") -> Self:
@@ -383,7 +389,7 @@ class SurvivalCurves(OnGrid):
                [0.8]])
         """
         values, grid = of_step_functions(list(functions), extrapolation)
-        return cls(values, grid, "step", extrapolation=extrapolation)
+        return cls(values, grid, interpolation="step", extrapolation=extrapolation)
 
     # Predictions and properties
 

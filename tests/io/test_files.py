@@ -39,7 +39,7 @@ def _paths(both):
 def test_float32_stays_float32_in_parquet(tmp_path):
     _, models, ids = mangling.study()
     curves = ss.SurvivalCurves(
-        models["net"].probabilities.astype(np.float32), models["net"].times, "step", extrapolation="hold"
+        models["net"].probabilities.astype(np.float32), models["net"].times, interpolation="step", extrapolation="hold"
     )
     io.write_predictions(tmp_path / "net.parquet", {"net": curves}, ids=ids)
     found = io.read_predictions(tmp_path / "net.parquet").models["net"]

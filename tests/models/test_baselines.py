@@ -56,7 +56,7 @@ def test_kaplan_meier_score_and_errors():
     with pytest.raises(ss.InputError, match="y has length 200, but X has length 199"):
         KaplanMeier().fit(X[:199], y)
     with pytest.raises(ss.InputError, match="n_times"):
-        KaplanMeier(0).fit(X, y)
+        KaplanMeier(n_times=0).fit(X, y)
 
 
 # Aalen-Johansen
@@ -119,7 +119,7 @@ def test_aalen_johansen_score_and_errors():
     with pytest.raises(ss.InputError, match="y has length 200, but X has length 199"):
         AalenJohansen().fit(X[:199], y)
     with pytest.raises(ss.InputError, match="n_times"):
-        AalenJohansen(0).fit(X, y)
+        AalenJohansen(n_times=0).fit(X, y)
 
 
 # Classifiers per horizon

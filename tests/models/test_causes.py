@@ -364,7 +364,7 @@ def test_multi_class_scores_of_models():
         whole = ss.brier_score(Y, model.predict_curves(X), weighting="administrative", cause="all")
         assert model.score(X, Y, cause="all") == pytest.approx(-whole.integrated(nan="stop").value, rel=1e-12)
     with pytest.raises(ss.InputError, match=r"StreamingScore has no multi-class form \(cause='all'\)"):
-        LogisticHazard(**QUICK).fit(X, Y, scores=ValidationScore("administrative", cause="all"))
+        LogisticHazard(**QUICK).fit(X, Y, scores=ValidationScore(weighting="administrative", cause="all"))
 
 
 # What is refused
@@ -404,7 +404,7 @@ OTHER = ss.Outcomes(Y.time, Y.cause, Y.censoring_time, causes=["churn", "fraud"]
             "y of validation must have the causes of y, 'churn' and 'non-payment', not none",
         ),
         (
-            lambda: LogisticHazard(**QUICK).fit(X, Y, scores=ValidationScore("administrative")),
+            lambda: LogisticHazard(**QUICK).fit(X, Y, scores=ValidationScore(weighting="administrative")),
             "say which one scores are of",
         ),
         (lambda: fit().score(X, Y), "say which one scores are of"),

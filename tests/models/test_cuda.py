@@ -54,7 +54,7 @@ def test_scores_on_the_way_are_those_of_the_predictions():
     rng = np.random.default_rng(0)
     X, event_time, end = rng.normal(size=(3000, 4)), rng.exponential(10, 3000), rng.uniform(1, 30, 3000)
     y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
-    model = ss.models.LogisticHazard(20, epochs=3, device="cuda", random_state=0, progress=False)
+    model = ss.models.LogisticHazard(n_times=20, epochs=3, device="cuda", random_state=0, progress=False)
     score = ss.models.ValidationScore(weighting="administrative")
     model.fit(X[:2000], y[:2000], validation=(X[2000:], y[2000:]), scores=score)
     expected = ss.brier_score(y[2000:], model.predict_curves(X[2000:]), weighting="administrative", errors=False)
@@ -69,7 +69,7 @@ def test_scores_of_a_cause_on_the_way_are_those_of_the_predictions():
     study = ss.simulate.CompetingRisksStudy()
     train, held_out = study.sample(2000, seed=1), study.sample(1000, seed=2)
     asked = {"weighting": "administrative", "times": [20.0, 40.0, 60.0], "cause": "churn"}
-    model = ss.models.LogisticHazard(20, epochs=3, device="cuda", random_state=0, progress=False)
+    model = ss.models.LogisticHazard(n_times=20, epochs=3, device="cuda", random_state=0, progress=False)
     model.fit(
         train.covariates, train.outcomes, validation=(held_out.covariates, held_out.outcomes),
         scores=ss.models.ValidationScore(**asked),

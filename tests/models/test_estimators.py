@@ -449,7 +449,7 @@ def test_an_optimizer_of_ones_own_gets_the_weights_and_the_rates():
 
 
 def test_a_stopping_score_decides_in_place_of_the_loss():
-    score = ss.models.ValidationScore("administrative", times=[20, 40, 60])
+    score = ss.models.ValidationScore(weighting="administrative", times=[20, 40, 60])
     settings = {**QUICK, "epochs": 60, "patience": 4, "learning_rate": 0.1, "stopping_score": score}
     model = clone(LogisticHazard(**settings)).fit(X, Y)
     history = model.history_.to_frame().set_index("epoch")
@@ -479,7 +479,7 @@ def test_callbacks_see_the_history_and_the_net_and_can_stop():
 
 
 def test_models_with_code_of_ones_own_are_saved_without_it(tmp_path):
-    score = ss.models.ValidationScore("administrative", times=[20, 40])
+    score = ss.models.ValidationScore(weighting="administrative", times=[20, 40])
     model = LogisticHazard(
         **QUICK, optimizer=torch.optim.RMSprop, stopping_score=score, callbacks=[lambda history, net: None]
     ).fit(X, Y)

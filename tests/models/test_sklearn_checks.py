@@ -75,8 +75,8 @@ def test_baselines_have_parameters_too():
     from sklearn.base import clone
 
     for model in (
-        KaplanMeier(7),
-        AalenJohansen(7),
+        KaplanMeier(n_times=7),
+        AalenJohansen(n_times=7),
         HorizonClassifiers(LogisticRegression(), [1, 2], keep="administrative"),
     ):
         assert repr(clone(model)) == repr(model)

@@ -19,7 +19,7 @@ VALIDATION = (HELD_OUT.covariates, HELD_OUT.outcomes)
 def test_the_kept_epoch_has_the_score_of_the_kept_model(kind, weighting, monkeypatch):
     monkeypatch.setattr("survscore.models.training.ROWS_PER_EVALUATION", {"cpu": 70})
     times = np.arange(5.0, 80.0, 5.0)
-    score = ValidationScore(weighting, times=times)
+    score = ValidationScore(weighting=weighting, times=times)
     model = kind(**QUICK).fit(X, Y, validation=VALIDATION, scores=score)
     history = model.history_.to_frame().set_index("epoch")
     curves = model.predict_curves(VALIDATION[0])
@@ -59,7 +59,7 @@ def test_history_with_scores_is_plain_data_and_drawn(tmp_path):
         (ValidationScore(name="seconds"), {}, "not 'seconds' twice"),
         (ValidationScore(), {"validation_share": 0}, "scores need validation data"),
         (ValidationScore(metric="auc"), {}, "auc needs all predictions at once"),
-        (ValidationScore("nothing"), {}, "weighting"),
+        (ValidationScore(weighting="nothing"), {}, "weighting"),
     ],
 )
 def test_bad_scores_are_refused_before_training(scores, changes, message):

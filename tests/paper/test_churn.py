@@ -107,7 +107,7 @@ def test_weights_that_are_soon_infinite_leave_the_other_scores_whole(data, monke
 
     def predict(model, X):
         grid = np.arange(1.0, 800.0)
-        return ss.SurvivalCurves(np.tile(np.where(grid < 300, 0.9, 0.0), (len(X), 1)), grid, "step")
+        return ss.SurvivalCurves(np.tile(np.where(grid < 300, 0.9, 0.0), (len(X), 1)), grid, interpolation="step")
 
     monkeypatch.setattr("survscore.models.LogisticHazard.fit_censoring", lambda model, *_, **__: model)
     real = ss.models.LogisticHazard.predict_curves

@@ -210,7 +210,10 @@ def test_methods_tell_what_was_done(report, lost_report):
 
 def test_methods_state_what_is_assumed_and_cite_nothing_else(lost_case):
     y, models = lost_case
-    read = {**models, "steps": ss.SurvivalCurves(models["truth"].probabilities, models["truth"].times, "step")}
+    read = {
+        **models,
+        "steps": ss.SurvivalCurves(models["truth"].probabilities, models["truth"].times, interpolation="step"),
+    }
     found = summarise(y, read, metric="brier", times=[30, 60], n_curves=0)["methods"]
     text = " ".join(found["paragraphs"])
     assert (
@@ -266,7 +269,7 @@ def dated():
     seen = (np.datetime64("2014-06-30") - start).astype(float)[:, None] > times
     models = {
         "honest": ss.SurvivalCurves(honest, times),
-        "leaking": ss.SurvivalCurves(honest**1.3 * seen, times, "step"),
+        "leaking": ss.SurvivalCurves(honest**1.3 * seen, times, interpolation="step"),
     }
     return y, models, start, date, times
 

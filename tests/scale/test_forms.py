@@ -213,7 +213,7 @@ def test_an_arrow_file_with_changed_bytes_is_refused(capsys, tmp_path, frame):
 def test_lists_are_read_as_their_file_says(capsys, tmp_path, joined):
     y, models, ids = mangling.study(n=300)
     steps = {
-        name: ss.SurvivalCurves(curves.probabilities, curves.times, "step", extrapolation="hold")
+        name: ss.SurvivalCurves(curves.probabilities, curves.times, interpolation="step", extrapolation="hold")
         for name, curves in models.items()
     }
     predictions, outcomes = tmp_path / "models.parquet", tmp_path / "y.parquet"

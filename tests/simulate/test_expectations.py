@@ -22,7 +22,7 @@ def problem(n=300):
     sample = STUDY.sample(n, seed=3)
     truth = sample.survival(STUDY.grid)
     off = np.clip(0.05 + 0.9 * truth.probabilities**1.3, 0, 1)
-    return truth, ss.SurvivalCurves(off, STUDY.grid, "step"), sample.outcomes.censoring_time
+    return truth, ss.SurvivalCurves(off, STUDY.grid, interpolation="step"), sample.outcomes.censoring_time
 
 
 def draw(truth, end, rng):
@@ -111,7 +111,7 @@ def test_minimisers_are_those_of_the_paper(weighting, best, loss):
         )
     found = {
         name: expected_score(
-            truth, ss.SurvivalCurves(values, STUDY.grid, "step", monotone="keep"), end,
+            truth, ss.SurvivalCurves(values, STUDY.grid, interpolation="step", monotone="keep"), end,
             weighting=weighting, metric=loss, times=TIMES,
         )
         for name, values in candidates.items()
@@ -127,7 +127,9 @@ def test_independent_censoring_with_the_right_g_is_unbiased_on_average():
     """Over draws of C* as well, IPCW with the true G expects what the uncensored score does."""
     study = ConstantHazardStudy()
     sample = study.sample(40_000, seed=1)
-    truth = ss.SurvivalCurves(np.tile(study.survival(study.grid), (40_000, 1)).astype(np.float32), study.grid, "step")
+    truth = ss.SurvivalCurves(
+        np.tile(study.survival(study.grid), (40_000, 1)).astype(np.float32), study.grid, interpolation="step"
+    )
     weighting = ss.IPCW(lambda t: 1 - t / 100, normalize="n")
     got = expected_score(truth, truth, sample.outcomes.censoring_time, weighting=weighting, times=TIMES[:2])
     expected = expected_score(truth, truth, sample.outcomes.censoring_time, weighting="uncensored", times=TIMES[:2])

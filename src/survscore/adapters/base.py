@@ -94,7 +94,7 @@ class Adapter(MetaEstimatorMixin, SurvivalModel):  # type: ignore[misc]
             if grid[-1] < self.end_:
                 survival = np.column_stack((survival, survival[:, -1]))
                 grid = np.append(grid, self.end_)
-            return SurvivalCurves(survival, grid, "step")
+            return SurvivalCurves(survival, grid, interpolation="step")
         check_within(times, np.array([self.end_]))
         n = n_rows_of(X)
         matrix = np.empty((n, times.size))

@@ -187,11 +187,11 @@ class Pycox(Adapter):
         with warnings.catch_warnings():
             # these are no masses, whatever a net that has hardly been trained makes of them
             warnings.filterwarnings("ignore", "probabilities look like a probability mass function")
-            curves = SurvivalCurves(survival, grid, INTERPOLATIONS.get(name, "linear"), monotone=monotone)
+            curves = SurvivalCurves(survival, grid, interpolation=INTERPOLATIONS.get(name, "linear"), monotone=monotone)
         if times is None:
             return curves
         check_within(times, grid)
-        return SurvivalCurves(curves.at(times), times, curves.interpolation, monotone=monotone)
+        return SurvivalCurves(curves.at(times), times, interpolation=curves.interpolation, monotone=monotone)
 
     def _steps(self, X: Any) -> tuple[FloatArray, NDArray[np.float64]]:
         frame = self.estimator_.predict_surv_df(_as_rows(X))

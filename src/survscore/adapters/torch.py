@@ -84,12 +84,14 @@ class TorchModule(SurvivalModel):
         """
         check_choice("output", self.output, OUTPUTS)
         grid = as_times(self.times)
-        curves = SurvivalCurves(self._survival(X), grid, self.interpolation, monotone=self.monotone)
+        curves = SurvivalCurves(self._survival(X), grid, interpolation=self.interpolation, monotone=self.monotone)
         if times is None:
             return curves
         asked = as_times(times)
         check_within(asked, grid)
-        return SurvivalCurves(curves.at(asked), asked, self.interpolation, monotone="keep")  # checked already
+        return SurvivalCurves(
+            curves.at(asked), asked, interpolation=self.interpolation, monotone="keep"
+        )  # checked already
 
     def _survival(self, X: Any) -> NDArray[np.float64]:
         import torch

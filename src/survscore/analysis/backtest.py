@@ -80,8 +80,8 @@ def backtest(
     ids: ArrayLike | None = None,
     n_jobs: int | None = None,
     state: Path | str | None = None,
-    seed: int = 1,
-    progress: Progress = silent,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Backtest:
     r"""Score models as if follow-up had ended earlier, and judge the scores by what happened later.
 
@@ -140,7 +140,7 @@ def backtest(
         A folder in which each day is kept once it is finished: an interrupted run goes on from there. Days of other
         data, models, settings or versions are not taken for these; of functions and estimators only names and
         parameters are looked at, so take another folder if their code has changed.
-    seed : int, default 1
+    seed : int, default 0
         Of the draws, and of folds and estimators.
     progress : callable, optional
         Called with (done, total, what).
@@ -214,6 +214,7 @@ def backtest(
     fitted = () if X is None else (X, cv)
     checkpoints = _checkpoints(state, __version__, y, named, request, n_draws, n_splits, seed, *fitted)
     fit = partial(out_of_fold, cv=cv, n_jobs=n_jobs, seed=seed, progress=False)
+    progress = progress or silent
     total, days = len(cohorts) * (1 + n_draws), list[Day]()
     for place, cohort in enumerate(cohorts):
         day = None if checkpoints is None else checkpoints.read(cohort.date)

@@ -359,8 +359,10 @@ def warn_if_reversed(
         values, grid = curves.probabilities[:, columns], curves.times[columns]
         read: Any = {"extrapolation": curves.extrapolation, "monotone": "keep"}
         both = {
-            "given": SurvivalCurves(values, grid, curves.interpolation, **read),
-            "opposite": SurvivalCurves.from_event_probabilities(values, grid, curves.interpolation, **read),
+            "given": SurvivalCurves(values, grid, interpolation=curves.interpolation, **read),
+            "opposite": SurvivalCurves.from_event_probabilities(
+                values, grid, interpolation=curves.interpolation, **read
+            ),
         }
         with suppress(InputError):  # which is raised where scores are asked for
             (scored,) = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False).run()

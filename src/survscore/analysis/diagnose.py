@@ -247,7 +247,7 @@ def diagnose(
     >>> sample = ConstantHazardStudy().sample(2000, seed=1)
     >>> truth = sample.survival(range(1, 101))
     >>> leaking = ss.SurvivalCurves(truth.probabilities * (sample.outcomes.censoring_time[:, None] > truth.times),
-    ...                             truth.times, "step")
+    ...                             truth.times, interpolation="step")
     >>> found = ss.diagnose(sample.outcomes, {"truth": truth, "leaking": leaking})
     >>> found.ipcw
     'misleading'

@@ -156,7 +156,7 @@ class LandmarkCurves:
             who, matrix, times = _matrix(
                 places[chosen], horizons[chosen], probabilities[chosen], key, as_array(ids, "ids")
             )
-            curves[key], rows[key] = make(matrix, times, interpolation, **read), who
+            curves[key], rows[key] = make(matrix, times, interpolation=interpolation, **read), who
         return cls(curves, rows)
 
     @property

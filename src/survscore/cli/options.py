@@ -413,7 +413,7 @@ draws: Callable[[Command], Command] = option(
     help="Number of resamples of individuals for the intervals of a backtest.",
 )  # fmt: skip
 seed: Callable[[Command], Command] = option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of these draws."
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of these draws."
 )
 backtest = several(as_of(), predicted_on, draws, seed)
 

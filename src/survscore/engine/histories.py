@@ -212,9 +212,13 @@ def _null_prediction(
 ) -> SurvivalCurves:
     """Return what is predicted for all individuals, read as the curves of the first model are, to be comparable."""
     if not isinstance(null, str):
-        return SurvivalCurves(null.table(like.times), like.times, like.interpolation, extrapolation="hold")
+        return SurvivalCurves(
+            null.table(like.times), like.times, interpolation=like.interpolation, extrapolation="hold"
+        )
     if metric.of_order:
-        return SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold")  # no discrimination
+        return SurvivalCurves(
+            np.ones((1, 1)), np.zeros(1), interpolation="step", extrapolation="hold"
+        )  # no discrimination
     raise UnfitError(
         f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, "
         "for the Kaplan-Meier curve, or null=False"

@@ -74,7 +74,7 @@ def _of_samples(
     index, undefined = evaluation.index.numpy(), weighted.undefined[metric.name].where
     curves = [*evaluation.read_models.matrices(metric.name)]
     if evaluation.null is not None and metric.scores_null:  # without discrimination, as in `pooled`
-        curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold"))
+        curves.append(SurvivalCurves(np.ones((1, 1)), np.zeros(1), interpolation="step", extrapolation="hold"))
     estimations: list[Estimation] = weighted.estimations(index)
     for j in np.flatnonzero(~undefined).tolist():
         for a, of_model in enumerate(curves):

@@ -160,7 +160,7 @@ def _constants(plan: Plan, weights: Values) -> list[SurvivalCurves]:
     with np.errstate(invalid="ignore"):
         share = weights[:2].sum(axis=0) / weights.sum(axis=0)
     # it may increase, where others are counted later; where there is no score it does not matter
-    return [SurvivalCurves(np.where(np.isnan(share), 1.0, share)[None], times, "step", monotone="keep")]
+    return [SurvivalCurves(np.where(np.isnan(share), 1.0, share)[None], times, interpolation="step", monotone="keep")]
 
 
 def _finite(weights: IntervalWeights, defined: Where) -> IntervalWeights:

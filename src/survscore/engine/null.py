@@ -85,7 +85,7 @@ class KaplanMeierNull:
 
     def prediction(self, times: NDArray[np.float64]) -> SurvivalCurves:
         """Return the curve at some times as a prediction: one row, which stands for all individuals."""
-        return SurvivalCurves(self.table(times), times, "step", extrapolation="hold")
+        return SurvivalCurves(self.table(times), times, interpolation="step", extrapolation="hold")
 
     @cached_property
     def _sums(self) -> NDArray[np.float64]:

@@ -35,7 +35,9 @@ def on_processor(y: Any, curves: SurvivalCurves, times: NDArray[np.float64]) -> 
         return (y.numpy() if isinstance(y, Outcomes) else y), curves
     if not curves.reaches(times).all():
         raise InputError(f"there are no predictions at {times[-1]:g}: they end at {curves.times[-1]:g}")
-    read = SurvivalCurves(arrays.to_host(curves.at(times)), times, "step", extrapolation="hold", monotone="keep")
+    read = SurvivalCurves(
+        arrays.to_host(curves.at(times)), times, interpolation="step", extrapolation="hold", monotone="keep"
+    )
     return (y.numpy() if isinstance(y, Outcomes) else y), read.numpy()
 
 

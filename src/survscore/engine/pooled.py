@@ -419,7 +419,7 @@ class SampleRunner:
         curves = plan.read_models.matrices(metrics[0].name)
         n_models = len(curves)
         if plan.null is not None and any(metric.scores_null for metric in metrics):  # without discrimination
-            curves = [*curves, SurvivalCurves(np.ones((1, 1)), np.zeros(1), "step", extrapolation="hold")]
+            curves = [*curves, SurvivalCurves(np.ones((1, 1)), np.zeros(1), interpolation="step", extrapolation="hold")]
         requests = []
         for metric in metrics:
             averages = averages_of(plan, metric, q, self.weightings)

@@ -90,7 +90,7 @@ def read_study(
     transposed: bool = False,
     long: bool = False,
     predictions_unit: Unit | str | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
     **outcome_columns: Any,
 ) -> Study:
     r"""Read outcomes and predictions, and match their rows: by id where files have one, by order where none has.
@@ -120,7 +120,7 @@ def read_study(
     predictions_unit : {"D", "W", "M", "Y", "h", "min", "s"}, or a word such as "month", optional
         The unit of the predictions' times, which are converted to that of the outcomes: `unit`, which is ``"D"`` for
         those from dates.
-    progress : callable
+    progress : callable, optional
         Called with (done, total, what is being done).
     **outcome_columns
         The other arguments of `read_outcomes`.
@@ -152,6 +152,7 @@ def read_study(
     sources = [_as_source(path, form) for path in paths] or [(None, outcomes, form)]
     total = 1 + len(sources) + (censoring is not None) + (reference is not None)
     identified: str | Literal[False] | None = False if by_order else id
+    progress = progress or silent
     progress(0, total, f"reading {Path(outcomes).name}")
     file = open_table(outcomes, text=labels_in(identified, outcome_columns.get("groups"), outcome_columns.get("by")))
     observed = read_outcomes(file, id=identified, **outcome_columns)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from survscore._validation import InputError, check_choice, shown
 from survscore.causes import ALL_CAUSES
-from survscore.inference.intervals import Direction, Scale, sides
+from survscore.inference.intervals import Direction, Scale
 from survscore.metrics.base import FollowUpMetric, History, JointMetric, Loss, Metric, MetricValue, SampleMetric
 from survscore.metrics.benefit import NetBenefit
 from survscore.metrics.calibration import (
@@ -57,12 +57,6 @@ __all__ = [
     "ObservedExpected",
     "SampleMetric",
     "Scale",
-    "as_metric",
-    "cause_label",
-    "controls_note",
-    "metric_label",
-    "sides",
-    "survival_label",
 ]
 
 _ACCURACY: list[type[Metric]] = [Brier, Log, AUC]

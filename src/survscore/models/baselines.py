@@ -21,7 +21,7 @@ from survscore.models.grid import equal_steps
 from survscore.outcomes import Outcomes, as_outcomes
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class _Baseline(SurvivalModel):
     """A product limit of the training data, as a step function that stays after its last jump."""
 
@@ -123,7 +123,7 @@ class KaplanMeier(_Baseline):
 
     def _tiled(self, n: int, grid: NDArray[np.float64], passed: NDArray[np.intp]) -> SurvivalCurves:
         values = np.concatenate(([1.0], self.survival_))[passed]
-        return SurvivalCurves(np.tile(values, (n, 1)), grid, "step", extrapolation="hold")
+        return SurvivalCurves(np.tile(values, (n, 1)), grid, interpolation="step", extrapolation="hold")
 
 
 class AalenJohansen(_Baseline):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -47,12 +47,11 @@ from survscore.weighting import Weighting
 EVENT, CENSORING = "event", "censoring"
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class NetworkModel(SurvivalModel):
     """A network with one output per grid time: everything but the question its outputs answer."""
 
     n_times: int = 50
-    _: KW_ONLY
     preset: Preset = "default"
     times: ArrayLike | None = None
     spacing: str = "equidistant"
@@ -352,10 +351,12 @@ class NetworkModel(SurvivalModel):
                 incidence[rows] = self._curves(self.times_, self.causes_, logits).numpy().at(grid)
             return IncidenceCurves(incidence, grid, causes=self.causes_, interpolation=self._interpolation_of_causes)
         curves = np.empty((len(encoded[0]), grid.size), dtype=np.float32)
-        reading = SurvivalCurves(np.ones((1, self.times_.size)), self.times_, self.interpolation).interpolate(grid)
+        reading = SurvivalCurves(
+            np.ones((1, self.times_.size)), self.times_, interpolation=self.interpolation
+        ).interpolate(grid)
         for rows, logits in self._outputs(encoded):
             curves[rows] = reading(self._survival(logits).cpu().numpy())
-        return SurvivalCurves(curves, grid, self.interpolation, monotone=self._monotone)
+        return SurvivalCurves(curves, grid, interpolation=self.interpolation, monotone=self._monotone)
 
     def score(self, X: Any, y: Any, *, weighting: str | Weighting | None = None, cause: Cause | None = None) -> float:
         """Return minus the integrated Brier score; see `SurvivalModel.score`.
@@ -389,7 +390,7 @@ class NetworkModel(SurvivalModel):
         if causes:
             incidence = incidence_from_hazards(logits, grid.size)
             return IncidenceCurves(incidence, grid, causes=causes, interpolation=self._interpolation_of_causes)
-        return SurvivalCurves(self._survival(logits), grid, self.interpolation, monotone=self._monotone)
+        return SurvivalCurves(self._survival(logits), grid, interpolation=self.interpolation, monotone=self._monotone)
 
     # Files
 

@@ -22,7 +22,7 @@ from survscore.weighting import Weighting
 COLUMNS = ("epoch", "cycle", "learning_rate", "train_loss", "validation_loss", "seconds")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ValidationScore:
     """A mean score over time of the validation data, recorded after every epoch; for `fit` of networks.
 
@@ -48,7 +48,7 @@ class ValidationScore:
     >>> import survscore as ss
     >>> sample = ss.simulate.ConstantHazardStudy().sample(2000, seed=1)
     >>> model = ss.models.LogisticHazard(n_times=10, epochs=3, random_state=0)
-    >>> score = ss.models.ValidationScore("administrative", times=[10, 20, 30, 40, 50])
+    >>> score = ss.models.ValidationScore(weighting="administrative", times=[10, 20, 30, 40, 50])
     >>> model = model.fit(sample.covariates, sample.outcomes, scores=score)
     >>> model.history_.to_frame()["validation_brier"].shape
     (3,)

@@ -89,7 +89,8 @@ class Demo:
 
     def save(self, folder: Path) -> list[Path]:
         """Write figures, every number, settings and the report, in this order; each file whole or not at all."""
-        from survscore.plots import pyplot, save_figure
+        from survscore.plots import save_figure
+        from survscore.plots.style import pyplot
 
         folder.mkdir(parents=True, exist_ok=True)
         summary, scores = self.summary(), self.table[self.table.kind == s.SCORE].dropna(axis="columns", how="all")

@@ -18,7 +18,8 @@ from survscore.paper import churn, runner
 from survscore.paper.claims import check
 from survscore.paper.figures import FIGURES, Figure, rows_of
 from survscore.paper.studies import COLUMNS, INTEGRATED, STUDIES, Seeds, Size
-from survscore.plots import pyplot, save_figure
+from survscore.plots import save_figure
+from survscore.plots.style import pyplot
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,9 +17,9 @@ from survscore.plots.diagnosis import DiagnosisDisplay
 from survscore.plots.display import Display, save_figure
 from survscore.plots.landmarks import LandmarksDisplay
 from survscore.plots.scores import DifferenceDisplay, ScoreCurveDisplay, ScoresDisplay
-from survscore.plots.segments import SegmentsDisplay, segment_label
+from survscore.plots.segments import SegmentsDisplay
 from survscore.plots.sensitivity import SensitivityDisplay
-from survscore.plots.style import COLUMN, PAGE, colours, pyplot, shade
+from survscore.plots.style import COLUMN, PAGE, colours
 from survscore.plots.training import TrainingDisplay
 
 __all__ = [
@@ -39,8 +39,5 @@ __all__ = [
     "SensitivityDisplay",
     "TrainingDisplay",
     "colours",
-    "pyplot",
     "save_figure",
-    "segment_label",
-    "shade",
 ]

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from survscore._utils.dates import Unit, plural_word
 from survscore._validation import shown as printable
-from survscore.metrics import Direction, sides
+from survscore.inference.intervals import sides
+from survscore.metrics import Direction
 from survscore.plots import style
 from survscore.plots.display import Display
 from survscore.results.rounding import typical_decimals

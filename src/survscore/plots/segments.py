@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from survscore._validation import check_whole
 from survscore._validation import shown as printable
-from survscore.metrics import Direction, cause_label, metric_label, sides
+from survscore.inference.intervals import sides
+from survscore.metrics import Direction, cause_label, metric_label
 from survscore.plots import style
 from survscore.plots.display import Display
 

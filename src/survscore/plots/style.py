@@ -18,7 +18,8 @@ import numpy as np
 
 from survscore._utils.dates import Unit, plural_word
 from survscore._validation import InputError, check_number
-from survscore.metrics import Direction, sides
+from survscore.inference.intervals import sides
+from survscore.metrics import Direction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

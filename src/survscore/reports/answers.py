@@ -11,7 +11,7 @@ import numpy as np
 from survscore._validation import several
 from survscore.engine.averaging import Range
 from survscore.engine.evaluation import ScoreArrays
-from survscore.metrics import sides
+from survscore.inference.intervals import sides
 from survscore.reports.cells import Column, judged, scope, with_interval
 from survscore.reports.comparing import Findings, as_table, mark_of, plain
 from survscore.reports.section import Display, Panel, Section, capital

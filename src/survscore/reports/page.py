@@ -15,7 +15,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from survscore._utils.dates import Unit
-from survscore._utils.jobs import Progress, silent
+from survscore._utils.jobs import Progress
 from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
 from survscore.analysis.backtest_results import Backtest
@@ -115,7 +115,7 @@ def report(
     backtest: Backtest | None = None,
     unit: Unit | str | None = None,
     cause: Cause | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Report:
     """Make a report: one interactive HTML page that works offline and contains all numbers.
 
@@ -154,7 +154,7 @@ def report(
     cause : str or int, optional
         Under competing risks the cause of events to report on. By default all causes, of which the page shows one at a
         time, if all models are `IncidenceCurves` of several.
-    progress : callable
+    progress : callable, optional
         Called with (done, total, what is being done).
 
     Returns

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from survscore.metrics import sides
+from survscore.inference.intervals import sides
 from survscore.reports.cells import Column, even, judged, relative, scope, with_interval
 from survscore.reports.comparing import as_table, rows_of
 from survscore.reports.section import Display, Panel, Section, capital

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, plural
 from survscore.engine.averaging import Range
+from survscore.inference.intervals import sides
 from survscore.inference.support import FEW_FOR_DIFFERENCE
-from survscore.metrics import sides
 from survscore.reports import verdicts
 from survscore.reports.cells import Column, judged, numbers, p_values, scope, with_interval
 from survscore.reports.comparing import WHOLE, as_table, at_one_time, by_name, mark_of, means_of, records

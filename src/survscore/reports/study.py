@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from survscore._utils.dates import Unit
-from survscore._utils.jobs import Progress, silent
+from survscore._utils.jobs import Progress
 from survscore._validation import (
     FewFollowedWarning,
     FewGroupsWarning,
@@ -70,7 +70,7 @@ class ReportOptions:
     backtest: Backtest | None = None
     unit: Unit | str | None = None
     cause: Cause | None = None
-    progress: Progress = silent
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, eq=False)

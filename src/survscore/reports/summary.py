@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from survscore._utils.dates import plural_word
+from survscore._utils.jobs import silent
 from survscore._validation import InputError, as_times
 from survscore._version import __version__
 from survscore.causes import ALL_CAUSES, ALL_STATUSES
@@ -74,7 +75,8 @@ def summarise(
 
 def _of_one(y: Outcomes, models: Mapping[str, Any], options: ReportOptions) -> dict[str, Any]:
     """Return the summary of one cause of events, or of all together: what sections share, and then each section."""
-    options.progress(0, len(SECTIONS) + 1, "comparing")
+    tell = options.progress or silent
+    tell(0, len(SECTIONS) + 1, "comparing")
     study = Study.of(y, models, options)
     comparison, scored = study.comparison, study.answers.scored
     summary: dict[str, Any] = {
@@ -97,9 +99,9 @@ def _of_one(y: Outcomes, models: Mapping[str, Any], options: ReportOptions) -> d
         "steps": [name for name, curves in study.models.items() if curves.interpolation == "step"],
     }
     for done, section in enumerate(SECTIONS, start=1):
-        options.progress(done, len(SECTIONS) + 1, section.doing)
+        tell(done, len(SECTIONS) + 1, section.doing)
         summary |= section.data(study, summary)
-    options.progress(len(SECTIONS) + 1, len(SECTIONS) + 1, "summarised")
+    tell(len(SECTIONS) + 1, len(SECTIONS) + 1, "summarised")
     return summary
 
 

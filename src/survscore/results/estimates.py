@@ -17,6 +17,7 @@ from survscore.inference.intervals import (
     few_for_score,
     ratio_interval,
     score_interval,
+    sides,
     simultaneous_quantile,
     student_p,
     student_quantile,
@@ -25,7 +26,7 @@ from survscore.inference.intervals import (
 )
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, Support
 from survscore.inference.units import Units
-from survscore.metrics import Direction, sides
+from survscore.metrics import Direction
 
 Vector = NDArray[np.float64]
 Columns = dict[str, Any]

@@ -263,7 +263,7 @@ class Batch:
             matrix, grid = self._matrix(model), np.array(model.grid)
             if model.percent:
                 matrix = from_percentages(matrix, grid, model.predicts, all_of_them=False)  # type: ignore[arg-type]
-            return make(matrix, grid, model.interpolation, **kinds)  # type: ignore[arg-type]
+            return make(matrix, grid, interpolation=model.interpolation, **kinds)  # type: ignore[arg-type]
         except InputError as error:
             raise InputError(f"model {model.name!r}: {error}") from None
 

@@ -67,7 +67,7 @@ class Options(TypedDict, total=False):
     state: str | Path | None
     add: Any
     memory_limit: int | str | None
-    progress: Progress
+    progress: Progress | None
 
 
 @takes_cause
@@ -102,7 +102,7 @@ def evaluate(
     state: str | Path | None = None,
     add: Any = (),
     memory_limit: int | str | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Comparison | SegmentedComparison:
     """Score and compare models on data that need not fit in memory.
 
@@ -361,7 +361,7 @@ def _prepared(source: Any, options: Options, *, one_pass: bool = False) -> tuple
         )
     run = Run(
         opened, given["engine"], given["skip_bad_files"], given["checksums"], given["state"], memory,
-        given["progress"],
+        given["progress"] or silent,
     )  # fmt: skip
     asked = {name: given[name] for name in ASKED}
     _check_unit(given["form"], given["outcomes"])

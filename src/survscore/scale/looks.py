@@ -195,7 +195,7 @@ class Look:
         curves = {model.name: np.stack(list(batch.columns(model)), axis=1) for model in models}
         grid = self.specification.at
         return batch.outcomes, {
-            name: SurvivalCurves(of, grid, "linear", monotone="keep") for name, of in curves.items()
+            name: SurvivalCurves(of, grid, interpolation="linear", monotone="keep") for name, of in curves.items()
         }
 
 

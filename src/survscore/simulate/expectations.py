@@ -79,7 +79,7 @@ def expected_score(
     >>> study = ConstantHazardStudy()
     >>> sample = study.sample(1000, seed=1)
     >>> truth, end = sample.survival(study.grid), sample.outcomes.censoring_time
-    >>> falling = ss.SurvivalCurves(truth.probabilities * (end[:, None] > study.grid), study.grid, "step")
+    >>> falling = ss.SurvivalCurves(truth.probabilities * (end[:, None] > study.grid), study.grid, interpolation="step")
     >>> for weighting in ("administrative", ss.IPCW("known")):
     ...     scores = [expected_score(truth, one, end, weighting=weighting, times=[50]) for one in (truth, falling)]
     ...     print(*(f"{score[0]:.3f}" for score in scores))

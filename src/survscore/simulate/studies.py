@@ -54,7 +54,7 @@ class Sample:
     def survival(self, times: ArrayLike) -> SurvivalCurves:
         """Return the true survival of these individuals at `times`, as curves that fall only there."""
         grid = as_times(times)
-        return SurvivalCurves(self.true_survival(grid), grid, "step")
+        return SurvivalCurves(self.true_survival(grid), grid, interpolation="step")
 
     def incidence(self, times: ArrayLike) -> IncidenceCurves:
         """Return the true cumulative incidence of each cause at `times`, as curves that rise only there."""
@@ -66,7 +66,7 @@ class Sample:
     def censoring(self, times: ArrayLike) -> SurvivalCurves:
         r"""Return the true :math:`G_i(t) = 1\{C^*_i > t\}` at `times`."""
         grid, end = as_times(times), np.asarray(self.outcomes.censoring_time)
-        return SurvivalCurves((end[:, None] > grid).astype(np.float64), grid, "step")
+        return SurvivalCurves((end[:, None] > grid).astype(np.float64), grid, interpolation="step")
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,6 @@ __all__ = [
     "Uncensored",
     "Weighting",
     "WeightingChoices",
-    "as_weighting",
-    "default_weightings",
     "weightings_that_fit",
 ]
 

@@ -23,7 +23,25 @@ class WeightingChoices:
 
 
 def weightings_that_fit(y: Outcomes) -> WeightingChoices:
-    """Return which weightings these data allow, and which to use."""
+    """Return which weightings these data allow, and which to use.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+
+    Returns
+    -------
+    survscore.weighting.WeightingChoices
+        Whose `names` begin with the one to use; `sentence` says why, and `default` is what comparisons show.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 3, 6])
+    >>> ss.weightings_that_fit(y).names
+    ('administrative', 'ipcw')
+    """
     if not isinstance(y, Outcomes):
         raise InputError(f"y must be Outcomes, not {type(y).__name__}")
     if y.event.all():

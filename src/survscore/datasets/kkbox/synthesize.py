@@ -163,7 +163,7 @@ def true_survival(frame: pd.DataFrame, truth: pd.DataFrame, times: ArrayLike) ->
     if absent:
         raise InputError(f"truth says nothing about {absent} of {len(frame)} spells: it belongs to other files")
     n_renewals = np.floor(grid / found["plan_days"].to_numpy()[:, None])
-    return SurvivalCurves((1.0 - found["churn"].to_numpy()[:, None]) ** n_renewals, grid, "step")
+    return SurvivalCurves((1.0 - found["churn"].to_numpy()[:, None]) ** n_renewals, grid, interpolation="step")
 
 
 @contextmanager

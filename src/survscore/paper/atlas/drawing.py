@@ -21,7 +21,8 @@ SHOWN = {PROJECTED: (-0.17, "o"), KAPLAN_MEIER: (0.17, "s")}
 
 def forest(atlas: Atlas, path: Path, *, width: float | None = None) -> None:
     """Draw the forest plot, and write it whole; see `draw`."""
-    from survscore.plots import PAGE, pyplot, save_figure
+    from survscore.plots import PAGE, save_figure
+    from survscore.plots.style import pyplot
 
     figure = draw(atlas, width=PAGE if width is None else width)
     save_figure(figure, path, dpi=150)

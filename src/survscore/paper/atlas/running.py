@@ -87,7 +87,7 @@ def atlas(
     seed: int = 1,
     n_jobs: int = 1,
     models: Sequence[str] | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Atlas:
     """Fit the same models to many data sets, and see which score would have chosen the right one.
 
@@ -133,7 +133,7 @@ def atlas(
     1    all  projected    10.0        3                  0
     2    all  projected    15.0        3                  0
     """
-    from survscore.plots import pyplot
+    from survscore.plots.style import pyplot
 
     check_whole("seed", seed, 0)
     check_whole("n_jobs", n_jobs, 1)
@@ -152,7 +152,7 @@ def atlas(
     for one in data:  # a leftover that can't be used is better known now than after an hour
         if one.name in kept:
             load(one, plan)
-    _compute([one for one in data if one.name not in kept], len(data), plan, n_jobs, progress)
+    _compute([one for one in data if one.name not in kept], len(data), plan, n_jobs, progress or silent)
     settings = plan.settings(data[0]) | {"missing_packages": missing, "sets_not_available": unavailable}
     del settings["set"], settings["data"]
     results = {one.name: load(one, plan) for one in data}

@@ -63,7 +63,7 @@ def censored_by_entry(y: Outcomes) -> IPCW:
         risk = scaled @ CoxPHSurvivalAnalysis(alpha=RIDGE).fit(scaled, censored.to_structured()).coef_
     hazard = risk[:, None] + _log_baseline(censored, risk, grid)
     survival = np.exp(-np.exp(np.minimum(hazard, 50.0)))
-    return IPCW(SurvivalCurves(survival, grid, "step", extrapolation="hold"), max_weight=LARGEST_WEIGHT)
+    return IPCW(SurvivalCurves(survival, grid, interpolation="step", extrapolation="hold"), max_weight=LARGEST_WEIGHT)
 
 
 def _log_baseline(y: Outcomes, risk: NDArray[np.float64], grid: NDArray[np.float64]) -> NDArray[np.float64]:
