@@ -4,8 +4,8 @@ The numbers kept are those of version 0.2, at commit e8810ec: that is what they 
 with one degree of freedom, were taken out, since there is none any more; and cases of files were recorded anew, since
 0.2 rounded products of losses to whole numbers: its standard errors of means were off by up to 3e-6, and those recorded
 now are those of the same comparison in memory, to 1e-15; so are bounds of means over time, which are closer. The cases
-have since been written in today's names, so that to run this again replaces the numbers of 0.2 by those of today, and the comparison by
-one of today's code with itself. It therefore refuses unless told so, from the root of the repository:
+have since been written in today's names, so that to run this again replaces the numbers of 0.2 by those of today, and
+the comparison by one of today's code with itself. It therefore refuses unless told so, from the root of the repository:
 
     PYTHONPATH=src python tests/reference/make_pinned.py --replace [--cases PATTERN]
 
