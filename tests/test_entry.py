@@ -217,7 +217,7 @@ class TestScores:
         times = literal.curves.times
         own = problem.curves.since_entry(entry, times).probabilities
         np.testing.assert_allclose(own, literal.curves.probabilities, rtol=1e-12, atol=1e-12)
-        ranked = replace(literal, curves=ss.SurvivalCurves(own, times, interpolation="step"))
+        ranked = replace(literal, curves=ss.SurvivalCurves(own, times, interpolation="step", monotone="keep"))
         for name, got in zip(metrics, scores(), strict=True):
             reached = times.size
             at = case.expected(name, ranked if name == "auc" else literal)
