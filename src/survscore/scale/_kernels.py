@@ -5,7 +5,10 @@ Batches come by column, so one call works on one evaluation time, and its sums s
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from survscore._utils.kernels import _log, compiled, inlined, inlined_sum
 
@@ -169,7 +172,7 @@ def add_stretches(
 
 @compiled
 def order_by(key, n_keys):
-    """Return the positions in the order of a key, equal ones as they come."""
+    """Return the positions in the order of a key, equal ones as they come, and where each key ends."""
     starts = np.zeros(n_keys + 1, dtype=np.int64)
     for i in range(key.size):
         starts[key[i] + 1] += 1
@@ -179,7 +182,7 @@ def order_by(key, n_keys):
     for i in range(key.size):
         order[starts[key[i]]] = i
         starts[key[i]] += 1
-    return order
+    return order, starts[:-1]
 
 
 @compiled
@@ -277,61 +280,154 @@ def both_losses(kind, epsilon, survival, free, with_event):
             free[i], with_event[i] = -_log(p), -_log(1.0 - p)
 
 
-@compiled
-def add_projected(survival, j, kind, epsilon, free_until, hidden_from, sample, unit, cell, base, slope):
-    """Add losses at one time: of known statuses, and of the hidden as with event, to `base` by unit.
+class ProjectedRows(NamedTuple):
+    """Rows as `add_projected` takes them: unit by unit, and within these so that at any time a status is one range.
 
-    And to `slope`, by cell, what being event-free adds for the hidden. Rows come unit by unit.
+    First those without event, by the time from which on their status is hidden (0 to m of m times), then those with
+    event, by the time from which on they have had it. `order` says which row of the columns each is, `ends` where each
+    of these 2 (m + 1) kinds of each unit ends. At the times before `early`, C* >= t. By model, (models, rows): the stratum,
+    the cell of stratum and bin, and one over the curve at the end of follow-up, 1 / S_k(c).
     """
-    free, with_event = np.empty(CHUNK), np.empty(CHUNK)
-    for start in range(0, survival.size, CHUNK):
-        size = min(CHUNK, survival.size - start)
-        both_losses(kind, epsilon, survival[start : start + size], free, with_event)
-        here, total = unit[start], 0.0
-        for i in range(size):
-            row = start + i
-            if unit[row] != here:
-                base[here] += total
-                here, total = unit[row], 0.0
-            own = sample[row]
-            total += own * (free[i] if j < free_until[row] else with_event[i])
-            if j >= hidden_from[row]:
-                slope[cell[row]] += own * (free[i] - with_event[i])
-        base[here] += total
+
+    order: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    units: NDArray[np.int64]
+    early: NDArray[np.int32]
+    sample: NDArray[np.float64]
+    stratum: NDArray[np.int32]
+    cell: NDArray[np.int64]
+    share: NDArray[np.float64]
+
+
+class Estimates(NamedTuple):
+    """What influences at one time are made of, by model; see `influences.Known`.
+
+    `centre` (models, units), `scale` (units), `later` (models, strata), `added` (models, strata, bins, 2). `parts`
+    (models, units, 5) is filled: sums over those with C* >= t of predictions, statuses and losses, and how many are
+    hidden; before these, of predictions of all.
+    """
+
+    centre: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    later: NDArray[np.float64]
+    added: NDArray[np.float64]
+    parts: NDArray[np.float64]
+
+
+HIDDEN, HAD_EVENT = 0, 2  # of four ranges of rows; the others are those followed event-free
+
+
+@compiled
+def add_projected(columns, j, n_times, kind, epsilon, rows, sums, known, influences):
+    """Add projected losses at one time to `sums`, and fill each row's influence on the scores, (models, rows).
+
+    `sums`, or None: losses of known statuses, and of the hidden as with event, (models, units); and what being
+    event-free adds for the hidden, (models, cells). `known`, or None: estimates, with which there are influences.
+    """
+    survival, free, with_event = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
+    start, width = 0, 2 * (n_times + 1)
+    for place in range(rows.units.size):
+        ends, u = rows.ends[place * width : (place + 1) * width], rows.units[place]
+        for status, end in enumerate((ends[j], ends[n_times], ends[n_times + 1 + j], ends[width - 1])):
+            while start < end:
+                stop = min(start + CHUNK, end)
+                order = rows.order[start:stop]
+                size = order.size
+                for a in range(len(columns)):
+                    column = columns[a]
+                    for i in range(size):
+                        survival[i] = column[order[i]]
+                    both_losses(kind, epsilon, survival[:size], free, with_event)
+                    if sums is not None:
+                        add_range(status, a, start, stop, free, with_event, rows, sums[0][a], u, sums[1][a])
+                    if known is not None:
+                        fill_range(
+                            status,
+                            a,
+                            start,
+                            stop,
+                            j,
+                            u,
+                            survival,
+                            free,
+                            with_event,
+                            rows,
+                            known,
+                            influences[a, start:stop],
+                        )
+                start = stop
 
 
 @inlined_sum
-def add_part(sample, survival, status, loss, early, last, j, parts):
-    """Add sums over some rows to `parts`, see `fill_influences`."""
-    every, predicted, free, losses, hidden = 0.0, 0.0, 0.0, 0.0, 0.0
+def add_range(status, a, start, stop, free, with_event, rows, base, u, slope):
+    """Add the losses of rows of one status; see `add_projected`."""
+    sample, total = rows.sample[start:stop], 0.0
+    loss = with_event if (status == HIDDEN) | (status == HAD_EVENT) else free
     for i in range(sample.size):
-        p, own = np.float64(survival[i]) * sample[i], sample[i] if j < early[i] else 0.0
-        every += p
-        predicted += own * np.float64(survival[i])
-        free += own * status[i]
-        losses += own * loss[i]
-        hidden += own if j >= last[i] else 0.0
+        total += sample[i] * loss[i]
+    base[u] += total
+    if status == HIDDEN:
+        cell = rows.cell[a, start:stop]
+        for i in range(sample.size):
+            slope[cell[i]] += sample[i] * (free[i] - with_event[i])
+
+
+@inlined_sum
+def fill_range(status, a, start, stop, j, u, survival, free, with_event, rows, known, influences):
+    """Fill the influences of rows of one status; see `add_projected`."""
+    sample, early, stratum = rows.sample[start:stop], rows.early[start:stop], rows.stratum[a, start:stop]
+    cell, share, later, added = rows.cell[a, start:stop], rows.share[a, start:stop], known.later[a], known.added[a]
+    centre, scale, n_bins = known.centre[a, u], known.scale[u], added.shape[1]
+    every, predicted, event_free, losses, hidden = 0.0, 0.0, 0.0, 0.0, 0.0
+    if status == HIDDEN:
+        for i in range(sample.size):
+            own = sample[i] if j < early[i] else 0.0
+            free_now = min(share[i] * later[stratum[i]], 1.0)
+            loss = with_event[i] + free_now * (free[i] - with_event[i])
+            every += sample[i] * survival[i]
+            predicted += own * survival[i]
+            event_free += own * free_now
+            losses += own * loss
+            hidden += own
+            of_curve = added[stratum[i], cell[i] - n_bins * stratum[i], 0]
+            influences[i] = sample[i] * (scale * (loss - centre) + of_curve)
+    elif status == HAD_EVENT:
+        for i in range(sample.size):
+            own = sample[i] if j < early[i] else 0.0
+            every += sample[i] * survival[i]
+            predicted += own * survival[i]
+            losses += own * with_event[i]
+            of_curve = added[stratum[i], cell[i] - n_bins * stratum[i], 1]
+            influences[i] = sample[i] * (scale * (with_event[i] - centre) + of_curve)
+    else:
+        for i in range(sample.size):
+            own = sample[i] if j < early[i] else 0.0
+            every += sample[i] * survival[i]
+            predicted += own * survival[i]
+            event_free += own
+            losses += own * free[i]
+            # the same for all who are still at risk: that of those who stay longest
+            of_curve = added[stratum[i], n_bins - 1, 0]
+            influences[i] = sample[i] * (scale * (free[i] - centre) + of_curve)
+    parts = known.parts[a, u]
     parts[0] += every
     parts[1] += predicted
-    parts[2] += free
+    parts[2] += event_free
     parts[3] += losses
     parts[4] += hidden
 
 
 @compiled
 def fill_influences(
-    survival, j, kind, epsilon, first, last, label, own, share, sample, unit, row, cell, early, at_risk, later, centre,
-    scale, added, parts, out,
-):  # fmt: skip
+    survival, j, kind, epsilon, first, last, label, own, sample, unit, cell, at_risk, centre, scale, added, out
+):
     """Fill the influences on a model's score at one time, (rows,); rows come unit by unit.
 
     Each row is event-free before `first`, with the weight `at_risk` of its unit, and has the status of its label before
-    `last`, with its `own` weight; from then on, where it has a `share`, it is event-free with probability share *
-    later[row]. By unit, `scale` is one over the sum of weights, or 0 where there is no score, and `centre` the score;
-    `added` is what estimation adds, by cell. Of those with C* >= t, j < `early`, sums go to `parts` (units, 5): of
-    predictions, statuses and losses, and how many are hidden; before these, of predictions of all.
+    `last`, with its `own` weight. By unit, `scale` is one over the sum of weights, or 0 where there is no score, and
+    `centre` the score; `added` is what estimation adds, by cell.
     """
-    free, with_event, status, weight = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
+    free, with_event = np.empty(CHUNK), np.empty(CHUNK)
     start, n = 0, survival.size
     while start < n:
         u, stop = unit[start], min(start + CHUNK, n)
@@ -341,25 +437,13 @@ def fill_influences(
                 stop += 1
         size = stop - start
         both_losses(kind, epsilon, survival[start:stop], free, with_event)
-        begins, ends, labels, shares = first[start:stop], last[start:stop], label[start:stop], share[start:stop]
-        owns, rows = own[start:stop], row[start:stop]
-        if parts.shape[0]:  # each counts with weight one: as known, or as projected
-            for i in range(size):
-                weight[i] = scale[u]
-                known = 1.0 if (j < begins[i]) | (labels[i] <= 0) else 0.0
-                status[i] = known if j < ends[i] else min(shares[i] * later[rows[i]], 1.0)
-        else:
-            for i in range(size):
-                early_on, counted = j < begins[i], j < ends[i]
-                status[i] = 1.0 if early_on | (labels[i] <= 0) else 0.0
-                weight[i] = (at_risk[u] if early_on else owns[i] if counted else 0.0) * scale[u]
-        for i in range(size):
-            with_event[i] += status[i] * (free[i] - with_event[i])
+        begins, ends, labels, owns = first[start:stop], last[start:stop], label[start:stop], own[start:stop]
         samples, filled, cells = sample[start:stop], out[start:stop], cell[start:stop]
         for i in range(size):
-            filled[i] = samples[i] * (weight[i] * (with_event[i] - centre[u]) + added[cells[i]])
-        if parts.shape[0]:
-            add_part(samples, survival[start:stop], status, with_event, early[start:stop], ends, j, parts[u])
+            followed = j < begins[i]
+            weight = (at_risk[u] if followed else owns[i] if j < ends[i] else 0.0) * scale[u]
+            loss = free[i] if followed | (labels[i] <= 0) else with_event[i]
+            filled[i] = samples[i] * (weight * (loss - centre[u]) + added[cells[i]])
         start = stop
 
 
@@ -373,10 +457,10 @@ def weigh_squares(influences, sample, j, stops, unit, inverse_n, inverse_mass):
 
 
 @compiled
-def add_squares(values, unit, sums):
+def add_squares(values, unit, averages, sums, means):
     """Add values, (models, rows), and squares of these and of their differences to (units, quantities); see `add_all`.
 
-    Rows come unit by unit.
+    And their share in means over time, (means, units), to (means, models, rows). Rows come unit by unit.
     """
     start, n = 0, unit.size
     while start < n:
@@ -384,17 +468,12 @@ def add_squares(values, unit, sums):
         while stop < min(start + CHUNK, n) and unit[stop] == here:
             stop += 1
         add_all(values[:, start:stop], stop - start, sums[here])
+        for r in range(averages.shape[0]):
+            for a in range(values.shape[0]):
+                total, row = means[r, a, start:stop], values[a, start:stop]
+                for i in range(row.size):
+                    total[i] += averages[r, here] * row[i]
         start = stop
-
-
-@compiled
-def add_means(influences, unit, averages, means):
-    """Add influences of one time, (models, rows), times its weight in each mean over time, to (means, models, rows)."""
-    for r in range(averages.shape[0]):
-        for a in range(influences.shape[0]):
-            total, row = means[r, a], influences[a]
-            for i in range(row.size):
-                total[i] += averages[r, unit[i]] * row[i]
 
 
 @compiled

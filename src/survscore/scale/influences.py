@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils.arrays import read_only
 from survscore._validation import InputError
 from survscore.engine.evaluation import ScoreArrays
 from survscore.engine.moments import Moments, contrast, n_pairs, pairs
 from survscore.inference.units import PowerSums, Units
 from survscore.scale.batches import Batch, Labels, by_cause, with_weight
 from survscore.scale.looks import BUCKETS, SEGMENT_BUCKETS, hashed
-from survscore.scale.projected import Strata, kind_of_loss, places_of
+from survscore.scale.projected import ProjectedSums, Strata, kind_of_loss, places_of
 from survscore.scale.specification import Specification, bins_of
 from survscore.scale.state import ROWS, ROWS_OVER_TIME, add_products
 from survscore.weighting import Projected
@@ -77,10 +78,13 @@ class Rows:
             place = places_of(labels, segments, "segment")[codes].astype(np.int32)
             order = np.argsort(place, kind="stable")
             levels.append(1 + place[order])
-        columns = [[np.ascontiguousarray(column) for column in batch.columns(model)] for model in what.models]
+        columns = [
+            [read_only(np.ascontiguousarray(column)) for column in batch.columns(model)] for model in what.models
+        ]
         if not what.in_one_pass:  # whose loops check predictions
             batch.check_columns(columns)
-        columns = [[column[order] for column in of_model] for of_model in columns]
+        if what.by:
+            columns = [[read_only(column[order]) for column in of_model] for of_model in columns]
         several = [
             (units, [units] * len(columns) if strata is None else strata.rows(batch, order, columns, units))
             for units in levels
@@ -231,84 +235,65 @@ class Influences:
             self.add(Rows.of(batch, self.first.segments, self.first.strata))
         return self
 
-    def add(self, rows: Rows) -> None:
-        """Add rows that have been read, in place."""
-        what, outcomes, _m = self.specification, rows.index.outcomes, len(self.specification.times)
+    def add(self, rows: Rows, projected: ProjectedSums | None = None) -> None:
+        """Add rows that have been read, in place; their losses to projected sums, too."""
+        what, outcomes = self.specification, rows.index.outcomes
         places = self._places(rows)
         for q, weighting in enumerate(what.weightings):
-            early = np.zeros(len(rows.bins), dtype=np.int32)
             if isinstance(weighting, Projected):
-                index = rows.index
-                followed = np.where(outcomes.event, index.before_time, index.until_hidden)
-                if outcomes.censoring_time is not None:
-                    early = index.until_censoring_time[rows.order]
-                stops, left = index.to_the_end, outcomes.event
-                ranges = (followed, index.until_hidden, np.asarray(outcomes.event, dtype=np.int8))
-            else:
-                one = by_cause(weighting.unweighted(rows.index), outcomes)
-                stops, left = one.population_index, weighting.leaves(outcomes)
-                ranges = (one.event_index, one.follow_up_index, one.label)
+                add_projected(rows, projected, (self, q, places))
+                continue
+            weights = by_cause(weighting.unweighted(rows.index), outcomes)
+            stops, left = weights.population_index[rows.order], weighting.leaves(outcomes)[rows.order]
+            ranges = (weights.event_index, weights.follow_up_index, weights.label)
             first, last, label = (np.ascontiguousarray(values[rows.order]) for values in ranges)
-            stops, left = np.ascontiguousarray(stops[rows.order]), left[rows.order]
-            for (units, strata), place in zip(rows.levels, places, strict=True):
-                if place is not None:
-                    from survscore.scale import _kernels
-
-                    _kernels.add_sizes(stops, rows.sample, place, self.sums[q, -1]["bucket"])
-                own = strata if isinstance(weighting, Projected) else [units] * len(strata)
+            for (units, _), place in zip(rows.levels, places, strict=True):
+                self._count_groups(q, stops, rows.sample, place)
                 for metric, known in enumerate(self.first.known[q]):
-                    self._add((q, metric), known, rows, (first, last, label, early, left, stops), units, own, place)
+                    row = units * np.int64(known.own.shape[1]) + rows.bins
+                    each = (first, last, label, known.own.reshape(-1).take(row), rows.sample, units, row * 2 + left)
+                    for start in range(
+                        0, len(units), ROWS_OVER_TIME
+                    ):  # so few that a time's influences stay in a cache
+                        some = slice(start, start + ROWS_OVER_TIME)
+                        block = self.block(
+                            q,
+                            metric,
+                            rows,
+                            units[some],
+                            rows.sample[some],
+                            stops[some],
+                            None if place is None else place[some],
+                        )
+                        self._add(block, rows, some, [values[some] for values in each])
 
-    def _add(self, key: Key, known: Known, rows: Rows, ranges: Any, units: Any, strata: Any, place: Any) -> None:
-        """Add the influences of rows, by one metric under one weighting."""
-        first, last, label, early, left, stops = ranges
-        n, k, n_bins, projects = len(units), len(strata), known.own.shape[1], self.sums[key]["parts"].shape[2] > 0
-        cells = [row * np.int64(n_bins) + rows.bins for row in strata]
-        owns, none = known.own.reshape(-1).take(cells[0]), np.zeros(n)
-        shares = [
-            np.where(left, 0.0, known.share[a].reshape(-1).take(cells[a])) if projects else none for a in range(k)
-        ]
-        cells = [cell * 2 + left for cell in cells]
-        for start in range(0, n, ROWS_OVER_TIME):  # so few that what a time adds stays in a cache
-            some = slice(start, start + ROWS_OVER_TIME)
-            self._add_some(
-                key, known, rows, some, (first, last, label, owns, early, stops), shares, strata, cells, units, place
-            )
-
-    def _add_some(
-        self, key: Key, known: Known, rows: Rows, some: slice, ranges: Any, shares: Any, strata: Any, cells: Any,
-        units: Any, place: Any,
-    ) -> None:  # fmt: skip
+    def _add(self, block: _Block, rows: Rows, some: slice, each: Sequence[NDArray[Any]]) -> None:
+        """Add the influences of some rows by one metric under one weighting, which does not project."""
         from survscore.scale import _kernels
 
-        sums, (k, m), kind = self.sums[key], known.centre.shape[:2], rows.kinds[key[1]]
-        first, last, label, owns, early, stops = (values[some] for values in ranges)
-        units, sample, n = units[some], rows.sample[some], len(units[some])
-        influences, means = np.empty((k, n)), np.zeros((len(known.averages) if place is None else 0, k, n))
-        over_time = np.empty((k, m, n) if sums["products"].size else (0, 0, 0))
-        kind_of_weights = rows.index.outcomes.weight_kind
-        for j in range(m):
-            for a in range(k):
+        known = block.known
+        influences = np.empty((len(rows.columns), len(each[0])))
+        for j in range(known.centre.shape[1]):
+            for a, of_model in enumerate(influences):
                 _kernels.fill_influences(
-                    rows.columns[a][j][some], j, *kind, first, last, label, owns, shares[a][some], sample, units,
-                    strata[a][some], cells[a][some], early, known.at_risk[j], known.later[a, j], known.centre[a, j],
-                    known.scale[j], known.added[a, j].reshape(-1), sums["parts"][a, j], influences[a],
+                    rows.columns[a][j][some], j, *rows.kinds[block.metric], *each, known.at_risk[j], known.centre[a, j],
+                    known.scale[j], known.added[a, j].reshape(-1), of_model,
                 )  # fmt: skip
-            if place is not None:
-                _kernels.add_to_groups(influences, place[some], sums["bucket"][:, j])
-                continue
-            if kind_of_weights == "frequency":
-                influences *= sample**-0.5
-            elif kind_of_weights is not None:
-                _kernels.weigh_squares(influences, sample, j, stops, units, known.inverse_n[j], known.inverse_mass[j])
-            _kernels.add_squares(influences, units, sums["single"][j])
-            _kernels.add_means(influences, units, known.averages[:, j] * np.sqrt(known.inflation[j]), means)
-            if over_time.size:
-                over_time[:, j] = influences
-        for r, mean in enumerate(means):
-            _kernels.add_squares(mean, units, sums["means"][r])
-        if over_time.size:
-            add_products(sums["products"], over_time.reshape(k * m, n), units)
+            block.add(j, influences)
+        block.close()
+
+    def block(
+        self, q: int, metric: int, rows: Rows, units: Any, sample: Values, stops: NDArray[np.int32], place: Any
+    ) -> _Block:
+        """Return where the influences of some rows go."""
+        kind = rows.index.outcomes.weight_kind
+        return _Block(metric, self.sums[q, metric], self.first.known[q][metric], units, sample, kind, stops, place)
+
+    def _count_groups(self, q: int, stops: NDArray[np.int32], sample: Values, place: Any) -> None:
+        if place is not None:
+            from survscore.scale import _kernels
+
+            _kernels.add_sizes(np.ascontiguousarray(stops), sample, place, self.sums[q, -1]["bucket"])
 
     def _places(self, rows: Rows) -> list[NDArray[np.int64] | None]:
         """Return each individual's bucket, of all individuals and of its segment; None without groups."""
@@ -396,6 +381,116 @@ class Influences:
             scored, moments=moments, support=replace(scored.support, units=units, grouped=True),
             settings={**scored.settings, "groups": how},
         )  # fmt: skip
+
+
+@dataclass(eq=False)
+class _Block:
+    """Adds the influences of a block of rows, time by time, up by group, or as squares and products."""
+
+    metric: int
+    sums: dict[str, Values]
+    known: Known
+    units: NDArray[Any]
+    sample: Values
+    weight_kind: str | None
+    stops: NDArray[np.int32]
+    place: NDArray[np.int64] | None
+
+    def __post_init__(self) -> None:
+        (k, m), n = self.known.centre.shape[:2], len(self.units)
+        self.means = np.zeros((len(self.known.averages) if self.place is None else 0, k, n))
+        self.over_time = np.empty((k, m, n) if self.sums["products"].size else (0, 0, 0))
+
+    def add(self, j: int, influences: Values) -> None:
+        """Add the influences on the scores at a time, (models, rows), which are changed."""
+        from survscore.scale import _kernels
+
+        known, units = self.known, self.units
+        if self.place is not None:
+            _kernels.add_to_groups(influences, self.place, self.sums["bucket"][:, j])
+            return
+        if self.weight_kind == "frequency":
+            influences *= self.sample**-0.5
+        elif self.weight_kind is not None:
+            factors = known.inverse_n[j], known.inverse_mass[j]
+            _kernels.weigh_squares(influences, self.sample, j, self.stops, units, *factors)
+        averages = known.averages[:, j] * np.sqrt(known.inflation[j])
+        _kernels.add_squares(influences, units, averages, self.sums["single"][j], self.means)
+        if self.over_time.size:
+            self.over_time[:, j] = influences
+
+    def close(self) -> None:
+        """Add what needed all times."""
+        from survscore.scale import _kernels
+
+        none = np.zeros((0, self.known.centre.shape[2]))
+        for r, mean in enumerate(self.means):
+            _kernels.add_squares(mean, self.units, none, self.sums["means"][r], self.means[:0])
+        if self.over_time.size:
+            add_products(self.sums["products"], self.over_time.reshape(-1, len(self.units)), self.units)
+
+
+def add_projected(
+    rows: Rows, projected: ProjectedSums | None, wanted: tuple[Influences, int, Sequence[Any]] | None = None
+) -> None:
+    """Add the losses of rows to projected sums, or their influences, by weighting number and groups, or both.
+
+    Rows of a block are taken in such an order that each status is one range, whose losses need no comparisons.
+    """
+    from survscore.scale import _kernels
+
+    outcomes, index, m = rows.index.outcomes, rows.index, len(rows.batch.specification.times)
+    event, hidden = outcomes.event[rows.order], index.until_hidden[rows.order]
+    kind = np.where(event, m + 1 + index.before_time[rows.order], hidden)
+    ends = index.to_the_end if outcomes.censoring_time is None else index.until_censoring_time
+    early = ends[rows.order] if outcomes.censoring_time is not None else np.zeros(len(kind), dtype=np.int32)
+    influences, q, places = wanted or (None, 0, [None] * len(rows.levels))
+    if projected is not None:
+        projected.count(rows, ends[rows.order], event)
+    n_bins = projected.n_bins if influences is None else influences.first.known[q][0].own.shape[1]
+    for (units, strata), place in zip(rows.levels, places, strict=True):
+        if influences is not None:
+            influences._count_groups(q, index.to_the_end[rows.order], rows.sample, place)
+        for start in range(0, len(units), ROWS_OVER_TIME):
+            some = slice(start, start + ROWS_OVER_TIME)
+            present, local = np.unique(units[some], return_inverse=True) if units[-1] else (np.zeros(1, np.int64), 0)
+            order, stops = _kernels.order_by(kind[some] + np.int32(2 * (m + 1)) * local, present.size * 2 * (m + 1))
+            stratum = np.stack([of_model[some][order] for of_model in strata])
+            cell = stratum * np.int64(n_bins) + rows.bins[some][order]
+            columns = [tuple(of_model[j][some] for of_model in rows.columns) for j in range(m)]
+            for metric, (loss, epsilon) in enumerate(rows.kinds):
+                block, share, known = None, np.zeros((len(strata), 0)), None
+                if influences is not None:
+                    known = influences.first.known[q][metric]
+                    share = np.stack([known.share[a].reshape(-1).take(cell[a]) for a in range(len(strata))])
+                    block = influences.block(
+                        q,
+                        metric,
+                        rows,
+                        units[some][order],
+                        rows.sample[some][order],
+                        index.to_the_end[: order.size],
+                        None if place is None else place[some][order],
+                    )
+                    parts = influences.sums[q, metric]["parts"]
+                of_block = _kernels.ProjectedRows(
+                    order, stops, present, early[some][order], rows.sample[some][order], stratum, cell, share
+                )
+                filled = np.empty((len(strata), order.size if influences else 0))
+                for j in range(m):
+                    sums = None if projected is None else projected.at(metric, j)
+                    estimates = (
+                        None
+                        if known is None
+                        else _kernels.Estimates(
+                            known.centre[:, j], known.scale[j], known.later[:, j], known.added[:, j], parts[:, j]
+                        )
+                    )
+                    _kernels.add_projected(columns[j], j, m, loss, epsilon, of_block, sums, estimates, filled)
+                    if block is not None:
+                        block.add(j, filled)
+                if block is not None:
+                    block.close()
 
 
 def of_pair(products: Values, a: int, b: int) -> Values:

@@ -32,7 +32,7 @@ from survscore.scale.looks import Look, few
 from survscore.scale.memory import check_bytes
 from survscore.scale.specification import Specification
 from survscore.weighting import Projected
-from survscore.weighting.interval_weights import IntervalWeights
+from survscore.weighting.interval_weights import IntervalWeights, count_times
 from survscore.weighting.ranks import Neighbours, number_of_strata
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Ranks:
 
     def group(self, end: Values) -> NDArray[np.int32]:
         """Return the group of neighbours of each row."""
-        return np.searchsorted(self.ends, end, side="left").astype(np.int32)
+        return count_times(self.ends, end, inclusive=False)
 
     def fill(self, end: Values, columns: Any, rows: Any, base: int, found: Sequence[NDArray[np.int32]]) -> None:
         """Fill in the strata of some rows, by model, numbered from `base` on."""
@@ -313,26 +313,19 @@ class ProjectedSums:
         one, two = self.grown(n_bins).values, other.grown(n_bins).values
         return ProjectedSums(self.strata, {name: values + two[name] for name, values in one.items()}, n_bins)
 
-    def add(self, rows: Rows) -> None:
-        """Add rows, in place."""
-        from survscore.scale import _kernels
-
-        index, order, m = rows.index, rows.order, len(self.strata.specification.times)
-        ends = index.to_the_end if index.outcomes.censoring_time is None else index.until_censoring_time
-        event, slots, hidden = index.outcomes.event[order], ends[order], index.until_hidden[order]
-        followed = np.where(event, index.before_time[order], hidden)
+    def count(self, rows: Rows, ends: NDArray[np.int32], event: NDArray[np.bool_]) -> None:
+        """Count rows, in place; up to which time they could have been followed, and whether they had the event."""
+        slots = len(self.strata.specification.times) + 1
         for units, strata in rows.levels:
-            flat = ((units * np.int64(self.n_bins) + rows.bins) * (m + 1) + slots) * 2 + event
+            flat = ((units * np.int64(self.n_bins) + rows.bins) * slots + ends) * 2 + event
             _add(self.values["slots"], flat, rows.sample)
             for a, row in enumerate(strata):
-                cell = row * np.int64(self.n_bins) + rows.bins
-                _add(self.values["counts"][a], cell * 2 + event, rows.sample)
-                for j, column in enumerate(rows.columns[a]):
-                    for k, (kind, epsilon) in enumerate(rows.kinds):
-                        _kernels.add_projected(
-                            column, j, kind, epsilon, followed, hidden, rows.sample, units, cell,
-                            self.values["base"][k, a, j], self.values["slope"][k, a, j].reshape(-1),
-                        )  # fmt: skip
+                _add(self.values["counts"][a], (row * np.int64(self.n_bins) + rows.bins) * 2 + event, rows.sample)
+
+    def at(self, metric: int, j: int) -> tuple[Values, Values]:
+        """Return the sums of losses at one time: of all but the hidden's share, and by cell what that multiplies."""
+        slope = self.values["slope"][metric]
+        return self.values["base"][metric, :, j], slope.reshape(*slope.shape[:2], -1)[:, j]
 
 
 def kind_of_loss(loss: Loss) -> tuple[int, float]:

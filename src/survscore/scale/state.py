@@ -141,7 +141,7 @@ class State:
         order = None
         if len(self.segments) > 1 or what.bins is not None:
             # rows of a segment, and of a bin, together: their sums stay in registers
-            order = _kernels.order_by(segment * np.int32(self.n_bins) + bins, len(self.segments) * self.n_bins)
+            order, _ = _kernels.order_by(segment * np.int32(self.n_bins) + bins, len(self.segments) * self.n_bins)
             segment, bins = segment[order], bins[order]
         stretches, powers = [], _powers(outcomes)
         for weighting, sums in zip(what.in_one_pass, self.sums, strict=True):
@@ -213,15 +213,15 @@ class State:
                 add_products(sums["products"][place], losses.reshape(-1, n), segment)
 
     def _add_projected(self, batch: Batch) -> None:
-        from survscore.scale.influences import Rows
+        from survscore.scale.influences import Rows, add_projected
 
         strata = None if self.projected is None else self.projected.strata
         first = None if self.influences is None else self.influences.first
         rows = Rows.of(batch, strata.segments if first is None else first.segments, strata)  # type: ignore[union-attr]
-        if self.projected is not None:
-            self.projected.add(rows)
         if self.influences is not None:
-            self.influences.add(rows)
+            self.influences.add(rows, self.projected)
+        else:
+            add_projected(rows, self.projected)
 
     _filled: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
