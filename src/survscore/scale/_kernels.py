@@ -285,8 +285,8 @@ class ProjectedRows(NamedTuple):
 
     First those without event, by the time from which on their status is hidden (0 to m of m times), then those with
     event, by the time from which on they have had it. `order` says which row of the columns each is, `ends` where each
-    of these 2 (m + 1) kinds of each unit ends. At the times before `early`, C* >= t. By model, (models, rows): the stratum,
-    the cell of stratum and bin, and one over the curve at the end of follow-up, 1 / S_k(c).
+    of these 2 (m + 1) kinds of each unit ends. At the times before `early`, C* >= t. By model, (models, rows): the
+    stratum, the cell of stratum and bin, and one over the curve at the end of follow-up, 1 / S_k(c).
     """
 
     order: NDArray[np.int32]

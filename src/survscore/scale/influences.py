@@ -10,7 +10,7 @@ standard deviation :math:`\sqrt{2/B}`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,10 @@ from survscore.engine.moments import Moments, contrast, n_pairs, pairs
 from survscore.inference.units import PowerSums, Units
 from survscore.scale.batches import Batch, Labels, by_cause, with_weight
 from survscore.scale.looks import BUCKETS, SEGMENT_BUCKETS, hashed
-from survscore.scale.projected import ProjectedSums, Strata, kind_of_loss, places_of
+from survscore.scale.projected import ProjectedSums, Strata, kernel_loss, places_of
 from survscore.scale.specification import Specification, bins_of
 from survscore.scale.state import ROWS, ROWS_OVER_TIME, add_products
-from survscore.weighting import Projected
+from survscore.weighting import Projected, Weighting
 from survscore.weighting.interval_weights import TimeIndex
 
 if TYPE_CHECKING:
@@ -39,32 +39,16 @@ Key = tuple[int, int]  # of sums: weighting and metric; -1 for the sizes of grou
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a batch, as the compiled loops take them: in the order of their units, all individuals or segments.
-
-    Attributes
-    ----------
-    batch : Batch
-    index : TimeIndex
-        Of the rows as they come.
-    order : ndarray or slice
-        Brings what they have into the order of units.
-    bins, sample : ndarray
-        Each row's bin, and its sample weight.
-    columns : list of list of ndarray
-        Predictions, by model and time.
-    kinds : list
-        Of losses, see `kind_of_loss`.
-    levels : list
-        Of all individuals, and where there are segments of these, each row's unit, and by model its stratum.
-    """
+    """Rows of a batch as the compiled loops take them: in the order of their units (all individuals, or segments)."""
 
     batch: Batch
-    index: TimeIndex
-    order: Any
+    index: TimeIndex  # of the rows in their own order
+    order: Any  # brings these into the order of units
     bins: NDArray[np.int32]
     sample: Values
-    columns: list[list[NDArray[Any]]]
-    kinds: list[tuple[int, float]]
+    columns: list[list[NDArray[Any]]]  # predictions, by model and time
+    losses: list[tuple[int, float]]
+    #: Of all individuals, and then of segments if there are any: each row's unit, and by model its stratum.
     levels: list[tuple[NDArray[np.int32], list[NDArray[np.int32]]]]
 
     @classmethod
@@ -73,64 +57,46 @@ class Rows:
         what, outcomes = batch.specification, batch.outcomes
         order: Any = slice(None)
         levels = [np.zeros(len(batch), dtype=np.int32)]
-        if what.by:
-            codes, labels = batch.segments()
-            place = places_of(labels, segments, "segment")[codes].astype(np.int32)
-            order = np.argsort(place, kind="stable")
-            levels.append(1 + place[order])
         columns = [
             [read_only(np.ascontiguousarray(column)) for column in batch.columns(model)] for model in what.models
         ]
         if not what.in_one_pass:  # whose loops check predictions
             batch.check_columns(columns)
         if what.by:
+            codes, labels = batch.segments()
+            place = places_of(labels, segments, "segment")[codes].astype(np.int32)
+            order = np.argsort(place, kind="stable")
+            levels.append(1 + place[order])
             columns = [[read_only(column[order]) for column in of_model] for of_model in columns]
-        several = [
+        with_strata = [
             (units, [units] * len(columns) if strata is None else strata.rows(batch, order, columns, units))
             for units in levels
         ]
         sample = np.ones(len(batch)) if outcomes.weights is None else np.asarray(outcomes.weights)[order]
-        return cls(
-            batch, TimeIndex(outcomes, what.at), order, bins_of(what, outcomes)[order], sample, columns,
-            [kind_of_loss(one) for one in what.metrics], several,
-        )  # fmt: skip
+        bins, losses = bins_of(what, outcomes)[order], [kernel_loss(loss) for loss in what.metrics]
+        return cls(batch, TimeIndex(outcomes, what.at), order, bins, sample, columns, losses, with_strata)
+
+    def blocks(self) -> Iterator[slice]:
+        """Yield ranges of so few rows that their influences at one time stay in a cache."""
+        for start in range(0, len(self.bins), ROWS_OVER_TIME):
+            yield slice(start, start + ROWS_OVER_TIME)
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What influences under one weighting, by one metric, are made of: of all units, one after the other.
+    """What influences under one weighting, by one metric, are made of: of all units, one after the other."""
 
-    Attributes
-    ----------
-    centre : ndarray of shape (models, times, units)
-        The scores.
-    scale : ndarray of shape (times, units)
-        One over the sum of weights; 0 where there is no score.
-    at_risk : ndarray of shape (times, units)
-        The weight of those who are followed event-free.
-    own : ndarray of shape (strata, bins)
-        The weight of others, by when they left.
-    share, later : ndarray of shape (models, strata, bins) and (models, times, strata)
-        Where statuses are projected, the hidden are event-free with the product of these.
-    added : ndarray of shape (models, times, strata, bins, 2)
-        What estimating curves adds; last for those who leave.
-    averages : ndarray of shape (means, times, units)
-        The means over time that have standard errors, as weights of the times.
-    inflation : ndarray of shape (times, units)
-        The small-sample correction of variances.
-    inverse_n, inverse_mass : ndarray of shape (times, units)
-        One over the number of individuals, and over the sum of their sample weights; see `InfluenceFactors`.
-    """
-
-    centre: Values
-    scale: Values
-    at_risk: Values
-    own: Values
-    share: Values
-    later: Values
-    added: Values
-    averages: Values
-    inflation: Values
+    centre: Values  # (models, times, units): the scores
+    scale: Values  # (times, units): one over the sum of weights; 0 where there is no score
+    at_risk: Values  # (times, units): the weight of those who are followed event-free
+    own: Values  # (strata, bins): the weight of others, by when they left
+    # where statuses are projected, the hidden are event-free with the product of these
+    share: Values  # (models, strata, bins): 1 / S_k(c)
+    later: Values  # (models, times, strata): S_k(t)
+    added: Values  # (models, times, strata, bins, 2): what estimating curves adds; last for those who leave
+    averages: Values  # (means, times, units): means over time that have standard errors, as weights of the times
+    inflation: Values  # (times, units): the small-sample correction of variances
+    # (times, units): one over the number of individuals, and over the sum of their weights; see `InfluenceFactors`
     inverse_n: Values
     inverse_mass: Values
 
@@ -142,26 +108,12 @@ class Known:
 
 @dataclass(frozen=True, eq=False)
 class FirstPass:
-    """What is known of all rows before their influences are added up.
-
-    Attributes
-    ----------
-    segments : list of tuple of str
-        Their labels.
-    known : list of list of Known
-        By weighting and metric.
-    strata : Strata, optional
-        Of projected statuses.
-    groups : ndarray, optional
-        The hashes of all groups, if these are few.
-    preliminary : bool
-        Whether it was told by a sample.
-    """
+    """What is known of all rows before their influences are added up; `preliminary` if from a sample."""
 
     segments: list[Labels]
-    known: list[list[Known]]
+    known: list[list[Known]]  # by weighting and metric
     strata: Strata | None = None
-    groups: NDArray[np.uint64] | None = None
+    groups: NDArray[np.uint64] | None = None  # the hashes of all groups, if these are few
     preliminary: bool = False
 
     @property
@@ -179,18 +131,11 @@ class FirstPass:
 class Influences:
     """Sums of influences over some of the rows of a data set.
 
-    Attributes
-    ----------
-    specification : Specification
-        What is computed.
-    first : FirstPass
-        What is known.
-    sums : dict
-        By weighting and metric, arrays by name. Of individuals, sums and sums of squares (`_kernels.add_squares`):
-        ``single`` (times, units, quantities), of ``means`` over time (means, units, quantities); their ``products``
-        over time, where columns are the times of the first model, of the second and so on (units, columns, columns);
-        and of projected scores ``parts`` (models, times, units, 5), see `_kernels.fill_influences`. Of groups, sums by
-        ``bucket`` (buckets, times, models). In place of a metric -1: how many of each group are counted, by bucket.
+    `sums` has arrays by weighting and metric. Of individuals, sums and sums of squares (`_kernels.add_squares`):
+    ``single`` (times, units, quantities), of ``means`` over time (means, units, quantities); their ``products`` over
+    time, where columns are the times of the first model, of the second and so on (units, columns, columns); and of
+    projected scores ``parts`` (models, times, units, 5), see `_kernels.Estimates`. Of groups, sums by ``bucket``
+    (buckets, times, models). In place of a metric, -1: how many of each group are counted, by bucket.
     """
 
     specification: Specification
@@ -201,22 +146,24 @@ class Influences:
         what, units = self.specification, self.first.n_units
         k, m, quantities = len(what.models), len(what.times), len(what.models) + n_pairs(len(what.models))
         columns = k * m if what.over_time and what.groups is None else 0
-        rows = int(self.bucket_starts[-1])
+        buckets = int(self.bucket_starts[-1])
         for q, of_weighting in enumerate(self.first.known if not self.sums else ()):
             if what.groups is not None:
-                self.sums[q, -1] = {"bucket": np.zeros((rows, m))}
+                self.sums[q, -1] = {"bucket": np.zeros((buckets, m))}
             projects = isinstance(what.weightings[q], Projected)
             for metric, known in enumerate(of_weighting):
                 self.sums[q, metric] = {
-                    "single": np.zeros((m, units, quantities)), "products": np.zeros((units, columns, columns)),
-                    "means": np.zeros((len(known.averages), units, quantities)), "bucket": np.zeros((rows, m, k)),
+                    "single": np.zeros((m, units, quantities)),
+                    "products": np.zeros((units, columns, columns)),
+                    "means": np.zeros((len(known.averages), units, quantities)),
+                    "bucket": np.zeros((buckets, m, k)),
                     "parts": np.zeros((k, m, units if projects else 0, 5)),
-                }  # fmt: skip
+                }
 
     @property
     def n_bytes(self) -> int:
         """How much memory the sums take."""
-        return sum(values.nbytes for one in self.sums.values() for values in one.values())
+        return sum(values.nbytes for arrays in self.sums.values() for values in arrays.values())
 
     @property
     def bucket_starts(self) -> NDArray[np.int64]:
@@ -236,66 +183,59 @@ class Influences:
         return self
 
     def add(self, rows: Rows, projected: ProjectedSums | None = None) -> None:
-        """Add rows that have been read, in place; their losses to projected sums, too."""
-        what, outcomes = self.specification, rows.index.outcomes
-        places = self._places(rows)
-        for q, weighting in enumerate(what.weightings):
+        """Add rows that have been read, in place; and their losses to projected sums, which takes no longer."""
+        for q, weighting in enumerate(self.specification.weightings):
             if isinstance(weighting, Projected):
-                add_projected(rows, projected, (self, q, places))
-                continue
-            weights = by_cause(weighting.unweighted(rows.index), outcomes)
-            stops, left = weights.population_index[rows.order], weighting.leaves(outcomes)[rows.order]
-            ranges = (weights.event_index, weights.follow_up_index, weights.label)
-            first, last, label = (np.ascontiguousarray(values[rows.order]) for values in ranges)
-            for (units, _), place in zip(rows.levels, places, strict=True):
-                self._count_groups(q, stops, rows.sample, place)
-                for metric, known in enumerate(self.first.known[q]):
-                    row = units * np.int64(known.own.shape[1]) + rows.bins
-                    each = (first, last, label, known.own.reshape(-1).take(row), rows.sample, units, row * 2 + left)
-                    for start in range(
-                        0, len(units), ROWS_OVER_TIME
-                    ):  # so few that a time's influences stay in a cache
-                        some = slice(start, start + ROWS_OVER_TIME)
-                        block = self.block(
-                            q,
-                            metric,
-                            rows,
-                            units[some],
-                            rows.sample[some],
-                            stops[some],
-                            None if place is None else place[some],
-                        )
-                        self._add(block, rows, some, [values[some] for values in each])
+                add_projected(rows, projected, self, q)
+            else:
+                self._add(rows, weighting, q)
 
-    def _add(self, block: _Block, rows: Rows, some: slice, each: Sequence[NDArray[Any]]) -> None:
-        """Add the influences of some rows by one metric under one weighting, which does not project."""
+    def _add(self, rows: Rows, weighting: Weighting, q: int) -> None:
+        """Add rows under a weighting that does not project."""
         from survscore.scale import _kernels
 
-        known = block.known
-        influences = np.empty((len(rows.columns), len(each[0])))
-        for j in range(known.centre.shape[1]):
-            for a, of_model in enumerate(influences):
-                _kernels.fill_influences(
-                    rows.columns[a][j][some], j, *rows.kinds[block.metric], *each, known.at_risk[j], known.centre[a, j],
-                    known.scale[j], known.added[a, j].reshape(-1), of_model,
-                )  # fmt: skip
-            block.add(j, influences)
-        block.close()
+        outcomes, order = rows.index.outcomes, rows.order
+        weights = by_cause(weighting.unweighted(rows.index), outcomes)
+        stops, left = np.ascontiguousarray(weights.population_index[order]), weighting.leaves(outcomes)[order]
+        ranges = (weights.event_index, weights.follow_up_index, weights.label)
+        first, last, label = (np.ascontiguousarray(values[order]) for values in ranges)
+        for (units, _), buckets in zip(rows.levels, self.count_groups(q, rows, stops), strict=True):
+            for metric, known in enumerate(self.first.known[q]):
+                row = units * np.int64(known.own.shape[1]) + rows.bins
+                own = known.own.reshape(-1).take(row)
+                for some in rows.blocks():
+                    block = self.block(q, metric, rows, units, stops, buckets, some)
+                    each = [values[some] for values in (first, last, label, own, rows.sample, units, row * 2 + left)]
+                    influences = np.empty((len(rows.columns), len(each[0])))
+                    for j in range(len(known.scale)):
+                        for a, of_model in enumerate(influences):
+                            _kernels.fill_influences(
+                                rows.columns[a][j][some], j, *rows.losses[metric], *each, known.at_risk[j],
+                                known.centre[a, j], known.scale[j], known.added[a, j].reshape(-1), of_model,
+                            )  # fmt: skip
+                        block.add(j, influences)
+                    block.close()
+
+    def count_groups(self, q: int, rows: Rows, stops: NDArray[np.int32]) -> list[NDArray[np.int64] | None]:
+        """Count who is eligible until when, by group; return each row's bucket, by level; None without groups."""
+        from survscore.scale import _kernels
+
+        buckets = self._buckets(rows)
+        for of_level in buckets:
+            if of_level is not None:
+                _kernels.add_sizes(stops, rows.sample, of_level, self.sums[q, -1]["bucket"])
+        return buckets
 
     def block(
-        self, q: int, metric: int, rows: Rows, units: Any, sample: Values, stops: NDArray[np.int32], place: Any
-    ) -> _Block:
+        self, q: int, metric: int, rows: Rows, units: Any, stops: NDArray[np.int32], buckets: Any, some: Any
+    ) -> Block:
         """Return where the influences of some rows go."""
-        kind = rows.index.outcomes.weight_kind
-        return _Block(metric, self.sums[q, metric], self.first.known[q][metric], units, sample, kind, stops, place)
+        return Block(
+            self.sums[q, metric], self.first.known[q][metric], units[some], rows.sample[some],
+            rows.index.outcomes.weight_kind, stops[some], None if buckets is None else buckets[some],
+        )  # fmt: skip
 
-    def _count_groups(self, q: int, stops: NDArray[np.int32], sample: Values, place: Any) -> None:
-        if place is not None:
-            from survscore.scale import _kernels
-
-            _kernels.add_sizes(np.ascontiguousarray(stops), sample, place, self.sums[q, -1]["bucket"])
-
-    def _places(self, rows: Rows) -> list[NDArray[np.int64] | None]:
+    def _buckets(self, rows: Rows) -> list[NDArray[np.int64] | None]:
         """Return each individual's bucket, of all individuals and of its segment; None without groups."""
         if self.specification.groups is None:
             return [None] * len(rows.levels)
@@ -384,21 +324,20 @@ class Influences:
 
 
 @dataclass(eq=False)
-class _Block:
-    """Adds the influences of a block of rows, time by time, up by group, or as squares and products."""
+class Block:
+    """Adds the influences of some rows, time by time, to sums by group, or of squares and products."""
 
-    metric: int
     sums: dict[str, Values]
     known: Known
     units: NDArray[Any]
     sample: Values
     weight_kind: str | None
     stops: NDArray[np.int32]
-    place: NDArray[np.int64] | None
+    buckets: NDArray[np.int64] | None
 
     def __post_init__(self) -> None:
         (k, m), n = self.known.centre.shape[:2], len(self.units)
-        self.means = np.zeros((len(self.known.averages) if self.place is None else 0, k, n))
+        self.means = np.zeros((len(self.known.averages) if self.buckets is None else 0, k, n))
         self.over_time = np.empty((k, m, n) if self.sums["products"].size else (0, 0, 0))
 
     def add(self, j: int, influences: Values) -> None:
@@ -406,8 +345,8 @@ class _Block:
         from survscore.scale import _kernels
 
         known, units = self.known, self.units
-        if self.place is not None:
-            _kernels.add_to_groups(influences, self.place, self.sums["bucket"][:, j])
+        if self.buckets is not None:
+            _kernels.add_to_groups(influences, self.buckets, self.sums["bucket"][:, j])
             return
         if self.weight_kind == "frequency":
             influences *= self.sample**-0.5
@@ -424,71 +363,64 @@ class _Block:
         from survscore.scale import _kernels
 
         none = np.zeros((0, self.known.centre.shape[2]))
-        for r, mean in enumerate(self.means):
-            _kernels.add_squares(mean, self.units, none, self.sums["means"][r], self.means[:0])
+        for mean, sums in zip(self.means, self.sums["means"], strict=False):  # none of groups
+            _kernels.add_squares(mean, self.units, none, sums, self.means[:0])
         if self.over_time.size:
             add_products(self.sums["products"], self.over_time.reshape(-1, len(self.units)), self.units)
 
 
 def add_projected(
-    rows: Rows, projected: ProjectedSums | None, wanted: tuple[Influences, int, Sequence[Any]] | None = None
+    rows: Rows, projected: ProjectedSums | None, influences: Influences | None = None, q: int = 0
 ) -> None:
-    """Add the losses of rows to projected sums, or their influences, by weighting number and groups, or both.
+    """Add the losses of rows to projected sums, or their influences under weighting `q`, or both.
 
-    Rows of a block are taken in such an order that each status is one range, whose losses need no comparisons.
+    The rows of a block are put into an order in which each status is one range at any time: losses of a range take no
+    comparisons, and influences no look-up by bin for those who are still followed.
     """
     from survscore.scale import _kernels
 
-    outcomes, index, m = rows.index.outcomes, rows.index, len(rows.batch.specification.times)
-    event, hidden = outcomes.event[rows.order], index.until_hidden[rows.order]
-    kind = np.where(event, m + 1 + index.before_time[rows.order], hidden)
-    ends = index.to_the_end if outcomes.censoring_time is None else index.until_censoring_time
-    early = ends[rows.order] if outcomes.censoring_time is not None else np.zeros(len(kind), dtype=np.int32)
-    influences, q, places = wanted or (None, 0, [None] * len(rows.levels))
+    index, m, unit_order = rows.index, len(rows.batch.specification.times), rows.order
+    event, everyone = index.outcomes.event[unit_order], index.to_the_end
+    # see `_kernels.ProjectedRows`
+    kind = np.where(event, m + 1 + index.before_time[unit_order], index.until_hidden[unit_order])
+    n_kinds, known_end = 2 * (m + 1), index.outcomes.censoring_time is not None
+    ends = (index.until_censoring_time if known_end else everyone)[unit_order]
+    early = ends if known_end else np.zeros(len(kind), dtype=np.int32)
     if projected is not None:
-        projected.count(rows, ends[rows.order], event)
-    n_bins = projected.n_bins if influences is None else influences.first.known[q][0].own.shape[1]
-    for (units, strata), place in zip(rows.levels, places, strict=True):
-        if influences is not None:
-            influences._count_groups(q, index.to_the_end[rows.order], rows.sample, place)
-        for start in range(0, len(units), ROWS_OVER_TIME):
-            some = slice(start, start + ROWS_OVER_TIME)
-            present, local = np.unique(units[some], return_inverse=True) if units[-1] else (np.zeros(1, np.int64), 0)
-            order, stops = _kernels.order_by(kind[some] + np.int32(2 * (m + 1)) * local, present.size * 2 * (m + 1))
-            stratum = np.stack([of_model[some][order] for of_model in strata])
-            cell = stratum * np.int64(n_bins) + rows.bins[some][order]
+        projected.count(rows, ends, event)
+    levels = len(rows.levels)
+    buckets = [None] * levels if influences is None else influences.count_groups(q, rows, everyone)
+    n_bins = projected.n_bins if influences is None else influences.first.known[q][0].own.shape[1]  # type: ignore[union-attr]
+    for (units, strata), of_level in zip(rows.levels, buckets, strict=True):
+        for some in rows.blocks():
+            present, local = np.unique(units[some].astype(np.int64), return_inverse=True)
+            order, stops = _kernels.order_by(
+                local.astype(np.int32) * np.int32(n_kinds) + kind[some].astype(np.int32), present.size * n_kinds
+            )
+            places = order + some.start
+            stratum = np.stack([of_model[places] for of_model in strata])
+            cell = stratum * np.int64(n_bins) + rows.bins[places]
             columns = [tuple(of_model[j][some] for of_model in rows.columns) for j in range(m)]
-            for metric, (loss, epsilon) in enumerate(rows.kinds):
-                block, share, known = None, np.zeros((len(strata), 0)), None
+            for metric, loss in enumerate(rows.losses):
+                share, known, block = np.zeros((len(strata), 0)), None, None
                 if influences is not None:
-                    known = influences.first.known[q][metric]
-                    share = np.stack([known.share[a].reshape(-1).take(cell[a]) for a in range(len(strata))])
-                    block = influences.block(
-                        q,
-                        metric,
-                        rows,
-                        units[some][order],
-                        rows.sample[some][order],
-                        index.to_the_end[: order.size],
-                        None if place is None else place[some][order],
-                    )
-                    parts = influences.sums[q, metric]["parts"]
-                of_block = _kernels.ProjectedRows(
-                    order, stops, present, early[some][order], rows.sample[some][order], stratum, cell, share
+                    known, parts = influences.first.known[q][metric], influences.sums[q, metric]["parts"]
+                    share = np.stack([one.reshape(-1).take(row) for one, row in zip(known.share, cell, strict=True)])
+                    block = influences.block(q, metric, rows, units, everyone, of_level, places)
+                ordered = _kernels.ProjectedRows(
+                    order, stops, present, early[places], rows.sample[places], stratum, cell, share
                 )
-                filled = np.empty((len(strata), order.size if influences else 0))
+                filled = np.empty((len(strata), order.size))
                 for j in range(m):
                     sums = None if projected is None else projected.at(metric, j)
-                    estimates = (
-                        None
-                        if known is None
-                        else _kernels.Estimates(
-                            known.centre[:, j], known.scale[j], known.later[:, j], known.added[:, j], parts[:, j]
-                        )
+                    if known is None or block is None:
+                        _kernels.add_projected(columns[j], j, m, *loss, ordered, sums, None, filled)
+                        continue
+                    estimates = _kernels.Estimates(
+                        known.centre[:, j], known.scale[j], known.later[:, j], known.added[:, j], parts[:, j]
                     )
-                    _kernels.add_projected(columns[j], j, m, loss, epsilon, of_block, sums, estimates, filled)
-                    if block is not None:
-                        block.add(j, filled)
+                    _kernels.add_projected(columns[j], j, m, *loss, ordered, sums, estimates, filled)
+                    block.add(j, filled)
                 if block is not None:
                     block.close()
 

@@ -328,7 +328,7 @@ class ProjectedSums:
         return self.values["base"][metric, :, j], slope.reshape(*slope.shape[:2], -1)[:, j]
 
 
-def kind_of_loss(loss: Loss) -> tuple[int, float]:
+def kernel_loss(loss: Loss) -> tuple[int, float]:
     """Return a loss as the compiled loops know it."""
     from survscore.scale import _kernels
 
