@@ -44,46 +44,27 @@ def looked_at(what: Specification) -> Specification:
 
 @dataclass(eq=False)
 class Look:
-    """What one pass over outcomes, labels and few predictions tells; looks at parts of the rows add up.
+    """What one pass over outcomes, labels and few predictions shows; looks at parts of the rows add up.
 
-    The sample is of the rows with the smallest hashes of what they hold, so that it does not depend on how rows are
+    The sample is of the rows with the smallest hashes of their contents, so that it does not depend on how rows are
     cut. Rows that are the same in everything are taken together or not at all.
-
-    Attributes
-    ----------
-    specification : Specification
-        See `looked_at`.
-    n : int
-        How many rows were seen.
-    counts : dict
-        By segment: how many individuals there are, the sum of their squared sample weights, and at each time how many
-        were followed event-free, and of how many the status is known.
-    labels : set of str
-        The strata, where a column has them.
-    groups : ndarray, optional
-        The hashes of all groups; None where these are too many to keep.
-    exits : ndarray
-        The times at which somebody leaves in a way that some weighting estimates. Of more than `MOST_KEPT`, those with
-        the smallest hashes, and the last.
-    whole : bool
-        Whether all times are whole units.
-    largest : float
-        The largest sample weight.
-    keys : ndarray
-        The hashes of the sample.
-    sample : pyarrow.Table, optional
     """
 
-    specification: Specification
+    specification: Specification  # see `looked_at`
     n: int = 0
+    #: By segment: how many individuals there are, the sum of their squared sample weights, and at each time how many
+    #: were followed event-free, and of how many the status is known.
     counts: dict[Labels, Values] = field(default_factory=dict)
-    labels: set[str] = field(default_factory=set)
+    labels: set[str] = field(default_factory=set)  # the strata, where a column has them
+    #: The hashes of all groups; None where these are too many to keep.
     groups: NDArray[np.uint64] | None = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    #: The times at which individuals leave in a way that some weighting estimates. Of more than `MOST_KEPT`, those with
+    #: the smallest hashes, and the last.
     exits: Values = field(default_factory=lambda: np.zeros(0))
-    whole: bool = True
-    largest: float = 0.0
+    whole: bool = True  # whether all times are whole units
+    largest: float = 0.0  # the largest sample weight
     ends_known: bool = False
-    keys: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    keys: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))  # the sample's hashes
     sample: pa.Table | None = None
 
     def update(self, rows: pa.RecordBatch) -> Look:

@@ -46,31 +46,15 @@ RANKED = 512  # equidistant predictions, between which ranks are read off straig
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Where strata by ranks begin: in every group of neighbours in C*, at which sums of ranks over times.
+    """Where strata by ranks begin: in every group of neighbours in C*, at which sums of ranks over times."""
 
-    Attributes
-    ----------
-    ends : ndarray
-        The last C* of every group of neighbours but the last.
-    places : ndarray
-        At which times predictions are ranked.
-    first, scale : ndarray of shape (models, places)
-        Where equidistant predictions begin, and one over their distance.
-    ranks : ndarray of shape (models, places, groups, predictions)
-        How many of the sample are below each of these, in each group.
-    limits : ndarray of shape (models, groups, strata - 1)
-        The sums of ranks at which strata begin.
-    shared : bool
-        Whether one sum over all models makes the strata of all.
-    """
-
-    ends: Values
-    places: Places
-    first: Values
-    scale: Values
-    ranks: Values
-    limits: Values
-    shared: bool
+    ends: Values  # the last C* of every group of neighbours but the last
+    places: Places  # at which times predictions are ranked
+    first: Values  # (models, places): where equidistant predictions begin, ...
+    scale: Values  # ... and one over their distance
+    ranks: Values  # (models, places, groups, predictions): how many of the sample are below each of these, by group
+    limits: Values  # (models, groups, strata - 1): the sums of ranks at which strata begin
+    shared: bool  # whether one sum over all models makes the strata of all
 
     @classmethod
     def of(cls, end: Values | None, columns: Any, places: Places, wanted: int, *, shared: bool) -> Ranks:
@@ -132,29 +116,15 @@ class Ranks:
 
 @dataclass(frozen=True, eq=False)
 class UnitStrata:
-    """The strata of one unit, and how far its data reach.
-
-    Attributes
-    ----------
-    n : float
-    squares : float
-        The sum of squared sample weights.
-    n_followed, n_known : ndarray
-        Of the unit's individuals, at each time: followed event-free, and of known status.
-    n_scored : int
-        At how many times, from the first on, there is a score.
-    ranks : Ranks, optional
-    n_strata : tuple of int
-        Of each model.
-    """
+    """The strata of one unit, and how far its data reach."""
 
     n: float
-    squares: float
-    n_followed: Values
-    n_known: Values
-    n_scored: int
+    squares: float  # the sum of squared sample weights
+    n_followed: Values  # at each time, followed event-free, ...
+    n_known: Values  # ... and of known status
+    n_scored: int  # at how many times, from the first on, there is a score
     ranks: Ranks | None
-    n_strata: tuple[int, ...]
+    n_strata: tuple[int, ...]  # of each model
 
     @classmethod
     def of(cls, look: Look, which: Labels | None, batch: Batch | None) -> UnitStrata:
@@ -193,26 +163,12 @@ class UnitStrata:
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """The strata of all units.
-
-    Attributes
-    ----------
-    specification : Specification
-    units : list of UnitStrata
-        Of all individuals, then of each segment.
-    segments : list of tuple of str
-    labels : list of str
-        The strata, where a column has them.
-    drawn : Batch, optional
-        The sample.
-    sample : tuple, optional
-        Outcomes of the sample, and what models predict for it.
-    """
+    """The strata of all units, and the sample that they come from."""
 
     specification: Specification
-    units: list[UnitStrata]
+    units: list[UnitStrata]  # all individuals, then each segment
     segments: list[Labels]
-    labels: list[str]
+    labels: list[str]  # the strata, where a column has them
     drawn: Batch | None = field(default=None, repr=False)
     sample: tuple[Outcomes, dict[str, SurvivalCurves]] | None = field(default=None, repr=False)
 
@@ -261,15 +217,10 @@ def places_of(labels: Sequence[Any], known: Sequence[Any], noun: str) -> NDArray
 class ProjectedSums:
     """What one pass adds up.
 
-    Attributes
-    ----------
-    strata : Strata
-    values : dict of str to ndarray
-        ``base`` (metrics, models, times, units): losses of known statuses, and of the hidden as with event.
-        ``slope`` (metrics, models, times, strata, bins): what being event-free adds for the hidden. ``counts``
-        (models, strata, bins, 2): individuals by their time, without and with event. ``slots`` (units, bins,
-        times + 1, 2): the same by how many evaluation times come up to C*.
-    n_bins : int
+    ``base`` (metrics, models, times, units): losses of known statuses, and of the hidden as with event. ``slope``
+    (metrics, models, times, strata, bins): what being event-free adds for the hidden. ``counts`` (models, strata, bins,
+    2): individuals by their time, without and with event. ``slots`` (units, bins, times + 1, 2): the same by how many
+    evaluation times come up to C*.
     """
 
     strata: Strata
@@ -346,29 +297,15 @@ def _add(table: Values, flat: NDArray[Any], weights: Values) -> None:
 
 @dataclass(frozen=True, eq=False)
 class UnitScores:
-    """The scores of one unit, and what its individuals' influences are made of.
+    """The scores of one unit, and what its individuals' influences are made of."""
 
-    Attributes
-    ----------
-    mass, squares : float
-        The sum of the sample weights, or the number of individuals; and that of their squares.
-    scores : ndarray of shape (metrics, models, times)
-    undefined : list of Undefined
-        Of each metric.
-    cells : list of Cells
-        Of each model.
-    slope : ndarray of shape (metrics, models, times, strata, bins)
-    status : ndarray of shape (models, times, strata, bins)
-        How probably the hidden are event-free.
-    """
-
-    mass: float
-    squares: float
-    scores: Values
-    undefined: list[Undefined]
-    cells: list[Cells]
-    slope: Values
-    status: Values
+    mass: float  # the sum of the sample weights, or the number of individuals
+    squares: float  # that of their squares
+    scores: Values  # (metrics, models, times)
+    undefined: list[Undefined]  # of each metric
+    cells: list[Cells]  # of each model
+    slope: Values  # (metrics, models, times, strata, bins)
+    status: Values  # (models, times, strata, bins): how probably the hidden are event-free
 
     @classmethod
     def of(cls, sums: ProjectedSums, unit: int) -> UnitScores:
