@@ -9,9 +9,11 @@ from scale_tables import make, same
 from survscore.scale import evaluate_state
 
 
-def compared(case, projected=None, **more):
+def compared(case, projected=None, y=None, **more):
     weighting = [ss.Administrative(dropout_strata=None), projected or ss.Projected()]
-    return ss.compare(case.y, case.models, weighting=weighting, times=case.times, null=False, **more)
+    return ss.compare(
+        case.y if y is None else y, case.models, weighting=weighting, times=case.times, null=False, **more
+    )
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -119,16 +121,55 @@ def test_sums_for_other_days_are_administrative():
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
-def test_projected_scores_of_causes_are_made_in_memory():
+@pytest.mark.filterwarnings("ignore::survscore.FewFollowedWarning")
+@pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
+@pytest.mark.parametrize("more", ["", "by", "groups", "weights", "log"])
+@pytest.mark.parametrize("rank_rows", [1000, 100_000])
+def test_causes(rank_rows, more):
+    n, case = 1500, make(1500, seed=5)
+    rng = np.random.default_rng(2)
+    codes = np.where(case.y.event, rng.integers(1, 3, n), 0).astype(np.int8)
+    weight, labels = rng.gamma(2, 1, n), np.where(np.arange(n) % 2, "odd", "even")
+    table = case.table.set_column(case.table.column_names.index("event"), "event", pa.array(codes))
+    table = table.append_column("half", pa.array(labels)).append_column("weight", pa.array(weight))
+    options = {"by": {"by": "half"}, "groups": {"groups": "customer"}, "weights": {"weights": "weight"}}.get(more, {})
+    in_memory = {"by": {"by": {"half": labels}}, "groups": {"groups": case.customer}}.get(more, {})
+    if more == "log":
+        options = in_memory = {"metric": "log"}
+    y = ss.Outcomes(case.y.time, codes, case.y.censoring_time)
+    y = (y.weighted(weight) if more == "weights" else y).for_cause("1")
+    asked = ["administrative", ss.Projected(strata=None)]
+    found = ss.evaluate(table, cause=1, weighting=asked, rank_rows=rank_rows, **options)
+    weighting = [ss.Administrative(dropout_strata=None), ss.Projected(strata=None)]
+    wanted = ss.compare(y, case.models, weighting=weighting, times=case.times, null=False, **in_memory)
+    pairs = [(found, wanted)]
+    if more == "by":
+        pairs = [(found.total, wanted.total), *((part, wanted.parts[label]) for label, part in found.parts.items())]
+    exact = rank_rows > n or more in ("by", "groups", "weights")  # else standard errors are those of a sample
+    for one, other in pairs:
+        same(one, other, score=1e-10, se=1e-9 if exact else 0.05)
+    one, two = (result.scored[1] for result in pairs[0])
+    np.testing.assert_allclose(one.by_theta.scores, two.by_theta.scores, rtol=1e-9)
+    close = 1e-9 if exact else 0.03  # the statuses of those who dropped out before t <= C* are those of the sample
+    np.testing.assert_allclose(one.by_theta.event_free, two.by_theta.event_free, rtol=close)
+    np.testing.assert_allclose(one.parts.projected, two.parts.projected, rtol=close)
+    np.testing.assert_allclose(one.support.n_events, two.support.n_events)
+
+
+def test_causes_have_both_scores_and_a_recommendation_by_default():
     case = make(1200)
     codes = np.where(case.y.event, 1 + np.arange(1200) % 2, 0).astype(np.int8)
     table = case.table.set_column(case.table.column_names.index("event"), "event", pa.array(codes))
-    assert ss.evaluate(table, cause=1).weightings == ["administrative (drop-out by Kaplan-Meier)"]
-    found = ss.evaluate(table, cause=1, weighting="projected")
     y = ss.Outcomes(case.y.time, codes, case.y.censoring_time).for_cause("1")
-    same(found, ss.compare(y, case.models, weighting="projected", times=case.times, null=False))
-    with pytest.raises(ss.InputError, match="not available for more than 1,000 rows"):
-        ss.evaluate(table, cause=1, weighting="projected", rank_rows=1000)
+    found, wanted = ss.evaluate(table, cause=1), compared(case, None, y)
+    assert found.weightings == wanted.weightings
+    same(found, wanted, se=1e-10)
+    assert str(found.recommendation()) == str(wanted.recommendation())
+    sample = ss.evaluate(table, cause=1, rank_rows=1000)
+    assert (
+        sample.recommendation().to_frame()["verdict"].tolist() == wanted.recommendation().to_frame()["verdict"].tolist()
+    )
+    np.testing.assert_allclose(sample.scores["score"], wanted.scores["score"], atol=0.002)
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")

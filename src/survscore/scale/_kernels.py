@@ -283,10 +283,11 @@ def both_losses(kind, epsilon, survival, free, with_event):
 class ProjectedRows(NamedTuple):
     """Rows as `add_projected` takes them: unit by unit, and within these so that at any time a status is one range.
 
-    First those without event, by the time from which on their status is hidden (0 to m of m times), then those with
-    event, by the time from which on they have had it. `order` says which row of the columns each is, `ends` where each
-    of these 2 (m + 1) kinds of each unit ends. At the times before `early`, C* >= t. By model, (models, rows): the
-    stratum, the cell of stratum and bin, and one over the curve at the end of follow-up, 1 / S_k(c).
+    First those without event, by the time from which on their status is hidden (0 to m of m times), then those with the
+    event of interest, by the time from which on they have had it, and those with another event. `order` says which row
+    of the columns each is, `ends` where each of these 3 (m + 1) keys of each unit ends. At the times before `early`,
+    C* >= t. By model, (models, rows): the stratum, the cell of stratum and bin, and `base` and `share` of the
+    probability of having no event of interest once hidden (`influences.Known`).
     """
 
     order: NDArray[np.int32]
@@ -296,13 +297,14 @@ class ProjectedRows(NamedTuple):
     sample: NDArray[np.float64]
     stratum: NDArray[np.int32]
     cell: NDArray[np.int64]
+    base: NDArray[np.float64]
     share: NDArray[np.float64]
 
 
 class Estimates(NamedTuple):
     """What influences at one time are made of, by model; see `influences.Known`.
 
-    `centre` (models, units), `scale` (units), `later` (models, strata), `added` (models, strata, bins, 2). `parts`
+    `centre` (models, units), `scale` (units), `later` (models, strata), `added` (models, strata, bins, kinds). `parts`
     (models, units, 5) is filled: sums over those with C* >= t of predictions, statuses and losses, and how many are
     hidden; before these, of predictions of all.
     """
@@ -314,7 +316,7 @@ class Estimates(NamedTuple):
     parts: NDArray[np.float64]
 
 
-HIDDEN, HAD_EVENT = 0, 2  # of four ranges of rows; the others are those followed event-free
+HIDDEN, HAD_EVENT, HAD_OTHER = 0, 2, 4  # of six ranges of rows; the others are those followed event-free
 
 
 @compiled
@@ -325,10 +327,11 @@ def add_projected(columns, j, n_times, kind, epsilon, rows, sums, known, influen
     event-free adds for the hidden, (models, cells). `known`, or None: estimates, with which there are influences.
     """
     survival, free, with_event = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
-    start, width = 0, 2 * (n_times + 1)
+    start, each = 0, n_times + 1
     for place in range(rows.units.size):
-        ends, u = rows.ends[place * width : (place + 1) * width], rows.units[place]
-        for status, end in enumerate((ends[j], ends[n_times], ends[n_times + 1 + j], ends[width - 1])):
+        ends, u = rows.ends[3 * place * each : 3 * (place + 1) * each], rows.units[place]
+        for status in range(6):
+            end = ends[status // 2 * each + (n_times if status % 2 else j)]
             while start < end:
                 stop = min(start + CHUNK, end)
                 order = rows.order[start:stop]
@@ -376,13 +379,14 @@ def add_range(status, a, start, stop, free, with_event, rows, base, u, slope):
 def fill_range(status, a, start, stop, j, u, survival, free, with_event, rows, known, influences):
     """Fill the influences of rows of one status; see `add_projected`."""
     sample, early, stratum = rows.sample[start:stop], rows.early[start:stop], rows.stratum[a, start:stop]
-    cell, share, later, added = rows.cell[a, start:stop], rows.share[a, start:stop], known.later[a], known.added[a]
+    cell, later, added = rows.cell[a, start:stop], known.later[a], known.added[a]
+    base, share = rows.base[a, start:stop], rows.share[a, start:stop]
     centre, scale, n_bins = known.centre[a, u], known.scale[u], added.shape[1]
     every, predicted, event_free, losses, hidden = 0.0, 0.0, 0.0, 0.0, 0.0
     if status == HIDDEN:
         for i in range(sample.size):
             own = sample[i] if j < early[i] else 0.0
-            free_now = min(share[i] * later[stratum[i]], 1.0)
+            free_now = min(base[i] + share[i] * later[stratum[i]], 1.0)
             loss = with_event[i] + free_now * (free[i] - with_event[i])
             every += sample[i] * survival[i]
             predicted += own * survival[i]
@@ -400,6 +404,7 @@ def fill_range(status, a, start, stop, j, u, survival, free, with_event, rows, k
             of_curve = added[stratum[i], cell[i] - n_bins * stratum[i], 1]
             influences[i] = sample[i] * (scale * (with_event[i] - centre) + of_curve)
     else:
+        other = status == HAD_OTHER
         for i in range(sample.size):
             own = sample[i] if j < early[i] else 0.0
             every += sample[i] * survival[i]
@@ -407,7 +412,8 @@ def fill_range(status, a, start, stop, j, u, survival, free, with_event, rows, k
             event_free += own
             losses += own * free[i]
             # the same for all who are still at risk: that of those who stay longest
-            of_curve = added[stratum[i], n_bins - 1, 0]
+            bin_ = cell[i] - n_bins * stratum[i] if other else n_bins - 1
+            of_curve = added[stratum[i], bin_, 2 if other else 0]
             influences[i] = sample[i] * (scale * (free[i] - centre) + of_curve)
     parts = known.parts[a, u]
     parts[0] += every

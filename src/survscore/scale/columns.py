@@ -102,6 +102,11 @@ class OutcomeColumns:
         return self.causes.index(cause) + 1 if cause in self.causes else int(cause)
 
     @property
+    def kinds(self) -> int:
+        """How follow-up can end: without event, with that of interest, or with another one."""
+        return 2 if self.cause is None else 3
+
+    @property
     def cause_name(self) -> str:
         """The name of the cause of interest, which is its number if it has none."""
         return self.causes[self.cause_number - 1] if self.causes else str(self.cause_number)

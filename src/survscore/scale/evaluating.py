@@ -118,8 +118,8 @@ def evaluate(
     weighting : str, Weighting, or several
         ``"administrative"``, ``"projected"``, ``"ipcw"`` or ``"uncensored"``, or instances of their classes whose
         weights are estimated from the data. By default, where :math:`C^*` is known, ``"administrative"`` and
-        ``"projected"``, as by `compare`, with its recommendation; ``"administrative"`` alone for one of several causes,
-        and where sums are kept or added (`state`, `add`, `evaluate_state`).
+        ``"projected"``, as by `compare`, with its recommendation; ``"administrative"`` alone where sums are kept or
+        added (`state`, `add`, `evaluate_state`).
     models : optional
         Where predictions are. None: columns named by time, with the model before a colon, ``net:30``. A pattern such as
         ``"{model}_{time}"``. A list of names, which picks among these. A mapping of names to patterns with ``{time}``,
@@ -389,7 +389,7 @@ def _weightings(given: Mapping[str, Any], schema: Any, columns: OutcomeColumns |
     if not observed.dated and observed.censoring_time not in schema.names:
         return None
     whole = any(isinstance(one, FollowUpMetric) for one in as_metrics(given["metric"]))
-    alone = one_pass or whole or given["cause"] is not None
+    alone = one_pass or whole
     return [Administrative.name] if alone else [Administrative.name, Projected.name]
 
 

@@ -105,7 +105,7 @@ def _averages(what: Specification, several: Sequence[NDArray[np.bool_]]) -> Valu
 
 def _stacked(units: list[Known]) -> Known:
     """Return what is known of several units as one."""
-    axes = {"centre": 2, "share": 1, "later": 2, "added": 2, "own": 0}
+    axes = {"centre": 2, "base": 1, "share": 1, "later": 2, "added": 2, "own": 0}
     return Known(**{
         name: np.concatenate([getattr(one, name) for one in units], axis=axes.get(name, -1)) for name in vars(units[0])
     })  # fmt: skip
@@ -250,8 +250,8 @@ class _Projected:
         units = Units(counted, np.full(counted.size, state.largest_weight / scores.mass), counted - 1.0)
         hidden, squares = bool((own.n_known < own.n).any()), scores.squares
         support = Support(
-            counted, np.where(undefined.where, np.nan, scores.mass**2 / squares), own.n_known - own.n_followed,
-            own.n_followed, units, False, hidden, weighted=what.outcomes.weighted,
+            counted, np.where(undefined.where, np.nan, scores.mass**2 / squares), own.n_cases,
+            own.n_known - own.n_cases, units, False, hidden, weighted=what.outcomes.weighted,
         )  # fmt: skip
         one = ScoreArrays(
             loss.name, str(weighting), loss.direction, scores.scores[metric], None, None, loss.scale,
@@ -270,13 +270,12 @@ class _Projected:
         """Return what influences are made of."""
         what, scores, undefined = self.state.specification, self.scores, self.undefined(metric)
         m, n = what.at.size, np.full(what.at.size, self.n)
-        own = np.array([cells.curves[1][..., 0] for cells in scores.cells])
         mass = np.full(m, scores.mass)
         return Known(
             centre=np.where(undefined, 0.0, scores.scores[metric])[:, :, None],
-            scale=np.where(undefined, 0.0, 1.0 / mass)[:, None], at_risk=np.ones((m, 1)), own=np.ones(own.shape[1:]),
-            share=np.divide(1.0, own, out=np.zeros(own.shape), where=own > 0),
-            later=np.array([cells.curves[0].T for cells in scores.cells]), added=scores.added(metric),
+            scale=np.where(undefined, 0.0, 1.0 / mass)[:, None], at_risk=np.ones((m, 1)),
+            own=np.ones(scores.share.shape[1:]), base=scores.base, share=scores.share, later=scores.later,
+            added=scores.added(metric),
             averages=np.zeros((0, m, 1)), inflation=np.nan_to_num(Units(n, n, n).inflation)[:, None],
             inverse_n=_by_units(n), inverse_mass=_by_units(mass),
         )  # fmt: skip
@@ -333,7 +332,9 @@ class _Weighted:
         cells, last = None, n_bins - 1
         if weighting.estimated and sums.mass("left").any():
             left = sums.mass("left")
-            cells = Cells.of(what, np.stack((sums.mass("everybody") - left, left), axis=-1)[None], leave_first=False)
+            cells = Cells.of_exits(
+                what, np.stack((sums.mass("everybody") - left, left), axis=-1)[None].astype(np.float64)
+            )
             last = int(np.flatnonzero(sums.mass("everybody"))[-1])
         bins = np.broadcast_to(np.arange(n_bins)[:, None], (n_bins, m))
         if cells is None:
@@ -457,7 +458,7 @@ class _Weighted:
         own = event[:, :1].T if n_bins > 1 else np.ones((1, 1))
         return Known(
             centre=centre[:, :, None], scale=scale[:, None], at_risk=first.T, own=own,
-            share=np.zeros((0, 1, n_bins)), later=np.zeros((len(what.models), m, 1)),
+            base=np.zeros((0, 1, n_bins)), share=np.zeros((0, 1, n_bins)), later=np.zeros((len(what.models), m, 1)),
             added=self._added(metric, centre, scale)[1], averages=np.zeros((0, m, 1)),
             inflation=np.nan_to_num(Units(counted, counted, counted).inflation)[:, None],
             inverse_n=_by_units(counted), inverse_mass=np.where(counted > 1, 1.0 / self._counted("mass"), 0.0)[:, None],

@@ -90,10 +90,11 @@ class Known:
     scale: Values  # (times, units): one over the sum of weights; 0 where there is no score
     at_risk: Values  # (times, units): the weight of those who are followed event-free
     own: Values  # (strata, bins): the weight of others, by when they left
-    # where statuses are projected, the hidden are event-free with the product of these
+    # where statuses are projected, the hidden are without event of interest with base + share x later
+    base: Values  # (models, strata, bins)
     share: Values  # (models, strata, bins): 1 / S_k(c)
-    later: Values  # (models, times, strata): S_k(t)
-    added: Values  # (models, times, strata, bins, 2): what estimating curves adds; last for those who leave
+    later: Values  # (models, times, strata): of an incidence, what is still to come at t
+    added: Values  # (models, times, strata, bins, kinds): what estimating curves adds, by how follow-up ended
     averages: Values  # (means, times, units): means over time that have standard errors, as weights of the times
     inflation: Values  # (times, units): the small-sample correction of variances
     # (times, units): one over the number of individuals, and over the sum of their weights; see `InfluenceFactors`
@@ -381,13 +382,16 @@ def add_projected(
 
     index, m, unit_order = rows.index, len(rows.batch.specification.times), rows.order
     event, everyone = index.outcomes.event[unit_order], index.to_the_end
+    kind = np.where(event, np.where(index.label[unit_order] > 0, np.int8(1), np.int8(2)), np.int8(0))
     # see `_kernels.ProjectedRows`
-    kind = np.where(event, m + 1 + index.before_time[unit_order], index.until_hidden[unit_order])
-    n_kinds, known_end = 2 * (m + 1), index.outcomes.censoring_time is not None
+    key = (m + 1) * kind.astype(np.int32) + np.where(
+        event, index.before_time[unit_order], index.until_hidden[unit_order]
+    )
+    n_keys, known_end = 3 * (m + 1), index.outcomes.censoring_time is not None
     ends = (index.until_censoring_time if known_end else everyone)[unit_order]
     early = ends if known_end else np.zeros(len(kind), dtype=np.int32)
     if projected is not None:
-        projected.count(rows, ends, event)
+        projected.count(rows, ends, kind)
     levels = len(rows.levels)
     buckets = [None] * levels if influences is None else influences.count_groups(q, rows, everyone)
     n_bins = projected.n_bins if influences is None else influences.first.known[q][0].own.shape[1]  # type: ignore[union-attr]
@@ -395,20 +399,24 @@ def add_projected(
         for some in rows.blocks():
             present, local = np.unique(units[some].astype(np.int64), return_inverse=True)
             order, stops = _kernels.order_by(
-                local.astype(np.int32) * np.int32(n_kinds) + kind[some].astype(np.int32), present.size * n_kinds
+                local.astype(np.int32) * np.int32(n_keys) + key[some], present.size * n_keys
             )
             places = order + some.start
             stratum = np.stack([of_model[places] for of_model in strata])
             cell = stratum * np.int64(n_bins) + rows.bins[places]
             columns = [tuple(of_model[j][some] for of_model in rows.columns) for j in range(m)]
             for metric, loss in enumerate(rows.losses):
-                share, known, block = np.zeros((len(strata), 0)), None, None
+                base = share = np.zeros((len(strata), 0))
+                known = block = None
                 if influences is not None:
                     known, parts = influences.first.known[q][metric], influences.sums[q, metric]["parts"]
-                    share = np.stack([one.reshape(-1).take(row) for one, row in zip(known.share, cell, strict=True)])
+                    base, share = (
+                        np.stack([values[a].reshape(-1).take(row) for a, row in enumerate(cell)])
+                        for values in (known.base, known.share)
+                    )
                     block = influences.block(q, metric, rows, units, everyone, of_level, places)
                 ordered = _kernels.ProjectedRows(
-                    order, stops, present, early[places], rows.sample[places], stratum, cell, share
+                    order, stops, present, early[places], rows.sample[places], stratum, cell, base, share
                 )
                 filled = np.empty((len(strata), order.size))
                 for j in range(m):

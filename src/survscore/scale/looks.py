@@ -53,7 +53,7 @@ class Look:
     specification: Specification  # see `looked_at`
     n: int = 0
     #: By segment: how many individuals there are, the sum of their squared sample weights, and at each time how many
-    #: were followed event-free, and of how many the status is known.
+    #: were followed event-free, of how many the status is known, and how many had no event of interest.
     counts: dict[Labels, Values] = field(default_factory=dict)
     labels: set[str] = field(default_factory=set)  # the strata, where a column has them
     #: The hashes of all groups; None where these are too many to keep.
@@ -191,7 +191,7 @@ def _counts(index: TimeIndex, codes: NDArray[np.int32], labels: list[Labels]) ->
     followed = np.where(outcomes.event, index.before_time, index.until_time)
     tables = [
         np.bincount(codes * np.int64(m + 1) + stop, own, minlength=len(labels) * (m + 1)).reshape(-1, m + 1)
-        for stop in (followed, index.until_hidden)
+        for stop in (followed, index.until_hidden, np.where(index.label > 0, index.before_time, m))
     ]
     after = [table.sum(axis=1, keepdims=True) - np.cumsum(table, axis=1)[:, :m] for table in tables]
     squares = None if sample is None else sample.squares

@@ -12,7 +12,7 @@ A unit is all individuals, or a segment: each has strata, curves and scores of i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +122,7 @@ class UnitStrata:
     squares: float  # the sum of squared sample weights
     n_followed: Values  # at each time, followed event-free, ...
     n_known: Values  # ... and of known status
+    n_cases: Values  # with the event of interest
     n_scored: int  # at how many times, from the first on, there is a score
     ranks: Ranks | None
     n_strata: tuple[int, ...]  # of each model
@@ -134,7 +135,7 @@ class UnitStrata:
             raise TypeError("no projected scores were asked for")
         k, m = max(len(what.models), 1), len(what.times)
         total = np.sum([counts for label, counts in look.counts.items() if which in (None, label)], axis=0)
-        n, squares, (followed, known) = float(total[0]), float(total[1]), total[2:].reshape(2, m)
+        n, squares, (followed, known, others) = float(total[0]), float(total[1]), total[2:].reshape(3, m)
         scored = (followed >= weighting.min_followed) | (known == n)
         n_scored = m if scored.all() else int(np.argmin(scored))
         last = max(n_scored, 1) - 1
@@ -143,7 +144,7 @@ class UnitStrata:
         if batch is not None and isinstance(weighting.strata, str) and not look.labels and wanted > 1:
             ranks = cls._ranks(look, which, batch, last, wanted)
             n_strata = (1,) * k if ranks is None else ranks.n_strata
-        return cls(n, squares, followed, known, n_scored, ranks, n_strata)
+        return cls(n, squares, followed, known, n - others, n_scored, ranks, n_strata)
 
     @staticmethod
     def _ranks(look: Look, which: Labels | None, batch: Batch, last: int, wanted: int) -> Ranks | None:
@@ -219,8 +220,8 @@ class ProjectedSums:
 
     ``base`` (metrics, models, times, units): losses of known statuses, and of the hidden as with event. ``slope``
     (metrics, models, times, strata, bins): what being event-free adds for the hidden. ``counts`` (models, strata, bins,
-    2): individuals by their time, without and with event. ``slots`` (units, bins, times + 1, 2): the same by how many
-    evaluation times come up to C*.
+    kinds): individuals by their time, without event, with it, and with another one. ``slots`` (units, bins, times + 1,
+    2): without and with the event of interest, by how many evaluation times come up to C*.
     """
 
     strata: Strata
@@ -243,9 +244,11 @@ class ProjectedSums:
         what, units = strata.specification, len(strata.units)
         losses, rows = (len(what.metrics), len(what.models), len(what.times)), units * strata.most
         return {
-            "base": (*losses, units), "slope": (*losses, rows, n_bins), "counts": (len(what.models), rows, n_bins, 2),
+            "base": (*losses, units),
+            "slope": (*losses, rows, n_bins),
+            "counts": (len(what.models), rows, n_bins, what.outcomes.kinds),
             "slots": (units, n_bins, len(what.times) + 1, 2),
-        }  # fmt: skip
+        }
 
     def grown(self, n_bins: int, limit: int | None = None) -> ProjectedSums:
         """Return the same with more bins, of at most `limit` bytes."""
@@ -264,14 +267,15 @@ class ProjectedSums:
         one, two = self.grown(n_bins).values, other.grown(n_bins).values
         return ProjectedSums(self.strata, {name: values + two[name] for name, values in one.items()}, n_bins)
 
-    def count(self, rows: Rows, ends: NDArray[np.int32], event: NDArray[np.bool_]) -> None:
-        """Count rows, in place; up to which time they could have been followed, and whether they had the event."""
-        slots = len(self.strata.specification.times) + 1
+    def count(self, rows: Rows, ends: NDArray[np.int32], kind: NDArray[np.int8]) -> None:
+        """Count rows, in place; up to which time they could have been followed, and which event they had."""
+        what = self.strata.specification
+        slots, kinds = len(what.times) + 1, what.outcomes.kinds
         for units, strata in rows.levels:
-            flat = ((units * np.int64(self.n_bins) + rows.bins) * slots + ends) * 2 + event
+            flat = ((units * np.int64(self.n_bins) + rows.bins) * slots + ends) * 2 + (kind == 1)
             _add(self.values["slots"], flat, rows.sample)
             for a, row in enumerate(strata):
-                _add(self.values["counts"][a], (row * np.int64(self.n_bins) + rows.bins) * 2 + event, rows.sample)
+                _add(self.values["counts"][a], (row * np.int64(self.n_bins) + rows.bins) * kinds + kind, rows.sample)
 
     def at(self, metric: int, j: int) -> tuple[Values, Values]:
         """Return the sums of losses at one time: of all but the hidden's share, and by cell what that multiplies."""
@@ -305,7 +309,15 @@ class UnitScores:
     undefined: list[Undefined]  # of each metric
     cells: list[Cells]  # of each model
     slope: Values  # (metrics, models, times, strata, bins)
-    status: Values  # (models, times, strata, bins): how probably the hidden are event-free
+    # the hidden are without event of interest with base + share x later, see `Cells.statuses`
+    base: Values  # (models, strata, bins)
+    share: Values  # (models, strata, bins)
+    later: Values  # (models, times, strata)
+
+    @property
+    def status(self) -> Values:
+        """How probably the hidden are without event of interest, (models, times, strata, bins)."""
+        return np.asarray(np.minimum(self.base[:, None] + self.share[:, None] * self.later[..., None], 1.0))
 
     @classmethod
     def of(cls, sums: ProjectedSums, unit: int) -> UnitScores:
@@ -314,44 +326,43 @@ class UnitScores:
         own, rows = strata.units[unit], slice(unit * strata.most, (unit + 1) * strata.most)
         counts, slope = sums.values["counts"][:, rows], sums.values["slope"][:, :, :, rows]
         mass = max(float(counts[0].sum()), 1e-300)
-        cells = [Cells.of(what, of_model, leave_first=True) for of_model in counts]
-        status = []
-        for of_model in cells:
-            at, before = of_model.curves
-            share = np.divide(1.0, before[..., 0], out=np.zeros(before.shape[:2]), where=before[..., 0] > 0)
-            status.append(np.minimum(at.T[:, :, None] * share, 1.0))
-        total = sums.values["base"][..., unit] + np.einsum("kajsb,ajsb->kaj", slope, np.array(status))
+        cells = [Cells.of_events(what, of_model) for of_model in counts]
+        base, share, later = map(np.array, zip(*(of_model.statuses() for of_model in cells), strict=True))
         undefined = [_undefined(what, own, loss) for loss in what.metrics]
-        where = np.array([one.where for one in undefined])[:, None]
-        return cls(mass, own.squares, np.where(where, np.nan, total / mass), undefined, cells, slope, np.array(status))
+        scores = cls(mass, own.squares, np.empty(0), undefined, cells, slope, base, share, later.transpose(0, 2, 1))
+        total = sums.values["base"][..., unit] + np.einsum("kajsb,ajsb->kaj", slope, scores.status)
+        where = np.array([of_loss.where for of_loss in undefined])[:, None]
+        return replace(scores, scores=np.where(where, np.nan, total / mass))
 
     def added(self, metric: int) -> Values:
-        """Return what estimating the curves adds to influences, (models, times, strata, bins, 2)."""
+        """Return what estimating the curves adds to influences, (models, times, strata, bins, kinds)."""
         found = []
         for a, cells in enumerate(self.cells):
-            gradients = np.zeros((*self.status[a].shape, 2))
-            gradients[..., 0] = self.slope[metric, a] * self.status[a] / self.mass
+            gradients = np.zeros((*self.slope.shape[2:], cells.counts.shape[2]))
+            gradients[..., 0] = self.slope[metric, a] * self.share[a] / self.mass
             gradients[self.undefined[metric].where] = 0.0
             found.append(cells.estimation(gradients, of_weights=False))
         return np.array(found)
 
     def theta_scores(self, parts: Values, metric: int, weighting: Projected, n_early: Values) -> ThetaScores:
         """Return the scores at other hazards of the hidden; `parts` (models, times, 5) are those of `Influences`."""
-        slope, times = self.slope[metric], self.cells[0].index
-        now = (slope * self.status).sum(axis=(2, 3))
-        change = np.stack([(slope * self.status**theta).sum(axis=(2, 3)) - now for theta in THETAS], axis=-1)
-        # those who are not hidden have status 1, those with event until then
-        event_free = []
-        for status, cells in zip(self.status, self.cells, strict=True):
+        slope, times, change, event_free = self.slope[metric], self.cells[0].index, [], []
+        for a, cells in enumerate(self.cells):
+            base, share, later = cells.statuses(THETAS)
+            by_theta = np.einsum("jsb,sbt->jt", slope[a], base)
+            by_theta += np.einsum("jst,sjt->jt", np.einsum("jsb,sbt->jst", slope[a], share), later)
+            change.append(by_theta - np.einsum("jsb,jsb->j", slope[a], self.status[a])[:, None])
+            # those who are not hidden have status 1, those with event until then
             own = times.outcomes.time.reshape(cells.counts.shape)[..., 1]
-            later = [float(cells.counts[..., 1][own > t].sum()) for t in times.times]
-            event_free.append(np.einsum("jsb,sb->j", status, cells.counts[..., 0]) + later)
+            after = [float(cells.counts[..., 1][own > t].sum()) for t in times.times]
+            others = float(cells.counts[..., 2:].sum())
+            event_free.append(np.einsum("jsb,sb->j", self.status[a], cells.counts[..., 0]) + after + others)
         every = np.stack((parts[..., 0], np.array(event_free)), axis=-1)
         sizes = np.stack((n_early, self.mass - n_early))
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.stack((parts[..., 1:3], every - parts[..., 1:3]), axis=1) / sizes[:, :, None]
         means = np.where(sizes[:, :, None] > 0, means, np.nan)
-        scores = self.scores[metric][..., None] + change / self.mass
+        scores = self.scores[metric][..., None] + np.array(change) / self.mass
         return ThetaScores(1.0, weighting.hazards, scores, means[..., 0], means[..., 1])
 
     def parts(self, parts: Values, metric: int, n_early: Values) -> PartArrays:
@@ -380,7 +391,7 @@ def _undefined(what: Specification, own: UnitStrata, loss: Loss) -> Undefined:
         nobody, nobody, nobody.astype(np.int8), np.ones((1, m)), np.zeros(0), nobody,
         support_end=own.n_scored if own.n_scored < m else None, support_reason=few_followed,
     )  # fmt: skip
-    sums = np.stack((own.n - own.n_known + own.n_followed, np.zeros(m), own.n_known - own.n_followed))
+    sums = np.stack((own.n - own.n_cases, np.zeros(m), own.n_cases))
     return undefined_times(loss, what.at, weighting.weights_for, weights, sums)
 
 

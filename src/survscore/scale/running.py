@@ -116,11 +116,6 @@ class Run:
         if look.n <= what.rank_rows and self.folder is None:
             with suppress(MemoryLimitError):  # sums take less
                 return self.rows(what)
-        if what.projected is not None and what.outcomes.cause is not None:
-            raise InputError(
-                f"projected scores of one of several causes are not available for more than {what.rank_rows:,} rows: "
-                "name `weighting` 'administrative', or raise `rank_rows` as far as memory allows"
-            )
         what = replace(what, bins=look.bins())
         whole = None if what.projected is None else Strata.of(look, what)
         strata = None if whole is None else replace(whole, drawn=None, sample=None)  # which need not travel
