@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,7 @@ def _made(folder: Path, rows: int, files: int) -> Path:
 def call_rows(folder: Path) -> list[Row]:
     """Return what decoding takes, and every call beside it."""
     base = in_fresh_process(folder, DECODING)
-    calls = [*CALLS, BY_SQL]
+    calls = [*CALLS, *([BY_SQL] if find_spec("duckdb") else [])]
     return [_row(DECODING, base, base), *(_row(call, in_fresh_process(folder, call), base) for call in calls)]
 
 
