@@ -280,23 +280,28 @@ def both_losses(kind, epsilon, survival, free, with_event):
             free[i], with_event[i] = -_log(p), -_log(1.0 - p)
 
 
-class ProjectedRows(NamedTuple):
-    """Rows as `add_projected` takes them: unit by unit, and within these so that at any time a status is one range.
+class OrderedRows(NamedTuple):
+    """Rows as `add_influences` takes them: unit by unit, and within these so that a status at any time is one range.
 
-    First those without event, by the time from which on their status is hidden (0 to m of m times), then those with the
-    event of interest, by the time from which on they have had it, and those with another event. `order` says which row
-    of the columns each is, `ends` where each of these 3 (m + 1) keys of each unit ends. At the times before `early`,
-    C* >= t. By model, (models, rows): the stratum, the cell of stratum and bin, and `base` and `share` of the
-    probability of having no event of interest once hidden (`influences.Known`).
+    Those without event come first, then those with the event of interest, then those with another one; each by the
+    time, 0 to m of m times, from which on they are no longer followed event-free. `order` says which row of the columns
+    each is, `ends` where each of these 3 (m + 1) keys of each unit ends.
+
+    From then on a row has its final status and its `own` weight, at the times before `last`; or, without event and
+    under a weighting that projects, no event of interest with probability base + share x later. `bin`, `exit` and, by
+    model, `stratum` say to which cell a row belongs. At the times before `early`, C* >= t.
     """
 
     order: NDArray[np.int32]
     ends: NDArray[np.int64]
     units: NDArray[np.int64]
-    early: NDArray[np.int32]
     sample: NDArray[np.float64]
+    last: NDArray[np.int32]
+    early: NDArray[np.int32]
+    bin: NDArray[np.int32]
+    exit: NDArray[np.int8]
+    own: NDArray[np.float64]
     stratum: NDArray[np.int32]
-    cell: NDArray[np.int64]
     base: NDArray[np.float64]
     share: NDArray[np.float64]
 
@@ -304,34 +309,33 @@ class ProjectedRows(NamedTuple):
 class Estimates(NamedTuple):
     """What influences at one time are made of, by model; see `influences.Known`.
 
-    `centre` (models, units), `scale` (units), `later` (models, strata), `added` (models, strata, bins, kinds). `parts`
-    (models, units, 5) is filled: sums over those with C* >= t of predictions, statuses and losses, and how many are
-    hidden; before these, of predictions of all.
+    `at_risk` and `scale` (units), `centre` (models, units), `later` (models, strata), `added` (models, strata, bins,
+    kinds). `parts` (models, units, 5), of a weighting that projects, is filled: sums over those with C* >= t of
+    predictions, statuses and losses, and how many are hidden; before these, of predictions of all.
     """
 
-    centre: NDArray[np.float64]
+    at_risk: NDArray[np.float64]
     scale: NDArray[np.float64]
+    centre: NDArray[np.float64]
     later: NDArray[np.float64]
     added: NDArray[np.float64]
     parts: NDArray[np.float64]
 
 
-HIDDEN, HAD_EVENT, HAD_OTHER = 0, 2, 4  # of six ranges of rows; the others are those followed event-free
-
-
 @compiled
-def add_projected(columns, j, n_times, kind, epsilon, rows, sums, known, influences):
-    """Add projected losses at one time to `sums`, and fill each row's influence on the scores, (models, rows).
+def add_influences(columns, j, n_times, kind, epsilon, rows, sums, known, influences):
+    """Fill each row's influence on the scores at one time, (models, rows), and add projected losses to `sums`.
 
-    `sums`, or None: losses of known statuses, and of the hidden as with event, (models, units); and what being
-    event-free adds for the hidden, (models, cells). `known`, or None: estimates, with which there are influences.
+    `known`: estimates, or None for no influences. `sums`, or None: losses of known statuses, and of the hidden as with
+    event, (models, units); and what being event-free adds for the hidden, (models, strata, bins).
     """
     survival, free, with_event = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
     start, each = 0, n_times + 1
     for place in range(rows.units.size):
         ends, u = rows.ends[3 * place * each : 3 * (place + 1) * each], rows.units[place]
-        for status in range(6):
-            end = ends[status // 2 * each + (n_times if status % 2 else j)]
+        for part in range(6):
+            event, followed = part // 2, part % 2 == 1
+            end = ends[event * each + (n_times if followed else j)]
             while start < end:
                 stop = min(start + CHUNK, end)
                 order = rows.order[start:stop]
@@ -341,116 +345,105 @@ def add_projected(columns, j, n_times, kind, epsilon, rows, sums, known, influen
                     for i in range(size):
                         survival[i] = column[order[i]]
                     both_losses(kind, epsilon, survival[:size], free, with_event)
+                    loss = with_event if (event == 1) & (not followed) else free
+                    hidden = (rows.share.shape[1] > 0) & (event == 0) & (not followed)
                     if sums is not None:
-                        add_range(status, a, start, stop, free, with_event, rows, sums[0][a], u, sums[1][a])
+                        add_losses(rows, a, start, stop, hidden, loss, free, with_event, sums[0][a], u, sums[1][a])
                     if known is not None:
-                        fill_range(
-                            status,
-                            a,
-                            start,
-                            stop,
-                            j,
-                            u,
-                            survival,
-                            free,
-                            with_event,
-                            rows,
-                            known,
-                            influences[a, start:stop],
-                        )
+                        filled = influences[a, start:stop]
+                        if followed:
+                            fill_followed(rows, a, start, stop, u, free, known, filled)
+                        elif hidden:
+                            fill_hidden(rows, a, start, stop, u, free, with_event, known, filled)
+                        else:
+                            fill_final(rows, a, start, stop, j, u, loss, known, filled)
+                        if known.parts.shape[0]:
+                            event_free = 1.0 if followed | (event == 2) else 0.0
+                            add_parts(
+                                rows, a, start, stop, j, hidden, event_free, survival, loss, free, with_event, known,
+                                known.parts[a, u],
+                            )  # fmt: skip
                 start = stop
 
 
 @inlined_sum
-def add_range(status, a, start, stop, free, with_event, rows, base, u, slope):
-    """Add the losses of rows of one status; see `add_projected`."""
-    sample, total = rows.sample[start:stop], 0.0
-    loss = with_event if (status == HIDDEN) | (status == HAD_EVENT) else free
-    for i in range(sample.size):
-        total += sample[i] * loss[i]
-    base[u] += total
-    if status == HIDDEN:
-        cell = rows.cell[a, start:stop]
+def add_losses(rows, a, start, stop, hidden, loss, free, with_event, base, u, slope):
+    """Add the losses of some rows under a weighting that projects; see `add_influences`."""
+    sample, bins, stratum, total = rows.sample[start:stop], rows.bin[start:stop], rows.stratum[a, start:stop], 0.0
+    if hidden:
         for i in range(sample.size):
-            slope[cell[i]] += sample[i] * (free[i] - with_event[i])
+            total += sample[i] * with_event[i]
+        for i in range(sample.size):
+            slope[stratum[i], bins[i]] += sample[i] * (free[i] - with_event[i])
+    else:
+        for i in range(sample.size):
+            total += sample[i] * loss[i]
+    base[u] += total
+
+
+@inlined
+def fill_followed(rows, a, start, stop, u, free, known, influences):
+    """Fill the influences of rows that are followed event-free: estimation adds what it adds to those who stay on."""
+    sample, stratum, added = rows.sample[start:stop], rows.stratum[a, start:stop], known.added[a]
+    weight, centre, last = known.at_risk[u] * known.scale[u], known.centre[a, u], added.shape[1] - 1
+    for i in range(sample.size):
+        influences[i] = sample[i] * (weight * (free[i] - centre) + added[stratum[i], last, 0])
+
+
+@inlined
+def fill_hidden(rows, a, start, stop, u, free, with_event, known, influences):
+    """Fill the influences of rows whose status is projected."""
+    sample, stratum, bins = rows.sample[start:stop], rows.stratum[a, start:stop], rows.bin[start:stop]
+    base, share, later, added = rows.base[a, start:stop], rows.share[a, start:stop], known.later[a], known.added[a]
+    scale, centre = known.scale[u], known.centre[a, u]
+    for i in range(sample.size):
+        status = min(base[i] + share[i] * later[stratum[i]], 1.0)
+        loss = with_event[i] + status * (free[i] - with_event[i])
+        of_curve = added[stratum[i], bins[i], 0]
+        influences[i] = sample[i] * (scale * (loss - centre) + of_curve)
+
+
+@inlined
+def fill_final(rows, a, start, stop, j, u, loss, known, influences):
+    """Fill the influences of rows that have their final status, as long as they count."""
+    sample, stratum, bins = rows.sample[start:stop], rows.stratum[a, start:stop], rows.bin[start:stop]
+    last, own, exit, added = rows.last[start:stop], rows.own[start:stop], rows.exit[start:stop], known.added[a]
+    scale, centre = known.scale[u], known.centre[a, u]
+    for i in range(sample.size):
+        weight = own[i] * scale if j < last[i] else 0.0
+        of_curve = added[stratum[i], bins[i], exit[i]]
+        influences[i] = sample[i] * (weight * (loss[i] - centre) + of_curve)
 
 
 @inlined_sum
-def fill_range(status, a, start, stop, j, u, survival, free, with_event, rows, known, influences):
-    """Fill the influences of rows of one status; see `add_projected`."""
+def add_parts(
+    rows, a, start, stop, j, hidden, event_free, survival, loss, free, with_event, known, parts
+):  # fmt: skip
+    """Add the sums over rows with C* >= t; see `Estimates`."""
     sample, early, stratum = rows.sample[start:stop], rows.early[start:stop], rows.stratum[a, start:stop]
-    cell, later, added = rows.cell[a, start:stop], known.later[a], known.added[a]
-    base, share = rows.base[a, start:stop], rows.share[a, start:stop]
-    centre, scale, n_bins = known.centre[a, u], known.scale[u], added.shape[1]
-    every, predicted, event_free, losses, hidden = 0.0, 0.0, 0.0, 0.0, 0.0
-    if status == HIDDEN:
+    every, predicted, total, losses, of_hidden = 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(sample.size):
+        own = sample[i] if j < early[i] else 0.0
+        every += sample[i] * survival[i]
+        predicted += own * survival[i]
+    if hidden:
+        base, share, later = rows.base[a, start:stop], rows.share[a, start:stop], known.later[a]
         for i in range(sample.size):
             own = sample[i] if j < early[i] else 0.0
-            free_now = min(base[i] + share[i] * later[stratum[i]], 1.0)
-            loss = with_event[i] + free_now * (free[i] - with_event[i])
-            every += sample[i] * survival[i]
-            predicted += own * survival[i]
-            event_free += own * free_now
-            losses += own * loss
-            hidden += own
-            of_curve = added[stratum[i], cell[i] - n_bins * stratum[i], 0]
-            influences[i] = sample[i] * (scale * (loss - centre) + of_curve)
-    elif status == HAD_EVENT:
-        for i in range(sample.size):
-            own = sample[i] if j < early[i] else 0.0
-            every += sample[i] * survival[i]
-            predicted += own * survival[i]
-            losses += own * with_event[i]
-            of_curve = added[stratum[i], cell[i] - n_bins * stratum[i], 1]
-            influences[i] = sample[i] * (scale * (with_event[i] - centre) + of_curve)
+            status = min(base[i] + share[i] * later[stratum[i]], 1.0)
+            total += own * status
+            losses += own * (with_event[i] + status * (free[i] - with_event[i]))
+            of_hidden += own
     else:
-        other = status == HAD_OTHER
         for i in range(sample.size):
             own = sample[i] if j < early[i] else 0.0
-            every += sample[i] * survival[i]
-            predicted += own * survival[i]
-            event_free += own
-            losses += own * free[i]
-            # the same for all who are still at risk: that of those who stay longest
-            bin_ = cell[i] - n_bins * stratum[i] if other else n_bins - 1
-            of_curve = added[stratum[i], bin_, 2 if other else 0]
-            influences[i] = sample[i] * (scale * (free[i] - centre) + of_curve)
-    parts = known.parts[a, u]
+            total += own * event_free
+            losses += own * loss[i]
     parts[0] += every
     parts[1] += predicted
-    parts[2] += event_free
+    parts[2] += total
     parts[3] += losses
-    parts[4] += hidden
-
-
-@compiled
-def fill_influences(
-    survival, j, kind, epsilon, first, last, label, own, sample, unit, cell, at_risk, centre, scale, added, out
-):
-    """Fill the influences on a model's score at one time, (rows,); rows come unit by unit.
-
-    Each row is event-free before `first`, with the weight `at_risk` of its unit, and has the status of its label before
-    `last`, with its `own` weight. By unit, `scale` is one over the sum of weights, or 0 where there is no score, and
-    `centre` the score; `added` is what estimation adds, by cell.
-    """
-    free, with_event = np.empty(CHUNK), np.empty(CHUNK)
-    start, n = 0, survival.size
-    while start < n:
-        u, stop = unit[start], min(start + CHUNK, n)
-        if unit[stop - 1] != u:
-            stop = start + 1
-            while unit[stop] == u:
-                stop += 1
-        size = stop - start
-        both_losses(kind, epsilon, survival[start:stop], free, with_event)
-        begins, ends, labels, owns = first[start:stop], last[start:stop], label[start:stop], own[start:stop]
-        samples, filled, cells = sample[start:stop], out[start:stop], cell[start:stop]
-        for i in range(size):
-            followed = j < begins[i]
-            weight = (at_risk[u] if followed else owns[i] if j < ends[i] else 0.0) * scale[u]
-            loss = free[i] if followed | (labels[i] <= 0) else with_event[i]
-            filled[i] = samples[i] * (weight * (loss - centre[u]) + added[cells[i]])
-        start = stop
+    parts[4] += of_hidden
 
 
 @compiled

@@ -180,42 +180,8 @@ class Influences:
         rows = with_weight(self.specification, rows)
         for start in range(0, rows.num_rows, ROWS):
             batch = Batch(self.specification, rows.slice(start, ROWS))
-            self.add(Rows.of(batch, self.first.segments, self.first.strata))
+            add_rows(Rows.of(batch, self.first.segments, self.first.strata), None, self)
         return self
-
-    def add(self, rows: Rows, projected: ProjectedSums | None = None) -> None:
-        """Add rows that have been read, in place; and their losses to projected sums, which takes no longer."""
-        for q, weighting in enumerate(self.specification.weightings):
-            if isinstance(weighting, Projected):
-                add_projected(rows, projected, self, q)
-            else:
-                self._add(rows, weighting, q)
-
-    def _add(self, rows: Rows, weighting: Weighting, q: int) -> None:
-        """Add rows under a weighting that does not project."""
-        from survscore.scale import _kernels
-
-        outcomes, order = rows.index.outcomes, rows.order
-        weights = by_cause(weighting.unweighted(rows.index), outcomes)
-        stops, left = np.ascontiguousarray(weights.population_index[order]), weighting.leaves(outcomes)[order]
-        ranges = (weights.event_index, weights.follow_up_index, weights.label)
-        first, last, label = (np.ascontiguousarray(values[order]) for values in ranges)
-        for (units, _), buckets in zip(rows.levels, self.count_groups(q, rows, stops), strict=True):
-            for metric, known in enumerate(self.first.known[q]):
-                row = units * np.int64(known.own.shape[1]) + rows.bins
-                own = known.own.reshape(-1).take(row)
-                for some in rows.blocks():
-                    block = self.block(q, metric, rows, units, stops, buckets, some)
-                    each = [values[some] for values in (first, last, label, own, rows.sample, units, row * 2 + left)]
-                    influences = np.empty((len(rows.columns), len(each[0])))
-                    for j in range(len(known.scale)):
-                        for a, of_model in enumerate(influences):
-                            _kernels.fill_influences(
-                                rows.columns[a][j][some], j, *rows.losses[metric], *each, known.at_risk[j],
-                                known.centre[a, j], known.scale[j], known.added[a, j].reshape(-1), of_model,
-                            )  # fmt: skip
-                        block.add(j, influences)
-                    block.close()
 
     def count_groups(self, q: int, rows: Rows, stops: NDArray[np.int32]) -> list[NDArray[np.int64] | None]:
         """Count who is eligible until when, by group; return each row's bucket, by level; None without groups."""
@@ -370,67 +336,103 @@ class Block:
             add_products(self.sums["products"], self.over_time.reshape(-1, len(self.units)), self.units)
 
 
-def add_projected(
-    rows: Rows, projected: ProjectedSums | None, influences: Influences | None = None, q: int = 0
-) -> None:
-    """Add the losses of rows to projected sums, or their influences under weighting `q`, or both.
+@dataclass(frozen=True, eq=False)
+class _Ranges:
+    """How long each row is followed event-free under one weighting, and what comes then; see `OrderedRows`."""
+
+    key: NDArray[np.int32]
+    last: NDArray[np.int32]
+    early: NDArray[np.int32]
+    exit: NDArray[np.int8]
+    stops: NDArray[np.int32]  # at the times before it, a row is one of those whom the score describes
+
+    @classmethod
+    def of(cls, rows: Rows, weighting: Weighting) -> _Ranges:
+        """Read them off the outcomes, in the order of units."""
+        index, outcomes, m = rows.index, rows.index.outcomes, rows.index.times.size
+        if isinstance(weighting, Projected):
+            event = np.where(outcomes.event, np.where(index.label > 0, np.int8(1), np.int8(2)), np.int8(0))
+            first = np.where(outcomes.event, index.before_time, index.until_hidden)
+            last = stops = index.to_the_end
+            exits = event
+        else:
+            weights = by_cause(weighting.unweighted(index), outcomes)
+            event = np.where(weights.label < 0, np.int8(2), weights.label)
+            first, last, stops = weights.event_index, weights.follow_up_index, weights.population_index
+            exits = weighting.leaves(outcomes).astype(np.int8)
+        early = np.zeros(len(event), np.int32) if outcomes.censoring_time is None else index.until_censoring_time
+        key = (m + 1) * event.astype(np.int32) + first
+        return cls(*(np.ascontiguousarray(values[rows.order]) for values in (key, last, early, exits, stops)))
+
+
+def add_rows(rows: Rows, projected: ProjectedSums | None, influences: Influences | None) -> None:
+    """Add the losses of rows to projected sums, or their influences under all weightings, or both.
 
     The rows of a block are put into an order in which each status is one range at any time: losses of a range take no
     comparisons, and influences no look-up by bin for those who are still followed.
     """
+    if projected is not None:
+        projected.count(rows)
+    for q, weighting in enumerate(rows.batch.specification.weightings):
+        sums = projected if isinstance(weighting, Projected) else None
+        if influences is not None or sums is not None:
+            _add_rows(rows, q, weighting, sums, influences)
+
+
+def _add_rows(
+    rows: Rows, q: int, weighting: Weighting, projected: ProjectedSums | None, influences: Influences | None
+) -> None:
     from survscore.scale import _kernels
 
-    index, m, unit_order = rows.index, len(rows.batch.specification.times), rows.order
-    event, everyone = index.outcomes.event[unit_order], index.to_the_end
-    kind = np.where(event, np.where(index.label[unit_order] > 0, np.int8(1), np.int8(2)), np.int8(0))
-    # see `_kernels.ProjectedRows`
-    key = (m + 1) * kind.astype(np.int32) + np.where(
-        event, index.before_time[unit_order], index.until_hidden[unit_order]
-    )
-    n_keys, known_end = 3 * (m + 1), index.outcomes.censoring_time is not None
-    ends = (index.until_censoring_time if known_end else everyone)[unit_order]
-    early = ends if known_end else np.zeros(len(kind), dtype=np.int32)
-    if projected is not None:
-        projected.count(rows, ends, kind)
-    levels = len(rows.levels)
-    buckets = [None] * levels if influences is None else influences.count_groups(q, rows, everyone)
-    n_bins = projected.n_bins if influences is None else influences.first.known[q][0].own.shape[1]  # type: ignore[union-attr]
+    ranges, m, projects = _Ranges.of(rows, weighting), rows.index.times.size, isinstance(weighting, Projected)
+    buckets = [None] * len(rows.levels) if influences is None else influences.count_groups(q, rows, ranges.stops)
+    n_keys = 3 * (m + 1)
     for (units, strata), of_level in zip(rows.levels, buckets, strict=True):
         for some in rows.blocks():
             present, local = np.unique(units[some].astype(np.int64), return_inverse=True)
-            order, stops = _kernels.order_by(
-                local.astype(np.int32) * np.int32(n_keys) + key[some], present.size * n_keys
+            order, ends = _kernels.order_by(
+                local.astype(np.int32) * np.int32(n_keys) + ranges.key[some], present.size * n_keys
             )
             places = order + some.start
-            stratum = np.stack([of_model[places] for of_model in strata])
-            cell = stratum * np.int64(n_bins) + rows.bins[places]
+            stratum = np.stack([of_model[places] for of_model in (strata if projects else [units] * len(strata))])
+            sample, bins = rows.sample[places], rows.bins[places]
+            last, early, exits = ranges.last[places], ranges.early[places], ranges.exit[places]
             columns = [tuple(of_model[j][some] for of_model in rows.columns) for j in range(m)]
+            filled = np.empty((len(strata), order.size))
             for metric, loss in enumerate(rows.losses):
-                base = share = np.zeros((len(strata), 0))
-                known = block = None
+                own, base = np.ones(order.size), np.zeros((len(strata), order.size if projects else 0))
+                share, known, block = base, None, None
                 if influences is not None:
-                    known, parts = influences.first.known[q][metric], influences.sums[q, metric]["parts"]
-                    base, share = (
-                        np.stack([values[a].reshape(-1).take(row) for a, row in enumerate(cell)])
-                        for values in (known.base, known.share)
-                    )
-                    block = influences.block(q, metric, rows, units, everyone, of_level, places)
-                ordered = _kernels.ProjectedRows(
-                    order, stops, present, early[places], rows.sample[places], stratum, cell, base, share
+                    known = influences.first.known[q][metric]
+                    block = influences.block(q, metric, rows, units, ranges.stops, of_level, places)
+                    if projects:
+                        base, share = (
+                            np.stack([_looked_up(*of_model, bins) for of_model in zip(values, stratum, strict=True)])
+                            for values in (known.base, known.share)
+                        )
+                    else:
+                        own = _looked_up(known.own, stratum[0], bins)
+                ordered = _kernels.OrderedRows(
+                    order, ends, present, sample, last, early, bins, exits, own, stratum, base, share
                 )
-                filled = np.empty((len(strata), order.size))
                 for j in range(m):
                     sums = None if projected is None else projected.at(metric, j)
                     if known is None or block is None:
-                        _kernels.add_projected(columns[j], j, m, *loss, ordered, sums, None, filled)
+                        _kernels.add_influences(columns[j], j, m, *loss, ordered, sums, None, filled)
                         continue
                     estimates = _kernels.Estimates(
-                        known.centre[:, j], known.scale[j], known.later[:, j], known.added[:, j], parts[:, j]
-                    )
-                    _kernels.add_projected(columns[j], j, m, *loss, ordered, sums, estimates, filled)
+                        known.at_risk[j], known.scale[j], known.centre[:, j], known.later[:, j], known.added[:, j],
+                        block.sums["parts"][: len(strata) if projects else 0, j],
+                    )  # fmt: skip
+                    _kernels.add_influences(columns[j], j, m, *loss, ordered, sums, estimates, filled)
                     block.add(j, filled)
                 if block is not None:
                     block.close()
+
+
+def _looked_up(table: Values, row: NDArray[np.int32], column: NDArray[np.int32]) -> Values:
+    """Return table[row, column], which `take` reads faster."""
+    return table.reshape(-1).take(row * np.int64(table.shape[1]) + column)
 
 
 def of_pair(products: Values, a: int, b: int) -> Values:

@@ -267,9 +267,11 @@ class ProjectedSums:
         one, two = self.grown(n_bins).values, other.grown(n_bins).values
         return ProjectedSums(self.strata, {name: values + two[name] for name, values in one.items()}, n_bins)
 
-    def count(self, rows: Rows, ends: NDArray[np.int32], kind: NDArray[np.int8]) -> None:
-        """Count rows, in place; up to which time they could have been followed, and which event they had."""
-        what = self.strata.specification
+    def count(self, rows: Rows) -> None:
+        """Count rows, in place."""
+        what, index, outcomes = self.strata.specification, rows.index, rows.index.outcomes
+        ends = (index.to_the_end if outcomes.censoring_time is None else index.until_censoring_time)[rows.order]
+        kind = np.where(outcomes.event, np.where(index.label > 0, 1, 2), 0)[rows.order]
         slots, kinds = len(what.times) + 1, what.outcomes.kinds
         for units, strata in rows.levels:
             flat = ((units * np.int64(self.n_bins) + rows.bins) * slots + ends) * 2 + (kind == 1)
@@ -279,8 +281,7 @@ class ProjectedSums:
 
     def at(self, metric: int, j: int) -> tuple[Values, Values]:
         """Return the sums of losses at one time: of all but the hidden's share, and by cell what that multiplies."""
-        slope = self.values["slope"][metric]
-        return self.values["base"][metric, :, j], slope.reshape(*slope.shape[:2], -1)[:, j]
+        return self.values["base"][metric, :, j], self.values["slope"][metric, :, j]
 
 
 def kernel_loss(loss: Loss) -> tuple[int, float]:

@@ -213,15 +213,12 @@ class State:
                 add_products(sums["products"][place], losses.reshape(-1, n), segment)
 
     def _add_projected(self, batch: Batch) -> None:
-        from survscore.scale.influences import Rows, add_projected
+        from survscore.scale.influences import Rows, add_rows
 
         strata = None if self.projected is None else self.projected.strata
         first = None if self.influences is None else self.influences.first
         rows = Rows.of(batch, strata.segments if first is None else first.segments, strata)  # type: ignore[union-attr]
-        if self.influences is not None:
-            self.influences.add(rows, self.projected)
-        else:
-            add_projected(rows, self.projected)
+        add_rows(rows, self.projected, self.influences)
 
     _filled: NDArray[np.float64] = field(default_factory=lambda: np.empty(0), init=False, repr=False)
 
