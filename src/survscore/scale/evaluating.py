@@ -8,7 +8,7 @@ from functools import reduce
 from inspect import signature
 from operator import add as plus
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -34,40 +34,6 @@ from survscore.scale.sources import identified, open_source
 from survscore.scale.specification import RANK_ROWS, BinsNeededError, Specification, as_metrics, check_sums, specify
 from survscore.scale.state import State, differences
 from survscore.weighting import Administrative, Projected, Weighting
-
-
-class Options(TypedDict, total=False):
-    """The arguments of `evaluate`, for those who pass them on."""
-
-    weighting: Any
-    models: Any
-    metric: Any
-    times: ArrayLike | None
-    outcomes: OutcomeColumns | Mapping[str, Any] | None
-    outcomes_from: Any
-    cause: str | int | None
-    form: Form | None
-    id: str
-    by: str | Sequence[str]
-    groups: str | None
-    weights: str | None
-    weight_kind: str
-    entry: str | None
-    reference: str | None
-    ranges: Ranges
-    strata: str | None
-    rank_rows: int
-    level: float
-    engine: Any
-    storage_options: Mapping[str, Any] | None
-    format: str | None
-    manifest: Any
-    skip_bad_files: bool
-    checksums: bool
-    state: str | Path | None
-    add: Any
-    memory_limit: int | str | None
-    progress: Progress | None
 
 
 @takes_cause
@@ -226,13 +192,8 @@ def evaluate(
     >>> ss.evaluate(rows, weighting="administrative").scores["score"].round(4).tolist()
     [0.1, 0.2]
     """
-    total, result = sums_and_result(
-        source, weighting=weighting, models=models, metric=metric, times=times, outcomes=outcomes,
-        outcomes_from=outcomes_from, cause=cause, form=form, id=id, by=by, groups=groups, weights=weights,
-        weight_kind=weight_kind, entry=entry, ranges=ranges, strata=strata, rank_rows=rank_rows, level=level,
-        engine=engine, storage_options=storage_options, format=format, manifest=manifest, skip_bad_files=skip_bad_files,
-        checksums=checksums, state=state, add=add, memory_limit=memory_limit, progress=progress, reference=reference,
-    )  # fmt: skip
+    options = dict(locals())  # all arguments, by name
+    total, result = sums_and_result(**options)
     warn_about_all(total, result)
     return result
 
@@ -250,7 +211,7 @@ DEFAULTS = {
 
 
 def sums_and_result(
-    source: Any, *, lasting: bool = False, **options: Unpack[Options]
+    source: Any, *, lasting: bool = False, **options: Any
 ) -> tuple[State | Gathered, Comparison | SegmentedComparison]:
     """Return the sums of all rows, or these, and what comes of them; see `evaluate` and `evaluate_state`."""
     run, what, stored = _prepared(source, options, one_pass=lasting)
@@ -281,7 +242,7 @@ def _with_leaks(result: Comparison | SegmentedComparison, total: State) -> Compa
     return replace(result, total=found) if isinstance(result, SegmentedComparison) else found
 
 
-def evaluate_state(source: Any, *, lasting: bool = True, **options: Unpack[Options]) -> State:
+def evaluate_state(source: Any, *, lasting: bool = True, **options: Any) -> State:
     """Return the sums that `evaluate` makes results of: to be stored, and added to those of other days.
 
     Where weights are estimated, times in whole units, such as days, make sums that add up. For other times, bins are
@@ -325,7 +286,9 @@ def evaluate_state(source: Any, *, lasting: bool = True, **options: Unpack[Optio
     return total
 
 
-def _prepared(source: Any, options: Options, *, one_pass: bool = False) -> tuple[Run, Specification, list[State]]:
+def _prepared(
+    source: Any, options: Mapping[str, Any], *, one_pass: bool = False
+) -> tuple[Run, Specification, list[State]]:
     """Return what goes over the rows, what is computed, and sums that were stored; see `evaluate`."""
     unknown = sorted(set(options) - set(DEFAULTS))
     if unknown:
