@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 import results
+from measure import memory
 from report import spaced
 from results import Row, Run
 
@@ -74,8 +75,6 @@ def measured(step: str, *arguments: Any) -> dict[str, Any]:
 
 def step(name: str, folder: Path, *arguments: str) -> dict[str, Any]:
     """Do one step, and return its time and memory."""
-    import resource
-
     from survscore.datasets.kkbox import prepare, synthesize
 
     begun = time.perf_counter()
@@ -87,7 +86,7 @@ def step(name: str, folder: Path, *arguments: str) -> dict[str, Any]:
     else:
         frame = in_pandas(folder)
     found["seconds"] = time.perf_counter() - begun
-    found["bytes"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found["bytes"] = memory("VmHWM")
     if name == "pandas":
         found["difference"] = compare(frame, pd.read_parquet(folder / "out.parquet"))
     return found

@@ -82,9 +82,9 @@ def extra_memory(call: Callable[[], Any], repetitions: int = 5) -> int:
         gc.collect()
         _return_free_memory()
         Path("/proc/self/clear_refs").write_text("5")  # see proc(5): resets VmHWM
-        before = _memory("VmRSS")
+        before = memory("VmRSS")
         call()
-        most = max(most, _memory("VmHWM") - before)
+        most = max(most, memory("VmHWM") - before)
     return most
 
 
@@ -94,7 +94,11 @@ def _return_free_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def _memory(field: str) -> int:
+def memory(field: str) -> int:
+    """Return ``VmRSS``, what this process takes, or ``VmHWM``, its peak.
+
+    Linux only. What `resource` calls the peak may be that of the process that started this one.
+    """
     for line in Path("/proc/self/status").read_text().splitlines():
         name, _, value = line.partition(":")
         if name == field:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import results
+from measure import memory
 from report import spaced
 from results import Row, Run
 
@@ -121,7 +122,7 @@ def measure(folder: Path, call: str, engine: str) -> dict[str, float]:
         ss.evaluate(sorted(folder.rglob("*.parquet"))[:6], **options)  # compiles what needs compiling, on every worker
     start, cpu = time.perf_counter(), _cpu()
     run()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = memory("VmHWM")
     return {"wall": time.perf_counter() - start, "cpu": _cpu() - cpu, "peak": float(peak)}
 
 
