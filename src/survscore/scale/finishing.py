@@ -283,23 +283,13 @@ class _Projected:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Individuals that are weighted alike at a time, or in a bin: (bins, times), or (1, times).
+    """Individuals that are weighted alike at a time, or in a bin: (bins, times), or (1, times)."""
 
-    Attributes
-    ----------
-    weight : ndarray
-        What each of them counts.
-    count, number, squares : ndarray
-        The sum of their sample weights, how many they are, and the sum of squares.
-    bin_of : ndarray of shape (bins or 1, times)
-        In which bin their own time is, or where those are who stay as long.
-    """
-
-    weight: Values
-    count: Values
-    number: Values
-    squares: Values
-    bin_of: NDArray[np.intp]
+    weight: Values  # of each of them
+    count: Values  # the sum of their sample weights
+    number: Values  # how many they are
+    squares: Values  # the sum of their squared sample weights
+    bin_of: NDArray[np.intp]  # in which bin their own time is, or where those are who stay as long
 
     def total(self, values: Values, power: int = 1) -> Values:
         """Return weighted sums, (..., times); an infinite weight of nobody counts nothing."""

@@ -187,16 +187,8 @@ class State:
         for j, (columns, previous, tolerance) in enumerate(batch.at_times(order)):
             for q, (one, sums) in enumerate(zip(stretches, self.sums, strict=True)):
                 for place, (kind, epsilon) in enumerate(kinds):
-                    rows = (
-                        j,
-                        kind,
-                        epsilon,
-                        one.event_index,
-                        one.follow_up_index,
-                        read_only(one.label),
-                        sample,
-                        segment,
-                    )
+                    ranges = (one.event_index, one.follow_up_index, read_only(one.label), sample, segment)
+                    rows = (j, kind, epsilon, *ranges)
                     first, late, event = (sums[name][place, j] for name in ("first", "late", "event"))
                     if what.bins is not None:
                         event = event.reshape(-1, event.shape[-1])

@@ -59,17 +59,10 @@ SIGNED = ("lowest", "highest", "event_changes", "other_changes")
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over some individuals.
+    """Sums over some individuals."""
 
-    Attributes
-    ----------
-    sizes : dict of str to int
-        How long every axis is.
-    values : dict of str to ndarray
-        As `AXES` says: float64, and of counts int64, if there are no sample weights.
-    """
-
-    sizes: Sizes
+    sizes: Sizes  # how long every axis is
+    #: Arrays as `AXES` says: float64, and of counts int64, if there are no sample weights.
     values: Mapping[str, NDArray[np.float64] | NDArray[np.int64]]
 
     @classmethod
