@@ -322,12 +322,25 @@ class Estimates(NamedTuple):
     parts: NDArray[np.float64]
 
 
+class SquareSums(NamedTuple):
+    """Where squares of influences at one time are added up, (units, quantities), if not by group.
+
+    And influences times the weights of the time in means over time, (means, units), to (means, models, rows). `factor`
+    (rows) is what squares of sample weights need (`inference.units.InfluenceFactors`), or empty.
+    """
+
+    single: NDArray[np.float64]
+    averages: NDArray[np.float64]
+    means: NDArray[np.float64]
+    factor: NDArray[np.float64]
+
+
 @compiled
-def add_influences(columns, j, n_times, kind, epsilon, rows, sums, known, influences):
+def add_influences(columns, j, n_times, kind, epsilon, rows, sums, known, squares, influences):
     """Fill each row's influence on the scores at one time, (models, rows), and add projected losses to `sums`.
 
     `known`: estimates, or None for no influences. `sums`, or None: losses of known statuses, and of the hidden as with
-    event, (models, units); and what being event-free adds for the hidden, (models, strata, bins).
+    event, (models, units); and what being event-free adds for the hidden, (models, strata, bins). `squares`, or None.
     """
     survival, free, with_event = np.empty(CHUNK), np.empty(CHUNK), np.empty(CHUNK)
     start, each = 0, n_times + 1
@@ -363,6 +376,8 @@ def add_influences(columns, j, n_times, kind, epsilon, rows, sums, known, influe
                                 rows, a, start, stop, j, hidden, event_free, survival, loss, free, with_event, known,
                                 known.parts[a, u],
                             )  # fmt: skip
+                if squares is not None:
+                    add_moments(influences, start, stop, u, squares)
                 start = stop
 
 
@@ -446,20 +461,28 @@ def add_parts(
     parts[4] += of_hidden
 
 
-@compiled
-def weigh_squares(influences, sample, j, stops, unit, inverse_n, inverse_mass):
-    """Multiply influences at a time, (models, rows), by the factors of `inference.units.InfluenceFactors`."""
-    for a in range(influences.shape[0]):
-        for i in range(influences.shape[1]):
-            if j < stops[i]:
-                influences[a, i] *= (1.0 - inverse_n[unit[i]]) / (1.0 - sample[i] * inverse_mass[unit[i]])
+@inlined
+def add_moments(influences, start, stop, u, moments):
+    """Weigh the influences of some rows; add their squares, and their share in means over time; see `SquareSums`."""
+    size, values = stop - start, influences[:, start:stop]
+    if moments.factor.size:
+        for a in range(values.shape[0]):
+            row, factor = values[a], moments.factor[start:stop]
+            for i in range(size):
+                row[i] *= factor[i]
+    add_all(values, size, moments.single[u])
+    for r in range(moments.averages.shape[0]):
+        for a in range(values.shape[0]):
+            total, row = moments.means[r, a, start:stop], values[a]
+            for i in range(size):
+                total[i] += moments.averages[r, u] * row[i]
 
 
 @compiled
-def add_squares(values, unit, averages, sums, means):
+def add_squares(values, unit, sums):
     """Add values, (models, rows), and squares of these and of their differences to (units, quantities); see `add_all`.
 
-    And their share in means over time, (means, units), to (means, models, rows). Rows come unit by unit.
+    Rows come unit by unit.
     """
     start, n = 0, unit.size
     while start < n:
@@ -467,11 +490,6 @@ def add_squares(values, unit, averages, sums, means):
         while stop < min(start + CHUNK, n) and unit[stop] == here:
             stop += 1
         add_all(values[:, start:stop], stop - start, sums[here])
-        for r in range(averages.shape[0]):
-            for a in range(values.shape[0]):
-                total, row = means[r, a, start:stop], values[a, start:stop]
-                for i in range(row.size):
-                    total[i] += averages[r, here] * row[i]
         start = stop
 
 

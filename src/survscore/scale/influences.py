@@ -307,31 +307,39 @@ class Block:
         self.means = np.zeros((len(self.known.averages) if self.buckets is None else 0, k, n))
         self.over_time = np.empty((k, m, n) if self.sums["products"].size else (0, 0, 0))
 
-    def add(self, j: int, influences: Values) -> None:
-        """Add the influences on the scores at a time, (models, rows), which are changed."""
+    def squares(self, j: int) -> Any:
+        """Return where squares of influences at a time are added up; None where they are added up by group first."""
         from survscore.scale import _kernels
 
-        known, units = self.known, self.units
+        if self.buckets is not None:
+            return None
+        averages = self.known.averages[:, j] * np.sqrt(self.known.inflation[j])
+        return _kernels.SquareSums(self.sums["single"][j], averages, self.means, self._factor(j))
+
+    def _factor(self, j: int) -> Values:
+        """Return what each influence at a time is multiplied by before it is squared; empty for 1."""
+        if self.weight_kind is None:
+            return np.zeros(0)
+        if self.weight_kind == "frequency":
+            return np.asarray(self.sample**-0.5)
+        inverse_n, inverse_mass = (values[j][self.units] for values in (self.known.inverse_n, self.known.inverse_mass))
+        return np.where(j < self.stops, (1.0 - inverse_n) / (1.0 - self.sample * inverse_mass), 1.0)
+
+    def add(self, j: int, influences: Values) -> None:
+        """Add the influences on the scores at a time, (models, rows), by group, or keep them for their products."""
+        from survscore.scale import _kernels
+
         if self.buckets is not None:
             _kernels.add_to_groups(influences, self.buckets, self.sums["bucket"][:, j])
-            return
-        if self.weight_kind == "frequency":
-            influences *= self.sample**-0.5
-        elif self.weight_kind is not None:
-            factors = known.inverse_n[j], known.inverse_mass[j]
-            _kernels.weigh_squares(influences, self.sample, j, self.stops, units, *factors)
-        averages = known.averages[:, j] * np.sqrt(known.inflation[j])
-        _kernels.add_squares(influences, units, averages, self.sums["single"][j], self.means)
-        if self.over_time.size:
+        elif self.over_time.size:
             self.over_time[:, j] = influences
 
     def close(self) -> None:
         """Add what needed all times."""
         from survscore.scale import _kernels
 
-        none = np.zeros((0, self.known.centre.shape[2]))
         for mean, sums in zip(self.means, self.sums["means"], strict=False):  # none of groups
-            _kernels.add_squares(mean, self.units, none, sums, self.means[:0])
+            _kernels.add_squares(mean, self.units, sums)
         if self.over_time.size:
             add_products(self.sums["products"], self.over_time.reshape(-1, len(self.units)), self.units)
 
@@ -418,13 +426,14 @@ def _add_rows(
                 for j in range(m):
                     sums = None if projected is None else projected.at(metric, j)
                     if known is None or block is None:
-                        _kernels.add_influences(columns[j], j, m, *loss, ordered, sums, None, filled)
+                        _kernels.add_influences(columns[j], j, m, *loss, ordered, sums, None, None, filled)
                         continue
                     estimates = _kernels.Estimates(
                         known.at_risk[j], known.scale[j], known.centre[:, j], known.later[:, j], known.added[:, j],
                         block.sums["parts"][: len(strata) if projects else 0, j],
                     )  # fmt: skip
-                    _kernels.add_influences(columns[j], j, m, *loss, ordered, sums, estimates, filled)
+                    squares = block.squares(j)
+                    _kernels.add_influences(columns[j], j, m, *loss, ordered, sums, estimates, squares, filled)
                     block.add(j, filled)
                 if block is not None:
                     block.close()
