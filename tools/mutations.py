@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -208,6 +209,7 @@ def main() -> None:
     parser.add_argument("-k", default="", metavar="WORD", help="only faults whose name or file holds it")
     parser.add_argument("--check", action="store_true", help="only look whether each text is there once")
     parser.add_argument("--no-baseline", action="store_true", help="do not run the tests without a fault first")
+    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="try so many faults at once")
     options = parser.parse_args()
     faults = [fault for fault in FAULTS if options.k in fault.name or options.k in fault.path]
     if messages := misplaced(faults):
@@ -218,12 +220,15 @@ def main() -> None:
     selected = " ".join(dict.fromkeys(test for fault in faults for test in fault.tests.split()))
     if not options.no_baseline and found(None, selected):
         sys.exit(f"these tests fail without any fault: {selected}")
-    missed = []
-    for fault in faults:
+
+    def tried(fault: Fault) -> bool:
         start = time.monotonic()
         ok = found(fault, fault.tests)
-        missed += [] if ok else [fault.name]
         print(f"{'found' if ok else 'NOT FOUND':9} {time.monotonic() - start:5.0f} s  {fault.name}", flush=True)
+        return ok
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        missed = [fault.name for fault, ok in zip(faults, pool.map(tried, faults), strict=True) if not ok]
     print(f"{len(faults) - len(missed)} of {len(faults)} found")
     if missed:
         sys.exit(f"not found: {', '.join(missed)}")
