@@ -196,23 +196,23 @@ def _as_numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
         raise InputError(f"{name} must hold numbers, not {array.dtype}") from None
 
 
-def as_event(values: Any, name: str = "event", *, device: Any = None) -> Any:
+def as_event(values: Any, device: Any = None) -> Any:
     """Return a boolean vector from booleans or zeros and ones, made as by `as_vector`."""
-    array = one_dimensional(values, name, device)
+    array = one_dimensional(values, "event", device)
     if array.dtype == object:
-        check_rule(name, "without missing values", np.array([value is None for value in array]), array)
+        check_rule("event", "without missing values", np.array([value is None for value in array]), array)
         texts = np.array([isinstance(value, str) for value in array])
-        check_rule(name, f"0 or 1 (or boolean), not text ({OF_TEXT})", texts, array)
+        check_rule("event", f"0 or 1 (or boolean), not text ({OF_TEXT})", texts, array)
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"{name} must hold booleans or 0 and 1, not {type(array[0]).__name__}") from None
+            raise InputError(f"event must hold booleans or 0 and 1, not {type(array[0]).__name__}") from None
     holds_numbers = not array.is_complex() if is_tensor(array) else array.dtype.kind in "biuf"
     if not holds_numbers:
         text = not is_tensor(array) and array.dtype.kind in "US"
         kind = f"text ({OF_TEXT})" if text else array.dtype
-        raise InputError(f"{name} must hold booleans or 0 and 1, not {kind}")
-    check_status(name, array)
+        raise InputError(f"event must hold booleans or 0 and 1, not {kind}")
+    check_status("event", array)
     if device is not None:
         return array.bool()
     vector = array.astype(np.bool_)

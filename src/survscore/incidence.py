@@ -144,9 +144,13 @@ class IncidenceCurves(OnGrid):
             array = arrays.largest_so_far(array.reshape(-1, grid.size)).reshape(array.shape)
         check_incidences(array, grid, names, check_monotone=monotone == "check")
         self._set(
-            array, times=grid, causes=names, interpolation=read, extrapolation=extrapolation,
+            array,
+            times=grid,
+            causes=names,
+            interpolation=read,
+            extrapolation=extrapolation,
             default_interpolation=interpolation is None,
-        )  # fmt: skip
+        )
 
     def _check_alike(self, other: Self) -> None:
         super()._check_alike(other)
@@ -244,9 +248,12 @@ class IncidenceCurves(OnGrid):
 
     def _survival(self, probabilities: FloatArray) -> SurvivalCurves:
         return object.__new__(SurvivalCurves)._set(
-            probabilities, times=self.times, interpolation=self.interpolation, extrapolation=self.extrapolation,
+            probabilities,
+            times=self.times,
+            interpolation=self.interpolation,
+            extrapolation=self.extrapolation,
             default_interpolation=self.default_interpolation,
-        )  # fmt: skip
+        )
 
     @property
     def shape(self) -> tuple[int, int, int]:

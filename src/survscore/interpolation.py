@@ -124,9 +124,11 @@ class OnGrid:
             sum(map(len, several)),
         )
         return first._with(
-            matrix, times=grid, extrapolation="hold" if holds else "nan",
+            matrix,
+            times=grid,
+            extrapolation="hold" if holds else "nan",
             default_interpolation=any(part.default_interpolation for part in several),
-        )  # fmt: skip
+        )
 
     def _check_alike(self, other: Self) -> None:
         """Raise unless other curves can be joined to these."""

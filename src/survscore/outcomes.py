@@ -176,10 +176,15 @@ class Outcomes:
             check_length("entry", len(checked_entry), "time", len(checked_time))
             _check_before(checked_entry, checked_time)
         self._set(
-            time=checked_time, event=checked_event, censoring_time=checked_censoring, cause=codes,
-            causes=named.names, cause_codes=named.codes, entry=checked_entry,
+            time=checked_time,
+            event=checked_event,
+            censoring_time=checked_censoring,
+            cause=codes,
+            causes=named.names,
+            cause_codes=named.codes,
+            entry=checked_entry,
             **_weight_fields(weights, weight_kind, len(checked_time), device),
-        )  # fmt: skip
+        )
 
     # Other ways in
 
@@ -701,11 +706,18 @@ class Outcomes:
         known = self.dates
         ends = np.minimum(known.cutoff, _dates.instants(date, "date", len(self)))
         then = self.from_dates(
-            known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts,
-            entry_date=known.entry_date, cause=self.cause,
+            known.start,
+            known.event_date,
+            ends,
+            unit=known.unit,
+            last_seen=known.last_seen,
+            late_starts=late_starts,
+            entry_date=known.entry_date,
+            cause=self.cause,
             causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
-            weights=self.weights, weight_kind=self.weight_kind or "probability",
-        )  # fmt: skip
+            weights=self.weights,
+            weight_kind=self.weight_kind or "probability",
+        )
         then = then._with(causes=self._numbered, interest=self.interest, clock=self.clock)
         return then.since_entry() if known.since_entry else then
 

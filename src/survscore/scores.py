@@ -315,10 +315,8 @@ def score_all(
     administrative [0.1 0.2]
     ipcw (Kaplan-Meier of the scored outcomes) [0.1        0.25333333]
     """
-    return _scored(
-        y, {"curves": curves}, metric=metric, weighting=weighting, times=times, groups=groups, level=level,
-        ranges=ranges, errors=errors, cause=cause,
-    )  # fmt: skip
+    settings = {"groups": groups, "level": level, "ranges": ranges, "errors": errors, "cause": cause}
+    return _scored(y, {"curves": curves}, metric=metric, weighting=weighting, times=times, **settings)
 
 
 def score_among(

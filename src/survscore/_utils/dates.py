@@ -150,9 +150,13 @@ def follow_up(
     lost = np.asarray(seen.notna() & (seen < ends))
     last = events.where(happened, seen.where(lost, ends))
     kept = Dates(
-        starts.to_numpy(), events.where(happened).to_numpy(), seen.where(lost).to_numpy(), ends.to_numpy(), unit,
+        starts.to_numpy(),
+        events.where(happened).to_numpy(),
+        seen.where(lost).to_numpy(),
+        ends.to_numpy(),
+        unit,
         None if entry_date is None else entered.to_numpy(),
-    )  # fmt: skip
+    )
     dated, entry = np.asarray(events.notna()), None if entry_date is None else _elapsed(starts, entered, unit)
     return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), dated, ~late, kept, entry)
 

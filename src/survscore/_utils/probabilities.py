@@ -279,9 +279,12 @@ def survival_of_hazards(hazards: ArrayLike, times: Values, kind: str) -> Values:
         matrix = np.cumsum(np.nan_to_num(steps, nan=0.0, posinf=np.inf), axis=1)
     else:
         _refuse_form(
-            matrix, "cumulative hazards", "such that they do not fall with time",
-            np.diff(matrix, axis=1, prepend=0.0) < 0, "; hazards of each interval are kind='probability' or 'rate'",
-        )  # fmt: skip
+            matrix,
+            "cumulative hazards",
+            "such that they do not fall with time",
+            np.diff(matrix, axis=1, prepend=0.0) < 0,
+            "; hazards of each interval are kind='probability' or 'rate'",
+        )
     survival: Values = np.exp(-matrix)
     return survival
 
@@ -324,9 +327,9 @@ def _distribution(quantiles: Values, levels: Values, times: Values) -> Values:
     return np.asarray(values[lower] + share * (values[upper] - values[lower]))
 
 
-def looks_like_masses(survival: Any, *, fewest: int = FEW) -> bool:
+def looks_like_masses(survival: Any) -> bool:
     """Whether survival probabilities look like a probability mass function: rows sum to at most 1, and start low."""
-    if survival.shape[0] < fewest or survival.shape[1] < FEW_MASSES:
+    if survival.shape[0] < FEW or survival.shape[1] < FEW_MASSES:
         return False
     step = max(survival.shape[0] // LOOKED_AT, 1)
     # one row at first, which nearly always shows that there is nothing to look at

@@ -14,7 +14,6 @@ from survscore._validation import InputError, check_choice, shown
 from survscore.causes import ALL_CAUSES
 from survscore.inference.intervals import Direction, Scale
 from survscore.metrics.base import FollowUpMetric, History, JointMetric, Loss, Metric, MetricValue, SampleMetric
-from survscore.metrics.benefit import NetBenefit
 from survscore.metrics.calibration import (
     E50,
     E90,
@@ -25,7 +24,7 @@ from survscore.metrics.calibration import (
     ObservedExpected,
 )
 from survscore.metrics.discrimination import AUC, CONTROLS, Concordance
-from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log
+from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log, NetBenefit
 from survscore.metrics.sample import MetricSample
 from survscore.metrics.whole_scores import CRPS, LogScore
 
