@@ -95,28 +95,10 @@ def test_all_causes_are_no_cause():
         IncidenceCurves(F, TIMES).for_cause("all")
 
 
-def test_a_number_is_a_name_where_names_are_other_numbers():
-    curves = IncidenceCurves(F, TIMES, causes=["2", "1"])
-    np.testing.assert_array_equal(curves.for_cause(1).probabilities, curves.for_cause("1").probabilities)
-    y = ss.Outcomes([1, 2], [1, 2], [5, 5], causes=["1", "2"])
-    named = [ss.brier_score(y, curves, weighting="uncensored", times=[2], cause=cause).scores for cause in (1, "1")]
-    np.testing.assert_array_equal(*named)
-
-
 def test_curves_are_no_matrices_of_incidences():
     survival = IncidenceCurves(F, TIMES).for_cause(1)
     with pytest.raises(ss.InputError, match=r"of cause 'a' must be a matrix of incidences, .* not SurvivalCurves: "):
         IncidenceCurves({"a": survival, "b": survival}, TIMES)
-
-
-def test_positions_slices_and_masks():
-    curves = IncidenceCurves(F, TIMES, causes=NAMES)
-    for key, rows in ((0, [0]), (-1, [1]), (slice(1, None), [1]), ([1, 0], [1, 0]), (np.array([False, True]), [1])):
-        np.testing.assert_array_equal(curves[key].probabilities, F[rows])
-    with pytest.raises(IndexError):
-        curves[2]
-    with pytest.raises(IndexError):
-        curves[:, 0]
 
 
 def test_what_it_shows_of_itself():

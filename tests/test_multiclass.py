@@ -258,11 +258,6 @@ def test_what_has_no_multiclass_form_says_so(call, message):
         call(y, models)
 
 
-def test_no_cause_is_called_all():
-    with pytest.raises(ss.InputError, match="no cause may be called 'all'"):
-        ss.Outcomes([1, 2], [0, 1], causes=["all", "other"])
-
-
 @pytest.mark.parametrize("metric", ["brier", "log"])
 def test_backends_agree(metric):
     y, models = study(3000, seed=8, dropouts=True)
@@ -274,38 +269,6 @@ def test_backends_agree(metric):
     for one, other in zip(found["numpy"].scored, found["compiled"].scored, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-11)
         np.testing.assert_allclose(one.moments.pointwise, other.moments.pointwise, rtol=1e-9)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 6])
-@pytest.mark.parametrize("metric", ["brier", "log"])
-def test_compiled_scores_of_one_cause_agree_with_array_code(metric, threads):
-    # six threads share out rows, two columns; float32 is read in place
-    n = 2000
-    y, models = study(n, seed=11, dropouts=True)
-    curves = {"single": models["a"].for_cause(2), "double": models["b"].for_cause(2)}
-    single = curves["single"].probabilities.astype(np.float32)
-    curves["single"] = ss.SurvivalCurves(single, TIMES)
-    weightings = ["administrative", "ipcw", "projected", ss.Projected(strata=np.arange(n) % 3)]
-    for groups in (None, np.random.default_rng(1).integers(0, 300, n)):
-        found = []
-        for backend in ("numpy", "compiled"):
-            with ss.config.using(backend=backend, threads=threads):
-                found.append(
-                    ss.compare(
-                        y,
-                        curves,
-                        metric=metric,
-                        weighting=weightings,
-                        times=TIMES,
-                        groups=groups,
-                        cause=2,
-                        ranges=[(1, 4)],
-                    )
-                )
-        for one, other in zip(*(result.scored for result in found), strict=True):
-            np.testing.assert_allclose(one.scores, other.scores, rtol=1e-11)
-            np.testing.assert_allclose(one.moments.pointwise, other.moments.pointwise, rtol=1e-9)
-            np.testing.assert_allclose(one.moments.of_averages, other.moments.of_averages, rtol=1e-9)
 
 
 @pytest.mark.parametrize("metric", ["brier", "log"])

@@ -97,10 +97,6 @@ def test_what_is_no_code_is_no_competing_risk():
         ss.Outcomes([1, 2], [1, 2])
 
 
-def test_infinite_censoring_time_means_never_censored():
-    assert not ss.Outcomes([3.0], [1], [np.inf]).dropped_out.any()
-
-
 def test_dropped_out(y):
     assert y.dropped_out.tolist() == [False, False, False, True]
     assert "1 drop-out" in repr(y)
@@ -402,18 +398,6 @@ def test_as_of_is_from_dates_with_that_cut_off(unit, day):
             whole.as_of(day)
         with pytest.warns(UserWarning, match="left out"):
             assert_same(whole.as_of(day, late_starts="drop"), anew)
-
-
-def test_as_of_knows_the_lost_and_the_closing_day():
-    y = ss.Outcomes.from_dates(
-        ["2020-01-01"] * 3, ["2020-01-11", None, None], "2020-01-31", last_seen=[None, "2020-01-21", None]
-    )
-    on_the_day, before, after = (y.as_of(day) for day in ("2020-01-11", "2020-01-10T23:59", "2020-01-22"))
-    assert on_the_day.event.tolist() == [True, False, False]
-    assert before.event.tolist() == [False] * 3
-    assert on_the_day.n_dropped_out == 0  # who is lost later is still there
-    assert after.dropped_out.tolist() == [False, True, False]
-    assert after.time.tolist() == [10, 20, 21]
 
 
 def test_dates_go_with_individuals_and_not_with_other_ends():

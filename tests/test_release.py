@@ -98,6 +98,25 @@ def test_classifiers_name_the_pythons_that_are_tested():
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
 
 
+def test_the_wheel_has_the_package_alone_without_tests_and_pictures():
+    built = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert built == {"packages": ["src/survscore"]}
+    files = [path for path in (ROOT / "src" / "survscore").rglob("*") if path.is_file()]
+    files = [path for path in files if "__pycache__" not in path.parts]
+    assert {path.suffix or path.name for path in files} == {
+        ".css",
+        ".csv",
+        ".html",
+        ".js",
+        ".py",
+        ".pyi",
+        ".toml",
+        ".txt",
+        ".typed",
+    }
+    assert not [path for path in files if re.match(r"test|conftest", path.name) or "tests" in path.parts]
+
+
 # Workflows
 
 

@@ -134,12 +134,3 @@ def test_masses_that_rise_are_refused_with_the_right_hint():
 def test_survival_is_not_taken_for_masses(survival, recwarn):
     ss.SurvivalCurves(survival, np.arange(1.0, survival.shape[1] + 1))
     assert not recwarn
-
-
-def test_real_and_simulated_survival_raises_no_alarm(recwarn):
-    rng = np.random.default_rng(0)
-    times = np.arange(1, 13)
-    for scale in (1.0, 5.0, 20.0, 200.0):
-        rate = rng.gamma(2.0, 0.5 / scale, 500)
-        ss.SurvivalCurves(np.exp(-rate[:, None] * times), times)
-    assert not recwarn
