@@ -107,29 +107,6 @@ def python(code, *arguments, **environment):
     return done.stdout.strip()
 
 
-def test_importing_the_library_loads_nothing_heavy():
-    loaded = python(
-        """
-        import sys, survscore, survscore.cli
-        heavy = {"torch", "sklearn", "matplotlib", "pandas", "numba", "altair", "polars", "pyarrow", "duckdb", "scipy"}
-        print(sorted(heavy & set(sys.modules)))
-        """
-    )
-    assert loaded == "[]"
-
-
-def test_a_small_score_does_not_load_numba():
-    loaded = python(
-        """
-        import sys, numpy as np, survscore as ss
-        y = ss.Outcomes(np.arange(1, 1001), np.ones(1000))
-        ss.log_loss(y, ss.SurvivalCurves(np.full((1000, 50), 0.5), np.arange(50.0)), weighting="ipcw")
-        print("numba" in sys.modules)
-        """
-    )
-    assert loaded == "False"
-
-
 # checks of a matrix of this size are compiled, as scores are, but sooner
 LARGE_MATRIX = """
     import numpy as np, survscore as ss

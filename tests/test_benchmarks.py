@@ -15,38 +15,13 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import readme
 import results
-from report import cells, filled
-from results import Results, Run, UnknownResultError, quote
+from report import cells
+from results import Results, Run, quote
 
 ROOT = Path(__file__).parent.parent
 NAMES = sorted(path.stem for path in results.FOLDER.glob("*.json"))
 PAGES = {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.rst")}
 TEXT = "\n".join(PAGES.values())
-ROW = {
-    "name": "Brier",
-    "seconds": 0.00475,
-    "floors": 1.0,
-    "bytes": 121e6,
-    "share": 0.098,
-    "rows": 1_000_000,
-    "off": 0.0,
-}
-
-
-@pytest.mark.parametrize(
-    ("template", "shown"),
-    [
-        ("{seconds:ms} ({floors:.1f})", "4.75 (1.0)"),
-        ("{name}, {rows} individuals", "Brier, 1 000 000 individuals"),
-        ("{bytes:MB} MB, {bytes:GB.2f} GB, {share:%.1f} %", "121 MB, 0.12 GB, 9.8 %"),
-        ("{seconds:.0e}", "5e-03"),
-        ("{off:.0e}", "0"),
-        ("{floors} and {missing}", ""),
-        ("no field", "no field"),
-    ],
-)
-def test_values_are_shown_as_templates_say(template, shown):
-    assert filled(template, ROW) == shown
 
 
 def make_run(monkeypatch, folder, *arguments):
@@ -86,21 +61,6 @@ def test_what_a_run_writes_is_what_is_read(monkeypatch, tmp_path, capsys):
     assert cells(table["columns"], table["rows"]) == [["first", "123", ""], ["second", "not run", ""]]
     assert quote("imagined | times | first | {seconds:ms} ms", tmp_path / "deep") == "123 ms"
     assert quote("imagined | settings | {rows} x {times}", tmp_path / "deep") == "10 x 5"
-
-
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("scorse | scores | floor | {x}", "no file of results 'scorse'; there are .*'scores'"),
-        ("scores | tmies | floor | {x}", "scores.json has no table 'tmies'; it has .*'memory'"),
-        ("scores | start | import sklearn | {x}", "has no row 'import sklearn'; it has .*'import numpy'"),
-        ("scores | start | import numpy | {x}", "not all of that is there; it has 'name', 'seconds'"),
-        ("scores | start", "neither file"),
-    ],
-)
-def test_what_is_in_no_file_is_refused(address, message):
-    with pytest.raises(UnknownResultError, match=message):
-        quote(address)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,7 +2,6 @@
 
 import json
 import math
-import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -40,10 +39,6 @@ def test_the_versions_are_those_that_are_installed_for_it():
     pinned = {name: conformance.wanted_version(name) for name in conformance.PYTHON if name != "survscore"}
     assert None not in pinned.values()
     assert pinned == {name: ROWS[name]["version"] for name in pinned}
-
-
-def test_the_file_has_no_traces_of_a_machine():
-    assert not re.search(r"/(tmp|home|root|usr|opt)/|https?:|0x[0-9a-f]{6}", WRITTEN.read_text())
 
 
 @pytest.mark.parametrize("name", ["survscore", "scikit-survival", "lifelines", "pycox", "skpro"])

@@ -108,26 +108,6 @@ def test_scores_are_sums_over_statuses(metric, weighting, dropouts):
     assert score.settings["cause"] == "all"
 
 
-@pytest.mark.parametrize("metric", ["brier", "log"])
-def test_without_censoring_it_is_a_mean_of_known_statuses(metric):
-    y, models = study()
-    y = ss.Outcomes(y.time, np.where(y.event, y.cause, 1), np.full(len(y), 20.0), causes=CAUSES)
-    expected = [literal(metric, "projected", y, models["a"], t) for t in TIMES]
-    for weighting in ("administrative", "projected", "uncensored"):
-        (score,) = ss.score_all(y, models["a"], metric=metric, weighting=weighting, times=TIMES, cause="all")
-        np.testing.assert_allclose(score.scores, expected, rtol=1e-12)
-        losses = [
-            sum((float(k == status.index(1.0)) - p) ** 2 for k, p in enumerate(row))
-            if metric == "brier"
-            else -math.log(row[status.index(1.0)])
-            for status, row in zip(
-                statuses(y, 2.0), np.column_stack((models["a"].event_free().at([2.0]), models["a"].at([2.0])[:, :, 0])),
-                strict=True,
-            )
-        ]  # fmt: skip
-        assert score.se[1] == pytest.approx(np.std(losses, ddof=1) / math.sqrt(len(y)), rel=1e-10)
-
-
 @pytest.mark.parametrize("weighting", [*WEIGHTINGS, "own-ranks", "training"])
 @pytest.mark.parametrize("metric", ["brier", "log"])
 def test_standard_errors_agree_with_the_jackknife(metric, weighting):

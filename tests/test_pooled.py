@@ -271,24 +271,6 @@ def test_what_should_be_close_to_a_target_is_neither_better_nor_worse():
     assert ss.make_scorer("net_benefit@0.2", weighting="administrative", times=[5]).metric == NetBenefit(0.2)
 
 
-def test_models_that_predict_the_same_have_equal_miscalibration():
-    """Where they are counted; rounding would leave variances just below zero."""
-    rng = np.random.default_rng(1)
-    rate = rng.gamma(2, 0.05, 400)
-    star, end = rng.exponential(1 / rate), rng.uniform(2, 10, 400)
-    y = ss.Outcomes(np.minimum(star, end), star <= end, end)
-    for t in np.arange(3.0, 9.0, 0.5):
-        survival = np.exp(-t * rate)
-        models = {
-            "one": ss.SurvivalCurves(survival[:, None], [t]),
-            "same": ss.SurvivalCurves(np.where(end >= t, survival, 0.0)[:, None], [t]),
-        }
-        found = ss.compare(
-            y, models, metric="miscalibration", weighting="administrative", times=[t], null=False
-        ).contrasts
-        np.testing.assert_allclose(found[["difference", "se"]], 0.0, atol=1e-6)
-
-
 def test_distances_that_chance_makes_larger_have_no_interval():
     """Coverage of one around them is .56 to .83 where predictions are right, and of their differences .58 to .88."""
     problem = fitted_problem("administrative", 1, n=400)

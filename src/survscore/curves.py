@@ -96,26 +96,6 @@ class AroundLandmark(NamedTuple):
         )
 
 
-def _divided(later: Any, at: Any) -> tuple[Any, Any]:
-    """Return later survival by that at the landmark, where rounding may leave more than 1, and whether it is less."""
-    ratio = later / at[:, None]
-    return arrays.contiguous(ratio.clip(None, 1.0)), (ratio <= 1.0 + ROUNDING).all(1)
-
-
-def _in_blocks(work: Any, matrix: Any, vector: Any) -> tuple[Any, Any]:
-    """Return what a function makes of rows, a matrix and a vector, block of rows by block of rows in memory."""
-    if arrays.is_tensor(matrix):
-        made: tuple[Any, Any] = work(matrix, vector)
-        return made
-    found, flags = np.empty(matrix.shape), np.empty(len(matrix), dtype=np.bool_)
-
-    def fill(rows: slice) -> None:
-        found[rows], flags[rows] = work(matrix[rows], vector[rows])
-
-    each(fill, row_blocks(*matrix.shape), threads=True)
-    return found, flags
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class SurvivalCurves(OnGrid):
     r"""Predicted survival probabilities :math:`\pi_i(t) = P(T^*_i > t)` on a grid of times.
@@ -476,9 +456,10 @@ class SurvivalCurves(OnGrid):
     def _conditional(self, around: AroundLandmark) -> Self:
         """Return later survival divided by that at the landmark."""
         around.check(around.at > 0, "above 0 at the landmark, since these individuals are event-free then")
-        ratio, kept = _in_blocks(_divided, around.later, around.at)
-        around.check(kept, "no larger after the landmark than at it")
-        return self._with(ratio, times=around.times)
+        ratio: Any = around.later / around.at[:, None]
+        around.check((ratio <= 1.0 + ROUNDING).all(1), "no larger after the landmark than at it")
+        # rounding may leave more than 1
+        return self._with(arrays.contiguous(ratio.clip(None, 1.0)), times=around.times)
 
     def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""
