@@ -27,6 +27,7 @@ from survscore._validation import (
     FloatArray,
     InputError,
     as_array,
+    as_list,
     as_times,
     as_vector,
     check_choice,
@@ -318,6 +319,7 @@ class SurvivalCurves(OnGrid):
         array([[0.75 , 0.5  , 0.25 ],
                [0.875, 0.75 , 0.5  ]])
         """
+        check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
         grid = as_times(times)
         survival = survival_of_quantiles(quantiles, levels, grid, hold=extrapolation == "hold")
         return cls(survival, grid, interpolation=interpolation, extrapolation=extrapolation)
@@ -368,7 +370,9 @@ class SurvivalCurves(OnGrid):
         array([[0.9],
                [0.8]])
         """
-        values, grid = of_step_functions(list(functions), extrapolation)
+        check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
+        several = as_list(functions, "functions", "step functions with attributes x and y")
+        values, grid = of_step_functions(several, extrapolation)
         return cls(values, grid, interpolation="step", extrapolation=extrapolation)
 
     # Predictions and properties

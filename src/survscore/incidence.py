@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
 from survscore._utils.probabilities import ROUNDING, as_matrix, check_incidences
-from survscore._validation import FloatArray, InputError, as_times, check_choice, plural, several
+from survscore._validation import FloatArray, InputError, as_list, as_times, check_choice, plural, several
 from survscore.causes import ALL_STATUSES, Cause, Causes, check_names
 from survscore.curves import (
     AroundLandmark,
@@ -319,7 +319,8 @@ def _causes_of(
     found = array.shape[1]
     if isinstance(causes, str):
         raise InputError(f"causes must be a sequence of names, not {causes!r}")
-    names = tuple(map(str, range(1, found + 1) if causes is None else causes))
+    given = range(1, found + 1) if causes is None else as_list(causes, "causes", "a sequence of names")
+    names = tuple(map(str, given))
     check_names(names)
     if len(names) != found:
         more = found == len(names) + 1 and first is None

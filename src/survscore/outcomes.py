@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -17,10 +17,14 @@ from survscore._validation import (
     as_array,
     as_event,
     as_index,
+    as_list,
+    as_numbers,
     as_vector,
     check_choice,
+    check_flag,
     check_length,
     check_rule,
+    one_dimensional,
     plural,
     shown,
     warn,
@@ -238,7 +242,7 @@ class Outcomes:
         named |= {argument: column for argument, column in optional.items() if column is not None}
         available = table.collect_schema().names()
         for argument, column in named.items():
-            if column not in available:
+            if not isinstance(column, Hashable) or column not in available:
                 raise InputError(f"{argument}: there is no column {column!r}; the columns are {available}")
         table = table.select(*dict.fromkeys(named.values()))
         if isinstance(table, nw.LazyFrame):
@@ -388,7 +392,7 @@ class Outcomes:
         made: Self = cls.of_follow_up(follow_up, cause, causes)
         if weights is None:
             return made
-        given = as_array(weights, "weights")
+        given = one_dimensional(weights, "weights")
         check_length("weights", len(given), "start", len(follow_up.kept))
         return made.weighted(given[follow_up.kept], weight_kind)
 
@@ -403,7 +407,7 @@ class Outcomes:
             if causes is not None:
                 raise InputError("causes are names for what cause holds: give cause, too")
             return made
-        labels = as_array(cause, "cause")
+        labels = one_dimensional(cause, "cause")
         check_length("cause", len(labels), "start", len(follow_up.kept))
         named, codes = Causes.of_labels(labels[follow_up.kept], follow_up.event, follow_up.dated, causes)
         return made._with(cause=codes, causes=named)
@@ -419,7 +423,7 @@ class Outcomes:
         >>> len(ss.Outcomes.concatenate([y, y[:1]]))
         3
         """
-        several = list(parts)
+        several = as_list(parts, "parts", "Outcomes")
         if not several:
             raise InputError("parts is empty")
         if not all(isinstance(part, Outcomes) for part in several):
@@ -573,8 +577,8 @@ class Outcomes:
         >>> rows, later.time, later.censoring_time
         (array([1, 2]), array([3., 1.]), array([3., 6.]))
         """
-        given = np.asarray(_arrays.to_host(as_array(s, "s")), dtype=np.float64)
-        landmark = np.broadcast_to(given, (len(self),)) if given.size == 1 else given
+        given = as_numbers(np.atleast_1d(as_array(s, "s")), "s")
+        landmark = np.broadcast_to(given, (len(self),)) if given.shape == (1,) else given
         if landmark.shape != (len(self),):
             raise InputError(f"s must be a number, or one for each of the {len(self)} individuals")
         broken = landmark < 0  # NaN is not
@@ -769,6 +773,8 @@ class Outcomes:
         >>> ss.Outcomes([1, 2], [1, 0], [3, 2]).to_structured(censoring_time=True).dtype.names
         ('event', 'time', 'censoring_time')
         """
+        check_flag("censoring_time", censoring_time)
+        check_flag("entry", entry)
         fields: dict[str, Any] = {EVENT_FIELD: self.event if self.cause is None else self.cause, "time": self.time}
         if censoring_time:
             if self.censoring_time is None:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, check_choice, check_length, check_rule, one_dimensional, plural, warn
+from survscore._validation import (
+    InputError,
+    as_array,
+    check_choice,
+    check_length,
+    check_rule,
+    one_dimensional,
+    plural,
+    warn,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,7 +219,7 @@ def as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIn
 
     Text must be ISO 8601, since 03/04/2017 means two days; numbers are refused, since 20170129 is no date by itself.
     """
-    if length is not None and (isinstance(values, str) or np.ndim(values) == 0):
+    if length is not None and as_array(values, name).ndim == 0:
         return as_dates([values], name).repeat(length)
     import pandas as pd
 

@@ -14,7 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._config import config
 from survscore._utils import arrays
 from survscore._utils.parallel import each
-from survscore._validation import FloatArray, InputError, as_array, check_length, plural, shown
+from survscore._validation import (
+    FloatArray,
+    InputError,
+    as_array,
+    as_numbers,
+    check_length,
+    one_dimensional,
+    plural,
+    shown,
+)
 
 Values = NDArray[np.float64]
 HAZARDS = ("probability", "rate", "cumulative")
@@ -291,11 +300,9 @@ def survival_of_hazards(hazards: ArrayLike, times: Values, kind: str) -> Values:
 
 def survival_of_quantiles(quantiles: ArrayLike, levels: ArrayLike, times: Values, *, hold: bool) -> Values:
     """Return survival at times from quantiles of the event time, between which the distribution function is linear."""
-    matrix = np.asarray(arrays.to_host(quantiles) if arrays.is_tensor(quantiles) else quantiles, dtype=np.float64)
-    if matrix.ndim != 2:
-        raise InputError(f"quantiles must have shape (individuals, levels), not {matrix.shape}")
-    level = np.asarray(levels, dtype=np.float64)
-    if level.ndim != 1 or not level.size or not ((level > 0) & (level <= 1)).all() or (np.diff(level) <= 0).any():
+    matrix = _matrix(quantiles, "quantiles", "levels")
+    level = as_numbers(one_dimensional(levels, "levels"), "levels")
+    if not level.size or not ((level > 0) & (level <= 1)).all() or (np.diff(level) <= 0).any():
         raise InputError("levels must increase, and lie above 0 and at most at 1: probabilities of the event")
     check_length("each row of quantiles", matrix.shape[1], "levels", level.size)
     _refuse_form(matrix, "quantiles", "at least 0", ~(matrix >= 0))
@@ -340,12 +347,8 @@ def looks_like_masses(survival: Any) -> bool:
     return bool((total <= 1.0 + ROUNDING).all() and (total > 0).any() and (some[:, 0] < BELOW_ONE).all())
 
 
-def _matrix(values: ArrayLike, name: str) -> Values:
-    try:
-        matrix = as_matrix(values)
-    except InputError as error:
-        raise InputError(str(error).replace("probabilities", name, 1)) from None
-    return np.asarray(arrays.to_host(matrix), dtype=np.float64)
+def _matrix(values: ArrayLike, name: str, columns: str = "times") -> Values:
+    return np.asarray(arrays.to_host(as_matrix(values, ("individuals", columns), name)), dtype=np.float64)
 
 
 def _refuse_form(matrix: Values, name: str, rule: str, broken: NDArray[np.bool_], hint: str = "") -> None:

@@ -207,7 +207,8 @@ def _quoted(causes: Iterable[str]) -> str:
 
 def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
     """Return a list of what was given once or several times."""
-    if given is None or isinstance(given, (str, kind)) or not hasattr(given, "__iter__"):
+    single = given is None or isinstance(given, (str, kind)) or not hasattr(given, "__iter__")
+    if single or getattr(given, "ndim", 1) == 0:
         return [given]
     several = list(given)
     if not several:

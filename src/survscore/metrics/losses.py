@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._utils.parallel import dot
-from survscore._validation import FloatArray, InputError, check_number
+from survscore._validation import FloatArray, check_number
 from survscore.inference.intervals import Direction, PossibleRange, Scale
 from survscore.metrics.base import Loss, MetricValue, SampleMetric, StatusLosses
 
@@ -180,8 +180,8 @@ class _LogOfCause(Log):
 
 def check_epsilon(epsilon: float) -> None:
     """Raise unless probabilities can be clipped there."""
-    if not 2.0**-53 <= epsilon < 0.5:  # below, 1 - epsilon would be 1 and its loss infinite
-        raise InputError(f"epsilon must be at least 2**-53 and below 0.5, not {epsilon}")
+    # below, 1 - epsilon would be 1 and its loss infinite
+    check_number("epsilon", epsilon, "at least 2**-53 and below 0.5", lambda value: 2.0**-53 <= value < 0.5)
 
 
 @dataclass(frozen=True)
