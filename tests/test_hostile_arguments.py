@@ -85,7 +85,8 @@ SURVIVAL = ss.SurvivalCurves([[0.9, 0.5]] * 4, [1, 4])
 INCIDENCES = ss.IncidenceCurves(np.full((4, 2, 2), 0.2), [1, 4], causes=["a", "b"])
 #: What takes one argument, whatever it is: by name, a function of it.
 CALLS = {
-    "y for_cause": SOME.for_cause, "y weighted": SOME.weighted, "y at_landmark": SOME.at_landmark, "y to": SOME.to,
+    "y for_cause": SOME.for_cause, "cause of one kind": DATED.for_cause,
+    "y weighted": SOME.weighted, "y at_landmark": SOME.at_landmark, "y to": SOME.to,
     "y until": SOME.until, "y as_of": DATED.as_of, "y concatenate": ss.Outcomes.concatenate,
     "y structured": lambda v: SOME.to_structured(censoring_time=v), "y from_structured": ss.Outcomes.from_structured,
     "y from_frame": lambda v: ss.Outcomes.from_frame(v, time="a", event="b"),
@@ -115,6 +116,8 @@ for _name in ("start", "event_date", "cutoff", "unit", "last_seen", "entry_date"
 for _name in ("y", "curves", "times", "cause", "weighting", "groups", "level", "ranges", "errors", "metric"):
     _given = {"y": SOME, "curves": INCIDENCES, "cause": 1, "metric": "brier", **SCORED}
     CALLS[f"score {_name}"] = lambda v, name=_name, given=_given: ss.score_all(**given | {name: v})
+CALLS["models"] = lambda v: ss.compare(Y, v, **SCORED)
+CALLS["unit"] = lambda v: ss.score_table(Y, MODELS, horizons=[4], metric="brier", unit=v)
 CALLS["terms metric"] = lambda v: ss.score_terms(SOME, INCIDENCES, cause=1, metric=v, **SCORED)
 
 

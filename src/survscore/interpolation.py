@@ -99,7 +99,7 @@ class OnGrid:
         (array([1., 2., 3.]), array([[0.8 , 0.6 , 0.4 ],
                [0.95, 0.9 , 0.7 ]]))
         """
-        several = as_list(parts, "parts", cls.__name__)
+        several: list[Self] = as_list(parts, "parts", cls.__name__)
         if not several:
             raise InputError("parts is empty")
         if not all(isinstance(part, cls) for part in several):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +33,8 @@ WORDS: dict[str, Unit] = dict(zip(("day", "week", "month", "year", "hour", "minu
 
 def as_unit(name: str, given: Any) -> Unit:
     """Return the unit that is meant by its sign or its word: ``"M"``, ``"month"``, ``"months"``."""
-    if given in SECONDS:
-        return cast(Unit, given)
+    if isinstance(given, str) and given in SECONDS:
+        return given
     word = str(given).lower()
     unit = WORDS.get(word, WORDS.get(word.removesuffix("s")))
     if unit is None:
