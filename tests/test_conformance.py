@@ -1,7 +1,6 @@
 """The conventions of docs/conformance.json: those of packages that are here are found again, and how is tested."""
 
 import json
-import math
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -105,41 +104,6 @@ def test_a_convention_is_found_by_its_numbers(convention):
     for name in set(candidates.CHOICES) - {"source"}:
         assert found[name] == getattr(convention, name)
     assert found["fitted_on"].endswith(convention.source)
-
-
-EARLY = "training data end early"
-
-
-def capped(label, weight):
-    """Return the score at a time where G is zero for some, who count `weight`."""
-    terms = candidates.terms(QUESTIONS[label].data, 0, OURS)
-    some = [replace(term, weight=weight) if math.isinf(term.weight) else term for term in terms]
-    assert any(math.isinf(term.weight) for term in terms)
-    return candidates.weighted_mean(some, OURS.divisor)
-
-
-@pytest.mark.parametrize(
-    ("weight", "word"), [(0.0, "left out"), (2.0, "last weight kept"), (20.0, "weight 20"), (1.0, "weight 1")]
-)
-def test_what_counts_instead_of_an_infinite_weight_is_found(weight, word):
-    answer = {"values": [capped(EARLY, weight)], "warned": False}
-    assert finding.findings(as_package(OURS, **{EARLY: answer}))["training_ends_early"] == word
-
-
-@pytest.mark.parametrize(
-    ("answer", "word"),
-    [
-        ({"error": "ValueError: no"}, "error"),
-        ({"not offered": True}, "not offered"),
-        ({"values": ["NaN"], "warned": True}, "NaN, with a warning"),
-        ({"values": ["NA"], "warned": False}, "NaN"),
-        ({"values": [math.inf], "warned": False}, "infinite"),
-        ({"values": [0.123], "warned": False}, finding.NONE),
-    ],
-)
-def test_the_end_of_follow_up_without_a_score(answer, word):
-    label = "last is censored, later"
-    assert finding.findings(as_package(OURS, **{label: answer}))["last_censored_later"] == word
 
 
 # Asking

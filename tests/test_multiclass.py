@@ -208,14 +208,6 @@ def test_sensitivity_is_to_the_hazards_of_all_causes(metric):
     assert "multi-class" in str(result.recommendation())
 
 
-def test_a_table_of_all_causes():
-    y, models = study(200, seed=7)
-    table = ss.score_table(y, models, horizons=[2, 4], cause="all", weighting="administrative")
-    frame = table.to_frame()
-    assert {"brier", "skill", "log", "integrated_brier"} == set(frame["metric"])
-    assert table.settings["cause"] == "all"
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

@@ -110,10 +110,6 @@ def cut_at_the_event():
     ss.Outcomes(time, np.ones(100), time)
 
 
-def late_starts():
-    ss.Outcomes.from_dates(["2020-01-01", "2021-01-01"], [None, None], cutoff="2020-06-01", late_starts="drop")
-
-
 def evaluated():
     import pyarrow as pa
 
@@ -124,15 +120,10 @@ def evaluated():
 
 CASES = {
     "brier_score": lambda: ss.brier_score(outcomes(), curves(), weighting="administrative", times=[5.0, 30.0]),
-    "compare": lambda: ss.compare(outcomes(), {"a": curves()}, weighting="administrative", times=[5.0, 30.0]),
     "compare by": lambda: ss.compare(
         outcomes(), {"a": curves()}, weighting="administrative", times=[5.0, 30.0], by=np.arange(60) % 2
     ),
-    "score_table": lambda: ss.score_table(
-        outcomes(), {"a": curves()}, weighting="administrative", horizons=[5.0, 30.0]
-    ),
     "Outcomes": cut_at_the_event,
-    "from_dates": late_starts,
     "evaluate": evaluated,
 }
 
