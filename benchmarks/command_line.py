@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from measure import printed_by
+
 N, M, REPEATS = 100_000, 150, 5
 TIMES = "5:95:1"
 COLUMNS = {"": "{name}", "milliseconds": "{seconds:ms}", "peak MB": "{bytes:MB}"}
@@ -55,18 +57,13 @@ def main() -> None:
     packages = ("numpy", "numba", "pyarrow", "pandas", "pycox", "scikit-survival")
     run = results.Run(parser, options, packages=packages, rows=N, times=M, repetitions=REPEATS)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        _in_process("--write", folder)
+        subprocess.run([sys.executable, __file__, "--write", folder], check=True)
         found = {
-            name: json.loads(_in_process("--measure", json.dumps([str(part) for part in command])))
+            name: printed_by(__file__, "--measure", json.dumps([str(part) for part in command]))
             for name, command in commands(Path(folder)).items()
         }
     run.add("commands", COLUMNS, [{"name": name, **values} for name, values in found.items()], "Commands")
     run.write()
-
-
-def _in_process(*arguments: str) -> str:
-    done = subprocess.run([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, text=True, check=True)
-    return done.stdout
 
 
 def commands(folder: Path) -> dict[str, list[str | Path]]:

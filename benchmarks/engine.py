@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from measure import printed_by
 
 SIZES = ((1_000, 100), (10_000, 100), (100_000, 150), (1_000_000, 150))
 SIX_ROWS = 100_000  # at most, for six models
@@ -81,9 +82,7 @@ def _cold(versions: dict[str, Path]) -> list[dict[str, Any]]:
 def _run(path: Path, cache: Path, *arguments: object) -> Any:
     environment = {**os.environ, "PYTHONPATH": str(path), "NUMBA_CACHE_DIR": str(cache)}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    command = [sys.executable, "-W", "ignore", __file__, "worker", *map(str, arguments)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
+    return printed_by(__file__, "worker", *arguments, env=environment)
 
 
 def _draw(n: int, m: int) -> tuple[np.ndarray, ...]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 import results
-from measure import memory
+from measure import memory, printed_by
 from report import spaced
 from results import Row, Run
 
@@ -66,11 +64,7 @@ def step_rows(folder: Path, customers: int) -> tuple[list[Row], Row]:
 
 def measured(step: str, *arguments: Any) -> dict[str, Any]:
     """Run one step in a fresh process."""
-    done = subprocess.run(
-        [sys.executable, __file__, "--step", step, *map(str, arguments)], stdout=subprocess.PIPE, text=True, check=True
-    )
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return printed_by(__file__, "--step", step, *arguments)  # type: ignore[no-any-return]
 
 
 def step(name: str, folder: Path, *arguments: str) -> dict[str, Any]:

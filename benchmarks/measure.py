@@ -122,14 +122,15 @@ def import_seconds(modules: Sequence[str], repetitions: int = 7) -> dict[str, fl
 
 
 def _run(arguments: list[str], environment: Mapping[str, str]) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        return f"failed: {lines[-1] if lines else f'status {done.returncode}'}"
+    try:
+        return printed_by(*arguments, env={**os.environ, **environment}, stderr=subprocess.PIPE)
+    except subprocess.CalledProcessError as error:
+        lines = error.stderr.strip().splitlines()
+        return f"failed: {lines[-1] if lines else f'status {error.returncode}'}"
+
+
+def printed_by(*arguments: object, **options: Any) -> Any:
+    """Run Python with these arguments in a fresh process, and return the last line that it prints, which is JSON."""
+    command = [sys.executable, "-W", "ignore", *map(str, arguments)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, **options)
     return json.loads(done.stdout.splitlines()[-1])

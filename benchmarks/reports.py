@@ -20,6 +20,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from measure import printed_by
+
 SIZES = ((15_000, 4), (100_000, 100))
 CALLS = ("report", "score_table", "compare")
 COMMANDS = ("compare", "table", "report", "formats")
@@ -40,7 +42,8 @@ def main() -> None:
     rows = []
     for n, m in SIZES if not options.commands else ():
         for call in CALLS:
-            wall, processor = zip(*(_in_process(call, n, m) for _ in range(options.repetitions + 1)), strict=True)
+            turns = [printed_by(__file__, "--measure", call, n, m) for _ in range(options.repetitions + 1)]
+            wall, processor = zip(*turns, strict=True)
             name = f"``{call}``, {n:,} individuals, {m} times".replace(",", " ")
             rows.append({"name": name, "seconds": median(wall[1:]), "processor": median(processor[1:])})
     if rows:
@@ -89,14 +92,6 @@ def write(folder: Path, ending: str, n: int, m: int) -> None:
     for k, one in enumerate(survival, start=1):
         models = {f"model {k}": ss.SurvivalCurves(one, grid)}
         ss.io.write_predictions(folder / f"model-{k}.{ending}", models, ids=ids)
-
-
-def _in_process(call: str, n: int, m: int) -> tuple[float, float]:
-    done = subprocess.run(
-        [sys.executable, __file__, "--measure", call, str(n), str(m)], stdout=subprocess.PIPE, text=True, check=True
-    )
-    wall, processor = json.loads(done.stdout)
-    return wall, processor
 
 
 def study(n: int, m: int) -> tuple[Any, Any, Any, list[Any], Any]:

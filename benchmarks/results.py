@@ -13,7 +13,7 @@ import math
 import os
 import platform
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -98,6 +98,12 @@ class Run:
         self._content["tables"][name] = {"columns": dict(columns), "rows": [_clean(row) for row in rows]}
         if show:
             print(f"\n## {title or name}\n\n{table(list(columns), cells(columns, rows))}", flush=True)
+
+    def add_targets(self, targets: Iterable[tuple[str, float, float]]) -> None:
+        """Keep whether targets are met: each in words, with what was measured, and the most that it may be."""
+        rows = [{"name": name, "value": value, "met": "met" if value <= most else "NOT met"}
+                for name, value, most in targets]  # fmt: skip
+        self.add("targets", {"target": "{name}", "found": "{value:.2f}", "": "{met}"}, rows)
 
     def write(self) -> None:
         """Write everything, if a file was asked for."""

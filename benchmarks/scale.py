@@ -11,7 +11,6 @@ import json
 import os
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import results
-from measure import memory
+from measure import memory, printed_by
 from report import spaced
 from results import Row, Run
 
@@ -154,12 +153,8 @@ def _cpu() -> float:
 
 def in_fresh_process(folder: Path, call: str, engine: str = "threads") -> dict[str, float]:
     """Run this script for one measurement."""
-    done = subprocess.run(
-        [sys.executable, __file__, "--measure", call, "--folder", str(folder), "--engine", engine],
-        check=True, capture_output=True, text=True,
-    )  # fmt: skip
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    arguments = "--measure", call, "--folder", folder, "--engine", engine
+    return printed_by(__file__, *arguments)  # type: ignore[no-any-return]
 
 
 def main() -> None:

@@ -6,8 +6,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
-import sys
 import time
 import warnings
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import results
-from measure import HERE, extra_memory
+from measure import extra_memory, printed_by
 from report import spaced
 from results import Row, Run
 
@@ -52,14 +50,10 @@ def main() -> None:
 def in_process_with(threads: int) -> dict[str, Any]:
     """Run this script on so many cores."""
     cores = sorted(os.sched_getaffinity(0))[:threads]
-    done = subprocess.run(
-        [sys.executable, str(HERE / "training.py"), "--threads", str(threads)],
-        env={**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)},
-        preexec_fn=lambda: os.sched_setaffinity(0, cores),
-        stdout=subprocess.PIPE, text=True, check=True,
-    )  # fmt: skip
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    return printed_by(  # type: ignore[no-any-return]
+        __file__, "--threads", threads, env=environment, preexec_fn=lambda: os.sched_setaffinity(0, cores)
+    )
 
 
 def measure(threads: int) -> dict[str, Any]:

@@ -15,48 +15,13 @@ sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
 
 import readme
 import results
-from report import cells, filled
-from results import Results, Run, UnknownResultError, quote
+from report import cells
+from results import Results, Run, quote
 
 ROOT = Path(__file__).parent.parent
 NAMES = sorted(path.stem for path in results.FOLDER.glob("*.json"))
 PAGES = {path: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.rst")}
 TEXT = "\n".join(PAGES.values())
-ROW = {
-    "name": "Brier",
-    "seconds": 0.00475,
-    "floors": 1.0,
-    "bytes": 121e6,
-    "share": 0.098,
-    "rows": 1_000_000,
-    "off": 0.0,
-}
-
-
-@pytest.mark.parametrize(
-    ("template", "shown"),
-    [
-        ("{seconds:ms} ({floors:.1f})", "4.75 (1.0)"),
-        ("{name}, {rows} individuals", "Brier, 1 000 000 individuals"),
-        ("{bytes:MB} MB, {bytes:GB.2f} GB, {share:%.1f} %", "121 MB, 0.12 GB, 9.8 %"),
-        ("{seconds:.0e}", "5e-03"),
-        ("{off:.0e}", "0"),
-        ("{floors} and {missing}", ""),
-        ("no field", "no field"),
-    ],
-)
-def test_values_are_shown_as_templates_say(template, shown):
-    assert filled(template, ROW) == shown
-
-
-def test_long_numbers_are_grouped_and_short_ones_have_three_digits():
-    values = [15_300.0, 4948.2, 375.4, 46.44, 0.7321]
-    assert [filled("{x}", {"x": value}) for value in values] == ["15 300", "4948", "375", "46.4", "0.732"]
-
-
-def test_why_there_is_no_number_stands_alone():
-    for others in ({}, {"floors": 1.0}):
-        assert filled("{floors:.1f} ({seconds:ms})", {"seconds": "not run", **others}) == "not run"
 
 
 def make_run(monkeypatch, folder, *arguments):
@@ -70,70 +35,6 @@ def make_run(monkeypatch, folder, *arguments):
     parser.add_argument("--step", help=argparse.SUPPRESS)
     options = parser.parse_args([*arguments, "--json", str(folder / "deep" / "imagined.json")])
     return Run(parser, options, packages=("numpy", "not-installed"), device="a GPU", times=5)
-
-
-def test_the_costs_of_two_scores_are_told_apart_by_name():
-    """Timings come in any order: labels must not."""
-    from measure import Timing
-    from projected_speed import cost_row
-
-    slow, fast = Timing(3.0, 3.0, 3.0, 4.0, 5), Timing(1.0, 1.0, 1.0, 2.0, 5)
-    for timed in ({"administrative": fast, "projected": slow}, {"projected": slow, "administrative": fast}):
-        assert cost_row(timed) == {"administrative": 2.0, "projected": 4.0, "ratio": 2.0, "elapsed": 3.0}
-    with pytest.raises(RuntimeError, match="failed"):
-        cost_row({"administrative": fast, "projected": "failed: MemoryError"})
-
-
-def test_what_pages_say_of_the_projected_score():
-    """Within 0.025 of the truth and the best choice each time; under drift far less wrong than the administrative."""
-    tables = Results.read("projected").content["tables"]
-    for row in tables["designs"]["rows"]:
-        biases = [value for name, value in row.items() if name.startswith("bias ")]
-        assert len(biases) == 4
-        if row["score"] == "projected":
-            assert max(map(abs, biases)) < 250
-            assert row["regret"] == 0
-            assert row["bias truth"] > 0
-        else:
-            assert min(biases) < -1000
-            assert row["regret"] > 0.05
-    for row in tables["drift"]["rows"]:
-        assert abs(row["projected leaking"]) < abs(row["administrative leaking"]) / 2
-        assert row["projected leaking"] * row["drift"] > 0 or row["drift"] == 0
-        assert abs(row["projected no leak"]) < 30
-        assert max(abs(row["theta no leak"]), abs(row["theta leaking"])) < 20
-        # the estimate is between 1 and the ratio, and leaves about a fifth of the bias
-        assert min(row["ratio"], 1) - 0.01 <= row["estimate"] <= max(row["ratio"], 1) + 0.01
-        assert abs(row["estimate no leak"]) < 20
-        assert abs(row["estimate leaking"]) < max(abs(row["projected leaking"]) / 4, 10)
-        assert row["largest_se"] < 10
-
-
-def test_what_pages_say_of_models_of_causes():
-    """IPCW prefers the leak, the projected score does not; trees hide it from the administrative score."""
-    tables = Results.read("competing_risks").content["tables"]
-    causes = ("churn", "non-payment", "all")
-    preferences = {row["what"]: [row[f"{cause} lower"] for cause in causes] for row in tables["preferences"]["rows"]}
-    for classifier in ("logistic regression", "gradient boosting"):
-        assert min(preferences[f"{classifier}: IPCW"]) > 0.8
-        assert max(preferences[f"{classifier}: projected"]) < 0.1
-        assert max(preferences[f"{classifier}: truth"]) < 0.1
-    assert max(preferences["logistic regression: administrative"]) < 0.1
-    assert min(preferences["gradient boosting: administrative"]) > 0.5
-    rows = {row["what"]: row for row in tables["preferences"]["rows"]}
-    assert all(rows["logistic regression: administrative"][f"{cause} better"] == 0 for cause in causes)
-    for cause in causes:
-        truth, administrative = (
-            rows[f"gradient boosting: {score}"][f"{cause} difference"] for score in ("truth", "administrative")
-        )
-        assert -truth / 20 < administrative < 0
-    errors = {row["what"]: row for row in tables["errors"]["rows"]}
-    for cause in causes[:2]:
-        small, middle, large = (errors[f"{n} individuals, {cause}"] for n in (1000, 4000, 16000))
-        assert small["one"] > middle["one"] > large["one"]
-        assert all(row["entry"] > row["one"] for row in (small, middle, large))
-        assert abs(small["gain"]) < 2 * small["gain se"]
-        assert large["gain"] < -2 * large["gain se"]
 
 
 def test_what_a_run_writes_is_what_is_read(monkeypatch, tmp_path, capsys):
@@ -160,27 +61,6 @@ def test_what_a_run_writes_is_what_is_read(monkeypatch, tmp_path, capsys):
     assert cells(table["columns"], table["rows"]) == [["first", "123", ""], ["second", "not run", ""]]
     assert quote("imagined | times | first | {seconds:ms} ms", tmp_path / "deep") == "123 ms"
     assert quote("imagined | settings | {rows} x {times}", tmp_path / "deep") == "10 x 5"
-
-
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("scorse | scores | floor | {x}", "no file of results 'scorse'; there are .*'scores'"),
-        ("scores | tmies | floor | {x}", "scores.json has no table 'tmies'; it has .*'memory'"),
-        ("scores | start | import sklearn | {x}", "has no row 'import sklearn'; it has .*'import numpy'"),
-        ("scores | start | import numpy | {x}", "not all of that is there; it has 'name', 'seconds'"),
-        ("scores | start", "neither file"),
-    ],
-)
-def test_what_is_in_no_file_is_refused(address, message):
-    with pytest.raises(UnknownResultError, match=message):
-        quote(address)
-
-
-def test_a_machine_in_words():
-    machine = {"device": "NVIDIA H200", "cores": 16, "processor": "Intel Xeon", "system": "Linux", "load_before": 0.1}
-    assert results.in_words(machine) == "NVIDIA H200, 16 cores (Intel Xeon), Linux"
-    assert results.in_words({"cores": 1}) == "1 core"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -222,11 +102,6 @@ def test_all_that_pages_ask_for_is_there():
     assert len(quoted) > 20
     for address in quoted:
         assert quote(address)
-
-
-def test_the_page_has_no_table_of_its_own():
-    page = PAGES[ROOT / "docs" / "performance.rst"]
-    assert not re.search(r"^\.\. (list|csv)?-?table::|^[=+-]+ +[=+-]+|^\+-", page, flags=re.MULTILINE)
 
 
 def test_the_readme_quotes_the_files():

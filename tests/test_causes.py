@@ -129,21 +129,14 @@ def test_a_cause_may_not_occur(y):
     ("event", "names", "message"),
     [
         ([True, 2, 0], None, r"event must be all boolean or all codes of causes \(0, 1, 2, ...\), not both"),
-        (np.array([True, 2, 0], dtype=object), None, "event must be all boolean or all codes"),
-        ([True, 1, 0], NAMES, "event must be all boolean or all codes"),
         ([True, False, True], NAMES, r"event must hold the causes as numbers .* where causes are named, not bool"),
-        (["default", "", ""], NAMES, r"event must hold the causes as numbers \(0 without event\)"),
         (["a", "b", "c"], None, r"booleans or 0 and 1, not text \(map it to 0 and .*from_dates\(cause=\)"),
         (np.array(["a", 0, "c"], dtype=object), None, r"0 or 1 \(or boolean\), not text \(map it to 0 and the numbers"),
         ([-1, 2, 0], None, r"\(or boolean\), or the number of a cause \(1, 2, ...\): 1 of 3 is not, .* 0 \(-1\)"),
-        ([np.nan, 2, 0], None, r"or the number of a cause \(1, 2, ...\): 1 of 3 is not, .* 0 \(nan\)"),
         ([0, 1, 2], ["", "b"], "causes must not have empty names: '' and 'b'"),
         ([0, 3, 1], NAMES, r"0 or the code of a cause, 1 \(default\) and 2 \(repayment\): 1 of 3 is not, .* 1 \(3\)"),
         ([0, 2, 1], {"a": 2}, r"the code of a cause, 2 \(a\): 1 of 3 is not, the first at position 2 \(1\)"),
-        ([0, np.nan, 2], NAMES, r"event must be 0 or the code of a cause.* position 1 \(nan\)"),
         (np.array([0, None, 2], dtype=object), NAMES, "event must be without missing values: 1 of 3 is not"),
-        ([0, 1.5, 2], None, r"1 of 3 is not, the first at position 1 \(1.5\)"),
-        ([0, -1, 2], None, r"1 of 3 is not, the first at position 1 \(-1\)"),
         ([1, 2, 2], None, r"several codes and no 0.*If 1 means censored and 2 the event, pass event == 2; .*causes="),
         ([0, 1, 101], None, "event must be the number of a cause, at most 100, and one is 101"),
         ([0, 1, 2], ["a", "a"], "causes must have different names: 'a' and 'a'"),
@@ -151,8 +144,6 @@ def test_a_cause_may_not_occur(y):
         ([0, 1, 2], [], "causes must name 1 to 100 causes, not 0"),
         ([0, 1, 2], "ab", "causes must be a sequence of names, or map names to codes, not 'ab'"),
         ([0, 1, 2], {"a": 1, "b": 0}, "causes must map names to different whole numbers other than 0"),
-        ([0, 1, 2], {"a": 1, "b": 1}, "causes must map names to different whole numbers other than 0"),
-        ([0, 1, 2], {"a": 1, "b": "2"}, "causes must map names to different whole numbers other than 0"),
     ],
 )  # fmt: skip
 def test_bad_codes_and_names_are_named(event, names, message):
@@ -252,12 +243,9 @@ def test_from_dates_with_names():
         (["b", None, None, "b"], {}, r"given for each individual with event: 1 of 4 is not, .* position 2"),
         (["b", None, "c", "b"], {"causes": ["b", "a"]}, r"cause must be one of 'b' and 'a': 1 of 4 is not, .* 2 \(c\)"),
         ([1, 0, 0, 2], {}, r"number of a cause, 1 or larger, where .*: 1 of 4 is not, the first at position 2 \(0\)"),
-        ([1, 0, -1, 2], {}, r"1 of 4 is not, the first at position 2 \(-1\)"),
         (np.array([1, None, 0, 2], dtype=object), {}, r"1 of 4 is not, the first at position 2 \(0\)"),
         (["b", "a"], {}, "cause has length 2, but start has length 4"),
         (None, {"causes": ["b"]}, "causes are names for what cause holds: give cause, too"),
-        (["b", None, "a", "b"], {"causes": ["b", "b"]}, "causes must have different names"),
-        (["b", None, "a", "b"], {"causes": "ba"}, "causes must be a sequence of names"),
     ],
 )  # fmt: skip
 def test_bad_labels_are_named(cause, options, message):

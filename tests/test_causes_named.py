@@ -1,5 +1,7 @@
 """Results under competing risks name the cause: in tables that can be joined, in print, in pictures and in reports."""
 
+from functools import cache
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -16,7 +18,10 @@ TIMES = [2.0, 4.0, 6.0]
 ADMINISTRATIVE = {"weighting": "administrative"}
 
 
-@pytest.fixture(scope="module")
+every_cause = pytest.mark.parametrize("cause", [*CAUSES, "all"])
+
+
+@cache
 def problem():
     """Return outcomes of two causes, two models of both, those without causes, and segments."""
     rng, n = np.random.default_rng(3), 400
@@ -34,59 +39,53 @@ def problem():
     return y, models, plain, rng.integers(0, 2, n)
 
 
-def tables(y, models, plan, cause=None):
-    """Return by name the tables of everything that scores."""
+@cache
+def results(cause):
+    """Return by name everything that scores: of a cause, of all together, or of outcomes without causes (None)."""
+    y, models, plain, plan = problem()
+    y, models = plain if cause is None else (y, models)
     options = {"cause": cause, **ADMINISTRATIVE}
-    multiclass = cause == "all"
-    score = ss.brier_score(y, models["truth"], times=TIMES, **options)
-    compared = ss.compare(y, models, times=TIMES, **options)
-    by_plan = ss.compare(y, models, times=TIMES, by={"plan": plan}, **options)
-    projected = ss.compare(y, models, times=TIMES, weighting="projected", cause=cause)
     found = {
-        "score": score.to_frame(),
-        "comparison": compared.to_frame(),
-        "scores": compared.scores,
-        "skill": compared.skill,
-        "means": compared.integrated().to_frame(),
-        "segments": by_plan.to_frame(),
-        "means by segment": by_plan.integrated().scores,
-        "between": by_plan.integrated().between(),
-        "heterogeneity": by_plan.heterogeneity(),
-        "parts": projected.parts,
-        "sensitivity": projected.sensitivity().to_frame(),
-        "table": ss.score_table(y, models, horizons=[4], by={"plan": plan}, **options).to_frame(),
+        "score": ss.brier_score(y, models["truth"], times=TIMES, **options),
+        "comparison": ss.compare(y, models, times=TIMES, **options),
+        "segments": ss.compare(y, models, times=TIMES, by={"plan": plan}, **options),
+        "projected": ss.compare(y, models, times=TIMES, weighting="projected", cause=cause),
+        "table": ss.score_table(y, models, horizons=[4], by={"plan": plan}, **options),
     }
-    if not multiclass:
-        one = ss.calibration(y, models["truth"], 4, **options)
-        curve = ss.decision_curve(y, models, 4, thresholds=[0.1, 0.3], n_draws=50, **options)
-        found |= {
-            "calibration": one.to_frame(), "groups": one.groups_frame(), "numbers": one.summary(),
-            "net benefit": curve.to_frame(), "net benefit, differences": curve.contrasts,
-        }  # fmt: skip
+    if cause != "all":
+        found["calibration"] = ss.calibration(y, models["truth"], 4, n_draws=10, **options)
+        found["decisions"] = ss.decision_curve(y, models, 4, thresholds=[0.1, 0.3], n_draws=50, **options)
     return found
 
 
-@pytest.mark.parametrize("cause", [*CAUSES, "all"])
-def test_tables_of_causes_can_be_told_apart_and_others_have_no_such_column(problem, cause):
-    y, models, plain, plan = problem
-    found, without = tables(y, models, plan, cause), tables(*plain, plan)
-    for name, table in found.items():
-        assert list(table["cause"]) == [cause] * len(table), name
-        expected = list(without[name])
-        assert [column for column in table if column != "cause"] == expected, name
-        assert "cause" not in expected
+def tables(cause):
+    found = results(cause)
+    compared, segments, projected = (found[name] for name in ("comparison", "segments", "projected"))
+    yield from (found[name].to_frame() for name in ("score", "comparison", "segments", "table"))
+    yield from (compared.scores, compared.skill, compared.integrated().to_frame(), segments.integrated().scores)
+    yield from (segments.integrated().between(), segments.heterogeneity())
+    yield from (projected.parts, projected.sensitivity().to_frame())
+    if cause != "all":
+        one, curve = found["calibration"], found["decisions"]
+        yield from (one.to_frame(), one.groups_frame(), one.summary(), curve.to_frame(), curve.contrasts)
 
 
-def test_both_causes_stay_apart_when_joined(problem):
-    y, models, *_ = problem
-    parts = [ss.brier_score(y, models["truth"], times=TIMES, cause=one, **ADMINISTRATIVE) for one in CAUSES]
-    joined = pd.concat([part.to_frame() for part in parts])
+@every_cause
+def test_tables_of_causes_can_be_told_apart_and_others_have_no_such_column(cause):
+    for table, without in zip(tables(cause), tables(None), strict=cause != "all"):
+        assert list(table["cause"]) == [cause] * len(table)
+        assert [column for column in table if column != "cause"] == list(without)
+        assert "cause" not in without
+
+
+def test_both_causes_stay_apart_when_joined():
+    joined = pd.concat([results(cause)["score"].to_frame() for cause in CAUSES])
     assert len(joined.set_index(["metric", "cause", "weighting", "time"]).index.unique()) == len(joined)
 
 
 @pytest.mark.parametrize("of", [ss.compare, ss.score_table])
-def test_segments_can_be_called_cause_only_where_there_are_none(problem, of):
-    y, models, plain, plan = problem
+def test_segments_can_be_called_cause_only_where_there_are_none(of):
+    y, models, plain, plan = problem()
     with pytest.raises(ss.InputError, match="by must not be called 'cause'"):
         of(y, models, by={"cause": plan}, cause="default", **ADMINISTRATIVE)
     assert of(*plain, by={"cause": plan}, **ADMINISTRATIVE) is not None
@@ -95,30 +94,18 @@ def test_segments_can_be_called_cause_only_where_there_are_none(problem, of):
 # In print
 
 
-def printed(y, models, plan, cause=None):
+def printed(cause):
     """Return what is printed of everything that scores, and how it calls itself."""
-    options = {"cause": cause, **ADMINISTRATIVE}
-    score = ss.brier_score(y, models["truth"], times=TIMES, **options)
-    results = [
-        score,
-        score.integrated(),
-        ss.compare(y, models, times=TIMES, **options),
-        ss.compare(y, models, times=TIMES, by={"plan": plan}, **options),
-    ]
-    if cause != "all":
-        results += [
-            ss.calibration(y, models["truth"], 4, n_draws=10, **options),
-            ss.decision_curve(y, models, 4, thresholds=[0.1, 0.3], n_draws=50, **options),
-        ]
-    return [text for result in results for text in (str(result), repr(result))]
+    found = results(cause)
+    shown = [found[name] for name in ("score", "comparison", "segments", "calibration", "decisions") if name in found]
+    return [text for result in [*shown, found["score"].integrated()] for text in (str(result), repr(result))]
 
 
-@pytest.mark.parametrize("cause", [*CAUSES, "all"])
-def test_what_is_printed_names_the_cause(problem, cause):
-    y, models, plain, plan = problem
+@every_cause
+def test_what_is_printed_names_the_cause(cause):
     named = "multi-class" if cause == "all" else f"cause {cause}"
-    assert all(named in text for text in printed(y, models, plan, cause))
-    assert not any("cause" in text or "multi-class" in text for text in printed(*plain, plan))
+    assert all(named in text for text in printed(cause))
+    assert not any("cause" in text or "multi-class" in text for text in printed(None))
 
 
 def test_a_backtest_names_the_cause():
@@ -149,28 +136,27 @@ def words(display):
     return " ".join(" ".join(texts).split())
 
 
-def pictures(y, models, plan, cause=None):
+def pictures(cause):
     """Yield all that is written in each picture."""
-    options = {"cause": cause, **ADMINISTRATIVE}
-    compared = ss.compare(y, models, times=TIMES, **options)
-    yield words(ss.brier_score(y, models["truth"], times=TIMES, **options).plot())
-    yield words(compared.plot())
-    yield words(compared.plot_scores())
-    yield words(ss.compare(y, models, times=TIMES, by={"plan": plan}, **options).plot())
-    yield words(ss.compare(y, models, times=TIMES, weighting="projected", cause=cause).sensitivity().plot())
+    found = results(cause)
+    yield from (words(found[name].plot()) for name in ("score", "comparison", "segments"))
+    yield words(found["comparison"].plot_scores())
+    yield words(found["projected"].sensitivity().plot())
     if cause != "all":
-        yield words(ss.calibration(y, models["truth"], 4, n_draws=10, **options).plot())
-        yield words(ss.decision_curve(y, models, 4, thresholds=[0.1, 0.3], n_draws=50, **options).plot())
+        yield from (words(found[name].plot()) for name in ("calibration", "decisions"))
+        y, models, plain, _ = problem()
+        y, models = plain if cause is None else (y, models)
         yield words(ss.diagnose(y, models, cause=cause).plot())
 
 
-@pytest.mark.parametrize("cause", [*CAUSES, "all"])
-def test_pictures_name_the_cause(problem, cause):
-    y, models, plain, plan = problem
+@every_cause
+def test_pictures_name_the_cause(cause):
     named = "multi-class Brier score" if cause == "all" else f"of cause {cause}"
-    assert all(named in text for text in pictures(y, models, plan, cause))
-    if cause == "default":
-        assert not any("cause" in text for text in pictures(*plain, plan))
+    assert all(named in text for text in pictures(cause))
+
+
+def test_pictures_without_causes_name_none():
+    assert not any("cause" in text for text in pictures(None))
 
 
 # What is said once, or not at all
@@ -183,8 +169,8 @@ def with_drop_outs(y, seed=1):
     return ss.Outcomes(np.minimum(y.time, leaving), codes, y.censoring_time, causes=CAUSES)
 
 
-def test_the_usual_table_of_a_cause_has_no_empty_rows(problem):
-    y, models, *_ = problem
+def test_the_usual_table_of_a_cause_has_no_empty_rows():
+    y, models, *_ = problem()
     models = {name: ss.IncidenceCurves(one.probabilities, one.times, causes=CAUSES, interpolation="linear")
               for name, one in models.items()}  # fmt: skip
     asked = {"cause": "default", "horizons": [4], **ADMINISTRATIVE}
@@ -197,8 +183,8 @@ def test_the_usual_table_of_a_cause_has_no_empty_rows(problem):
     assert "needs a status that is known" in str(ss.score_table(with_drop_outs(y), models, metric="crps", **asked))
 
 
-def test_folds_without_scores_are_told_once(problem, recwarn):
-    y, *_ = problem
+def test_folds_without_scores_are_told_once(recwarn):
+    y, *_ = problem()
     estimators = {"one": ss.models.AalenJohansen(), "two": ss.models.AalenJohansen()}
     X, asked = np.zeros((len(y), 1)), {"cause": "default", "cv": 5, "weighting": "projected"}
     found = ss.cross_validate(estimators, X, y, times=[3, 8, 11], **asked)
@@ -209,8 +195,8 @@ def test_folds_without_scores_are_told_once(problem, recwarn):
     assert len(told) <= 2
 
 
-def test_tables_say_once_who_the_controls_of_auc_are(problem):
-    y, models, plain, _ = problem
+def test_tables_say_once_who_the_controls_of_auc_are():
+    y, models, plain, _ = problem()
     note = "AUC: controls are the event-free and those with an event of another cause"
     asked = {"metric": ["brier", "auc"], **ADMINISTRATIVE}
     for of in (

@@ -474,6 +474,7 @@ def test_the_number_of_cores_does_not_matter(monkeypatch):
 
 
 def test_the_number_of_threads_can_be_limited(monkeypatch):
+    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(8), raising=False)
     assert ss.config.n_cores() == 8
     for limit, expected in (("3", 3), ("12", 8), ("0", 8), ("many", 8)):

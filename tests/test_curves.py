@@ -85,19 +85,15 @@ def test_other_layouts_become_contiguous_rows():
         ([[0.9], [0.8]], "it looks transposed"),
     ],
 )
-@pytest.mark.parametrize("large", [False, True])
-def test_bad_probabilities_are_named(rows, message, large):
-    backend = "compiled" if large else "numpy"
-    with ss.config.using(backend=backend), pytest.raises(ss.InputError, match=message):
+def test_bad_probabilities_are_named(rows, message):
+    with pytest.raises(ss.InputError, match=message):
         ss.SurvivalCurves(rows, [1, 2])
 
 
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([[0.1, np.nan], [0.5, 0.6]], r"without NaN: 1 value is not, the first in row 0 at time 2 \(nan\)"),
         ([[0.1, 0.2], [0.5, 1.4]], r"between 0 and 1: 1 value is not, the first in row 1 at time 2 \(1.4\); are these"),
-        ([[-1e-8, 0.2]], r"time 1 \(-1e-08; a rounding error: clip the predictions\)"),
         (
             [[0.1, 0.3], [0.6, 0.5]],
             r"the probability of the event must not decrease with time: 1 value does, the first in row 1 at time 2 "
@@ -108,12 +104,10 @@ def test_bad_probabilities_are_named(rows, message, large):
             r"not decrease with time: 1 .* row 0 at time 2 \(0.8 after 0.9\); they fall on average, as survival does: "
             r"`SurvivalCurves` takes these as they are$",
         ),
-        ([[0.9], [0.8]], "it looks transposed"),
     ],
 )
-@pytest.mark.parametrize("backend", ["numpy", "compiled"])
-def test_bad_probabilities_of_the_event_are_named_as_such(rows, message, backend):
-    with ss.config.using(backend=backend), pytest.raises(ss.InputError, match=message):
+def test_bad_probabilities_of_the_event_are_named_as_such(rows, message):
+    with pytest.raises(ss.InputError, match=message):
         ss.SurvivalCurves.from_event_probabilities(rows, [1, 2])
 
 
@@ -148,12 +142,6 @@ def test_a_small_probability_of_the_event_survives_float32():
 def test_bad_times_are_named(times, message):
     with pytest.raises(ss.InputError, match=message):
         ss.SurvivalCurves(ROWS, times)
-
-
-@pytest.mark.parametrize("option", ["interpolation", "extrapolation", "monotone"])
-def test_unknown_options_are_named(option):
-    with pytest.raises(ss.InputError, match=f"{option} must be one of"):
-        ss.SurvivalCurves(ROWS, [1, 2], **{option: "other"})
 
 
 def test_monotone():

@@ -1,8 +1,6 @@
 """Metrics of all that happened up to a time: against literal loops, derivatives, R, and what they claim."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +12,6 @@ from hypothesis import strategies as st
 import survscore as ss
 from combinations import every_pair, examples, nightly_but
 from registry import HISTORIES, SEEN, Problem, Seen, random_problem
-from survscore.engine.histories import Histories
-from survscore.engine.influence import Estimation
-from survscore.weighting.interval_weights import TimeIndex
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),
@@ -262,40 +257,6 @@ def test_large_input_takes_the_compiled_way_and_agrees(name):
         np.testing.assert_allclose(other.se, found[0].se, rtol=1e-10)
 
 
-@every_pair(
-    name=HISTORIES,
-    interpolation=["linear", "step", "constant-hazard"],
-    lost=[False, True],
-    dtype=["float32", "float64"],
-)
-def test_compiled_loops_agree_with_numpy(dtype, lost, interpolation, name):
-    problem = random_problem(1500, 8, seed=4, lost=lost)
-    if name == "crps" and interpolation == "constant-hazard":
-        pytest.skip("crps takes no constant hazards")
-    curves = problem.curves
-    curves = ss.SurvivalCurves(
-        curves.probabilities.astype(dtype), curves.times, interpolation=interpolation, extrapolation="hold"
-    )
-    index = TimeIndex(problem.y, np.array([35.0]))
-    weighting = ss.Administrative()
-    estimation = Estimation(index, weighting.prepare(index))
-    history = Histories.of(metric := HISTORIES[name][0](problem), weighting, estimation).up_to(35.0)
-    for prediction in (curves, curves[:1]):  # one for everybody, too
-        found = {}
-        for backend in ("numpy", "compiled"):
-            for threads in (1, 2):
-                with ss.config.using(backend=backend, threads=threads):
-                    found[backend, threads] = metric.evaluate(prediction, history)
-        reference = found["numpy", 1]
-        for key, other in found.items():
-            np.testing.assert_allclose(other.value, reference.value, rtol=1e-12)
-            for one, its in ((other.influence, reference.influence), (other.moved, reference.moved)):
-                assert (one is None) == (its is None)
-                if one is not None and its is not None:
-                    np.testing.assert_allclose(one, its, rtol=1e-11, atol=1e-12 * np.max(np.abs(its), initial=0.0))
-            np.testing.assert_array_equal(other.influence, found[key[0], 1].influence)
-
-
 @pytest.mark.parametrize("name", ["concordance", "crps"])
 def test_the_martingale_variance_is_nearly_the_exact_one_without_ties(name):
     rng = np.random.default_rng(8)
@@ -309,27 +270,6 @@ def test_the_martingale_variance_is_nearly_the_exact_one_without_ties(name):
     assert martingale.scores == exact.scores
     assert martingale.se != exact.se
     np.testing.assert_allclose(martingale.se, exact.se, rtol=0.01)
-
-
-def test_tensors_are_refused_with_a_hint():
-    torch = pytest.importorskip("torch")
-    problem = random_problem(30, 5)
-    with ss.config.using(backend="torch"):
-        curves = ss.SurvivalCurves(torch.tensor(problem.curves.probabilities), problem.curves.times)
-        with pytest.raises(ss.InputError, match=r"metric 'crps' works with NumPy arrays .* give .numpy\(\) of"):
-            ss.score_all(problem.y, curves, metric="crps", weighting="administrative", times=[20])
-
-
-def test_a_small_concordance_does_not_load_numba():
-    code = """
-import sys, numpy as np, survscore as ss
-y = ss.Outcomes(np.arange(1, 1001), np.ones(1000))
-curves = ss.SurvivalCurves(np.linspace(0, 1, 1000)[:, None], [500.0])
-assert ss.score_all(y, curves, metric="concordance", times=[500])[0].scores == [1.0]
-print("numba" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 # What goes through all doors
@@ -383,12 +323,8 @@ def test_without_times_there_is_one_horizon():
     "weighting",
     [
         lambda p: ss.IPCW(p.censoring),
-        lambda p: ss.IPCW(lambda t: 1 - t / 200),
-        lambda p: ss.IPCW("known"),
-        lambda p: ss.IPCW(max_weight=5),
         lambda p: ss.IPCW(normalize="n"),
         lambda p: ss.Administrative(population=p.censoring),
-        lambda p: ss.Administrative(dropout=p.censoring),
         lambda p: ss.Administrative(max_weight=5),
     ],
 )
@@ -435,20 +371,6 @@ def test_bad_calls_are_named():
     assert constant.scores["score"].iloc[-1] == 0.5
 
 
-def test_text_and_numbers_are_strata_alike():
-    problem = random_problem(80, 5)
-    labels = np.arange(80) % 3
-    found = [
-        ss.score_all(
-            problem.y, problem.curves, metric=ss.Concordance("weighted", strata=some), weighting="administrative",
-            times=[20],
-        )[0]
-        for some in (labels, labels.astype(float), np.array(["north", "west", "east"])[labels], list(labels))
-    ]  # fmt: skip
-    for other in found[1:]:
-        np.testing.assert_allclose([other.scores, other.se], [found[0].scores, found[0].se], rtol=1e-12)
-
-
 # Where there is no value, the reason
 
 
@@ -482,35 +404,6 @@ def test_undefined_values_say_why(time, event, end, metric, reason):
         found = run()
     assert found.undefined == {reason: 1}
     assert np.isnan([found.scores, found.se, found.lower, found.upper]).all()
-
-
-def test_two_individuals():
-    y = ss.Outcomes([1, 4], [1, 0], [5, 4])
-    curves = ss.SurvivalCurves([[0.3], [0.6]], [4.0], interpolation="step")
-    settings = {"weighting": "administrative", "times": [4]}
-    crps, log_score = ss.score_all(y, curves, metric=["crps", "log_score"], **settings)
-    np.testing.assert_allclose(crps.scores, [(0 + 3 * 1.0 + 0) / 8])  # the step comes at 4, at the very end
-    np.testing.assert_allclose(log_score.scores, [-np.log(0.7 * 0.6) / 2])
-    assert (crps.se > 0).all()
-    for kind in ("cohort", "pooled", "harrell"):
-        found = ss.score_all(y, curves, metric=ss.Concordance(kind), **settings)[0]
-        assert found.scores == [1.0]
-        assert found.se == [0.0]
-        assert not found.reliable[0]
-        np.testing.assert_allclose([found.lower, found.upper], [[0.025], [1.0]])
-
-
-def test_one_prediction_for_everybody_is_a_coin():
-    problem = random_problem(60, 5, lost=True)
-    same = ss.SurvivalCurves(
-        np.tile(problem.curves.probabilities[:1], (60, 1)), problem.curves.times, extrapolation="hold"
-    )
-    for name in HISTORIES:
-        if name.startswith("concordance"):
-            p = Problem(problem.y, same, problem.censoring, problem.training, np.array([20.0]))
-            found = score(SEEN[1], name, p)
-            assert found.scores == [0.5]
-            np.testing.assert_allclose(found.se, 0.0, atol=1e-15)
 
 
 # What they claim

@@ -1,7 +1,6 @@
 """Cumulative incidences of competing causes: what is taken, how they are read, and what is refused."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -95,28 +94,10 @@ def test_all_causes_are_no_cause():
         IncidenceCurves(F, TIMES).for_cause("all")
 
 
-def test_a_number_is_a_name_where_names_are_other_numbers():
-    curves = IncidenceCurves(F, TIMES, causes=["2", "1"])
-    np.testing.assert_array_equal(curves.for_cause(1).probabilities, curves.for_cause("1").probabilities)
-    y = ss.Outcomes([1, 2], [1, 2], [5, 5], causes=["1", "2"])
-    named = [ss.brier_score(y, curves, weighting="uncensored", times=[2], cause=cause).scores for cause in (1, "1")]
-    np.testing.assert_array_equal(*named)
-
-
 def test_curves_are_no_matrices_of_incidences():
     survival = IncidenceCurves(F, TIMES).for_cause(1)
     with pytest.raises(ss.InputError, match=r"of cause 'a' must be a matrix of incidences, .* not SurvivalCurves: "):
         IncidenceCurves({"a": survival, "b": survival}, TIMES)
-
-
-def test_positions_slices_and_masks():
-    curves = IncidenceCurves(F, TIMES, causes=NAMES)
-    for key, rows in ((0, [0]), (-1, [1]), (slice(1, None), [1]), ([1, 0], [1, 0]), (np.array([False, True]), [1])):
-        np.testing.assert_array_equal(curves[key].probabilities, F[rows])
-    with pytest.raises(IndexError):
-        curves[2]
-    with pytest.raises(IndexError):
-        curves[:, 0]
 
 
 def test_what_it_shows_of_itself():
@@ -196,9 +177,7 @@ def changed(row, cause, column, value):
         ),
         (1 - F, r"cause 'relapse' must not decrease .*; they fall on average, as survival does"),
         (F[0], r"probabilities must have shape \(individuals, causes, times\), not \(2, 3\)"),
-        (F[:0], "probabilities has no rows"),
         (F[:, :, :2], r"probabilities has 2 columns, but times has length 3 .* shape \(2, 2, 2\)\)"),
-        (np.ones((2, 2, 3), dtype=complex), "probabilities must hold numbers"),
         (F.transpose(1, 2, 0), r"probabilities has 2 columns, .*; transpose it\)"),
     ],
     ids=lambda value: value[:30] if isinstance(value, str) else "",
@@ -237,11 +216,7 @@ def test_rounding_is_no_excess(dtype):
         ({"causes": ["a", "b", "c"]}, r"causes has 3 names, and probabilities 2 along the axis of causes$"),
         ({"causes": ["a", "a"]}, "causes must have different names: 'a' and 'a'"),
         ({"causes": "ab"}, "causes must be a sequence of names, not 'ab'"),
-        ({"first": "survival"}, "first must be one of 'event-free', 'total-risk', 'cause', not 'survival'"),
         ({"interpolation": "constant-hazard"}, r"interpolation must be one of 'linear', 'step' for incidences: "),
-        ({"interpolation": "cubic"}, "interpolation must be one of"),
-        ({"extrapolation": "zero"}, "extrapolation must be one of"),
-        ({"monotone": "no"}, "monotone must be one of"),
     ],
 )  # fmt: skip
 def test_bad_options_are_named(options, message):
@@ -446,20 +421,3 @@ def test_batches_and_streams_of_incidences(y, curves):
         brier(
             y, ss.CurveBatches(lambda: [curves[:150], IncidenceCurves(curves[150:].probabilities, TIMES)], 300), cause=1
         )
-
-
-def test_incidences_are_taken_by_other_functions(y, curves):
-    chosen = y.for_cause("death")
-    of_one = curves.for_cause("death")
-    for function, options in [
-        (ss.score_terms, SCORED),
-        (ss.calibration, {"time": 2, "weighting": "administrative"}),
-    ]:
-        one, other = (function(chosen, given_curves, **options) for given_curves in (curves, of_one))
-        assert repr(one) == repr(other)
-    for function in (ss.counted_population, ss.score_table):
-        one, other = (function(chosen, {"net": given_curves}) for given_curves in (curves, of_one))
-        frames = [made if isinstance(made, pd.DataFrame) else made.to_frame() for made in (one, other)]
-        pd.testing.assert_frame_equal(*frames)
-    with pytest.raises(ss.InputError, match="must be SurvivalCurves"):
-        ss.distribution_calibration(ss.Outcomes(y.time, y.event, y.censoring_time), curves)

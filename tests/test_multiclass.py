@@ -108,26 +108,6 @@ def test_scores_are_sums_over_statuses(metric, weighting, dropouts):
     assert score.settings["cause"] == "all"
 
 
-@pytest.mark.parametrize("metric", ["brier", "log"])
-def test_without_censoring_it_is_a_mean_of_known_statuses(metric):
-    y, models = study()
-    y = ss.Outcomes(y.time, np.where(y.event, y.cause, 1), np.full(len(y), 20.0), causes=CAUSES)
-    expected = [literal(metric, "projected", y, models["a"], t) for t in TIMES]
-    for weighting in ("administrative", "projected", "uncensored"):
-        (score,) = ss.score_all(y, models["a"], metric=metric, weighting=weighting, times=TIMES, cause="all")
-        np.testing.assert_allclose(score.scores, expected, rtol=1e-12)
-        losses = [
-            sum((float(k == status.index(1.0)) - p) ** 2 for k, p in enumerate(row))
-            if metric == "brier"
-            else -math.log(row[status.index(1.0)])
-            for status, row in zip(
-                statuses(y, 2.0), np.column_stack((models["a"].event_free().at([2.0]), models["a"].at([2.0])[:, :, 0])),
-                strict=True,
-            )
-        ]  # fmt: skip
-        assert score.se[1] == pytest.approx(np.std(losses, ddof=1) / math.sqrt(len(y)), rel=1e-10)
-
-
 @pytest.mark.parametrize("weighting", [*WEIGHTINGS, "own-ranks", "training"])
 @pytest.mark.parametrize("metric", ["brier", "log"])
 def test_standard_errors_agree_with_the_jackknife(metric, weighting):
@@ -228,14 +208,6 @@ def test_sensitivity_is_to_the_hazards_of_all_causes(metric):
     assert "multi-class" in str(result.recommendation())
 
 
-def test_a_table_of_all_causes():
-    y, models = study(200, seed=7)
-    table = ss.score_table(y, models, horizons=[2, 4], cause="all", weighting="administrative")
-    frame = table.to_frame()
-    assert {"brier", "skill", "log", "integrated_brier"} == set(frame["metric"])
-    assert table.settings["cause"] == "all"
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -258,11 +230,6 @@ def test_what_has_no_multiclass_form_says_so(call, message):
         call(y, models)
 
 
-def test_no_cause_is_called_all():
-    with pytest.raises(ss.InputError, match="no cause may be called 'all'"):
-        ss.Outcomes([1, 2], [0, 1], causes=["all", "other"])
-
-
 @pytest.mark.parametrize("metric", ["brier", "log"])
 def test_backends_agree(metric):
     y, models = study(3000, seed=8, dropouts=True)
@@ -274,38 +241,6 @@ def test_backends_agree(metric):
     for one, other in zip(found["numpy"].scored, found["compiled"].scored, strict=True):
         np.testing.assert_allclose(one.scores, other.scores, rtol=1e-11)
         np.testing.assert_allclose(one.moments.pointwise, other.moments.pointwise, rtol=1e-9)
-
-
-@pytest.mark.parametrize("threads", [1, 2, 6])
-@pytest.mark.parametrize("metric", ["brier", "log"])
-def test_compiled_scores_of_one_cause_agree_with_array_code(metric, threads):
-    # six threads share out rows, two columns; float32 is read in place
-    n = 2000
-    y, models = study(n, seed=11, dropouts=True)
-    curves = {"single": models["a"].for_cause(2), "double": models["b"].for_cause(2)}
-    single = curves["single"].probabilities.astype(np.float32)
-    curves["single"] = ss.SurvivalCurves(single, TIMES)
-    weightings = ["administrative", "ipcw", "projected", ss.Projected(strata=np.arange(n) % 3)]
-    for groups in (None, np.random.default_rng(1).integers(0, 300, n)):
-        found = []
-        for backend in ("numpy", "compiled"):
-            with ss.config.using(backend=backend, threads=threads):
-                found.append(
-                    ss.compare(
-                        y,
-                        curves,
-                        metric=metric,
-                        weighting=weightings,
-                        times=TIMES,
-                        groups=groups,
-                        cause=2,
-                        ranges=[(1, 4)],
-                    )
-                )
-        for one, other in zip(*(result.scored for result in found), strict=True):
-            np.testing.assert_allclose(one.scores, other.scores, rtol=1e-11)
-            np.testing.assert_allclose(one.moments.pointwise, other.moments.pointwise, rtol=1e-9)
-            np.testing.assert_allclose(one.moments.of_averages, other.moments.of_averages, rtol=1e-9)
 
 
 @pytest.mark.parametrize("metric", ["brier", "log"])

@@ -118,22 +118,6 @@ def test_metrics_are_the_numbers_of_calibration(weighting, grouped):
     np.testing.assert_allclose([one.scores[0] for one in alone], [one.scores[0] for one in scores], rtol=1e-13)
 
 
-@pytest.mark.parametrize("metric", ["ici", "e50", "e90", "miscalibration"])
-def test_errors_of_distances_are_those_of_the_bootstrap(metric):
-    """Where the model is wrong by far; the density at a quantile is estimated, so not to many digits."""
-    rng = np.random.default_rng(8)
-    n = 2000
-    rate = rng.gamma(2, 0.05, n)
-    y = ss.Outcomes(rng.exponential(1 / rate), np.ones(n))
-    curves = ss.SurvivalCurves(np.exp(-1.8 * (rate * 5) ** 1.7)[:, None], [5])
-    se = ss.score_all(y, curves, metric=metric, times=[5])[0].se[0]
-    draws = []
-    for _ in range(150):
-        rows = rng.integers(0, n, n)
-        draws.append(ss.score_all(y[rows], curves[rows], metric=metric, times=[5], errors=False)[0].scores[0])
-    assert se == pytest.approx(np.std(draws, ddof=1), rel=0.2)
-
-
 def test_groups_of_one_change_nothing_and_repeated_rows_count_once():
     problem = fitted_problem("drop-outs", 5, n=120)
     asked = [ASKED.get(name, name) for name in EVERY_NEW]
@@ -287,24 +271,6 @@ def test_what_should_be_close_to_a_target_is_neither_better_nor_worse():
     assert ss.make_scorer("net_benefit@0.2", weighting="administrative", times=[5]).metric == NetBenefit(0.2)
 
 
-def test_models_that_predict_the_same_have_equal_miscalibration():
-    """Where they are counted; rounding would leave variances just below zero."""
-    rng = np.random.default_rng(1)
-    rate = rng.gamma(2, 0.05, 400)
-    star, end = rng.exponential(1 / rate), rng.uniform(2, 10, 400)
-    y = ss.Outcomes(np.minimum(star, end), star <= end, end)
-    for t in np.arange(3.0, 9.0, 0.5):
-        survival = np.exp(-t * rate)
-        models = {
-            "one": ss.SurvivalCurves(survival[:, None], [t]),
-            "same": ss.SurvivalCurves(np.where(end >= t, survival, 0.0)[:, None], [t]),
-        }
-        found = ss.compare(
-            y, models, metric="miscalibration", weighting="administrative", times=[t], null=False
-        ).contrasts
-        np.testing.assert_allclose(found[["difference", "se"]], 0.0, atol=1e-6)
-
-
 def test_distances_that_chance_makes_larger_have_no_interval():
     """Coverage of one around them is .56 to .83 where predictions are right, and of their differences .58 to .88."""
     problem = fitted_problem("administrative", 1, n=400)
@@ -342,29 +308,6 @@ def test_the_null_model_has_none_of_these_and_no_skill():
     assert result.band().query("metric == 'slope'")["lower"].isna().all()  # to the null model
     copy = pickle.loads(pickle.dumps(result))
     assert copy.scores.equals(result.scores)
-
-
-@quiet
-def test_segments_have_them_too():
-    problem = fitted_problem("drop-outs", 1, n=400)
-    models = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**2, problem.curves.times)}
-    side = np.arange(400) % 2
-    result = ss.compare(
-        problem.y, models, metric=["slope", "oe", "net_benefit@0.3"], weighting="administrative", times=[15, 30],
-        by={"side": side},
-    )  # fmt: skip
-    table = result.contrasts.query("side == '1' and model == 'b'")
-    alone = ss.compare(
-        problem.y[side == 1], {name: curves[side == 1] for name, curves in models.items()},
-        metric=["slope", "oe", "net_benefit@0.3"], weighting="administrative", times=[15, 30],
-    ).contrasts.query("model == 'b'")  # fmt: skip
-    np.testing.assert_allclose(table["difference"], alone["difference"], rtol=1e-12)
-    np.testing.assert_allclose(table["se"], alone["se"], rtol=1e-12)
-    assert set(table.query("metric == 'oe'")["verdict"]) <= {"lower", "higher", "undecided", "too few"}
-    means = result.integrated()
-    assert means.contrasts.query("model == 'b'")["difference"].notna().all()
-    assert (means.contrasts.query("model == 'b'")["reason"] != "there is no score").all()
-    assert means.skill is None
 
 
 # Net benefit

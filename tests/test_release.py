@@ -5,7 +5,6 @@ import runpy
 import subprocess
 import sys
 import tomllib
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -61,15 +60,6 @@ def test_a_release_that_is_not_prepared_is_refused(tmp_path, path, old, new, tol
     assert told in "\n".join(tool("release")["problems"](f"v{ss.__version__}", prepared(tmp_path, path, old, new)))
 
 
-def test_a_release_has_a_date():
-    headings = re.findall(
-        r"^## (\d\S*) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M
-    )
-    assert headings[0][0] == ss.__version__
-    days = [date.fromisoformat(day) for _, day in headings]
-    assert days == sorted(days, reverse=True)
-
-
 # What PyPI shows
 
 
@@ -96,6 +86,25 @@ def test_classifiers_name_the_pythons_that_are_tested():
     tested = {job["python"] for job in workflow("ci")["jobs"]["tests"]["strategy"]["matrix"]["include"]}
     assert named == PYTHONS == sorted(tested)
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
+
+
+def test_the_wheel_has_the_package_alone_without_tests_and_pictures():
+    built = PYPROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert built == {"packages": ["src/survscore"]}
+    files = [path for path in (ROOT / "src" / "survscore").rglob("*") if path.is_file()]
+    files = [path for path in files if "__pycache__" not in path.parts]
+    assert {path.suffix or path.name for path in files} == {
+        ".css",
+        ".csv",
+        ".html",
+        ".js",
+        ".py",
+        ".pyi",
+        ".toml",
+        ".txt",
+        ".typed",
+    }
+    assert not [path for path in files if re.match(r"test|conftest", path.name) or "tests" in path.parts]
 
 
 # Workflows
@@ -157,17 +166,3 @@ def test_lowest_versions_are_those_of_the_project():
     extras = [PROJECT["optional-dependencies"][name] for name in ("plots", "report", "models", "data")]
     asked = {one for some in (PROJECT["dependencies"], *extras) for one in some if not one.startswith("survscore[")}
     assert {f"{name}>={version}" for name, version in told.items()} == asked
-
-
-def test_lowest_takes_the_higher_of_two_and_refuses_what_has_none():
-    lowest = tool("lowest")["lowest"]
-    project = {
-        "name": "ours", "dependencies": ["a>=1.9", "b>=2"],
-        "optional-dependencies": {"x": ["ours[y]", "a>=1.10,<3"], "y": ["c[d]>=0.5; python_version > '3'"], "z": ["e"]},
-    }  # fmt: skip
-    assert lowest(project, ["x"]) == {"a": "1.10", "b": "2", "c": "0.5"}
-    assert lowest(project, []) == {"a": "1.9", "b": "2"}
-    with pytest.raises(SystemExit, match="'e' has no lowest version"):
-        lowest(project, ["z"])
-    with pytest.raises(SystemExit, match="there is no extra 'w'; there are x, y, z"):
-        lowest(project, ["w"])

@@ -27,7 +27,6 @@ LONGEST = 600  # seconds, for the tests of one fault
 FAILED, NOT_IMPORTED = 1, 2  # exit codes of pytest
 
 LOOP = "tests/test_common.py::test_agrees_with_the_literal_loop"
-COMMON = "tests/test_common.py"
 JACKKNIFE = "tests/test_inference.py::test_every_standard_error_agrees_with_the_jackknife"
 RANKS = "tests/test_projected.py::test_strata_by_ranks_are_the_literal_ones"
 DERIVATIVE = "tests/test_inference.py::test_standard_errors_are_those_of_the_derivative"
@@ -70,8 +69,8 @@ FAULTS = [
           "return weight * left + (1.0 - weight) * right", "tests/test_curves.py"),
     Fault("interpolation: constant hazard", "interpolation.py", "arrays.power(left, 1.0 - weight)",
           "arrays.power(left, 1.0 + weight)", "tests/test_curves.py"),
-    Fault("curves given survival", "curves.py", "ratio = later / at[:, None]",
-          "ratio = later", "tests/test_curves.py tests/test_landmarks.py"),
+    Fault("curves given survival", "curves.py", "ratio: Any = around.later / around.at[:, None]",
+          "ratio: Any = around.later", "tests/test_curves.py tests/test_landmarks.py"),
     # product limits
     Fault("product limit: ties", "censoring/product_limit.py", "order_of(time, leaves if others_first else ~leaves)",
           "order_of(time, ~leaves if others_first else leaves)", "tests/test_censoring.py"),

@@ -12,6 +12,8 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
+PICTURES = {".png", ".svg", ".pdf", ".gif", ".jpg"}
+
 
 def run(*command):
     """Run a command, and return what it prints."""
@@ -26,6 +28,9 @@ def main(folder):
         raise SystemExit(f"try_installed.py: survscore is imported from {installed}, which is not installed")
     if not (installed / "py.typed").exists():
         raise SystemExit("try_installed.py: the package has no py.typed")
+    needless = [path for path in installed.rglob("*") if path.suffix in PICTURES or path.name.startswith("test")]
+    if needless:
+        raise SystemExit(f"try_installed.py: the wheel contains tests or pictures, such as {needless[0]}")
     scripts = Path(sysconfig.get_path("scripts"))
     command = str(next(path for path in (scripts / "survscore", scripts / "survscore.exe") if path.exists()))
     for start in ([command], [sys.executable, "-m", "survscore"]):

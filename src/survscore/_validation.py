@@ -108,6 +108,14 @@ def as_array(values: Any, name: str) -> NDArray[Any]:
         raise InputError(f"{name} is ragged or not an array: {error}") from None
 
 
+def as_list(values: Any, name: str, rule: str) -> list[Any]:
+    """Return the elements of `values`; `rule` says in an error what these should be."""
+    try:
+        return list(values)
+    except TypeError:
+        raise InputError(f"{name} must be {rule}, not {shown(repr(values))}") from None
+
+
 def as_labels(values: Any, name: str) -> NDArray[Any]:
     """Return labels, one for each individual: of one kind, and none is missing (None, NaN, or pandas' own)."""
     labels = as_array(values, name)
@@ -169,7 +177,7 @@ def as_vector(values: Any, name: str, *, allow_infinite: bool = False, device: A
     array = one_dimensional(values, name, device)
     if is_tensor(array) and (array.is_complex() or str(array.dtype) == "torch.bool"):
         raise InputError(f"{name} must hold numbers, not {array.dtype}")
-    vector = _as_numbers(array, name) if device is None else array.double()
+    vector = as_numbers(array, name) if device is None else array.double()
     if allow_infinite:
         check_rule(name, "a number", namespace(vector).isnan(vector), vector)
     else:
@@ -180,7 +188,7 @@ def as_vector(values: Any, name: str, *, allow_infinite: bool = False, device: A
     return vector
 
 
-def _as_numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
+def as_numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Return a copy in double precision of what holds numbers."""
     if array.dtype == object:
         check_rule(name, "without missing values", np.array([value is None for value in array]), array)
@@ -196,23 +204,23 @@ def _as_numbers(array: NDArray[Any], name: str) -> NDArray[np.float64]:
         raise InputError(f"{name} must hold numbers, not {array.dtype}") from None
 
 
-def as_event(values: Any, name: str = "event", *, device: Any = None) -> Any:
+def as_event(values: Any, device: Any = None) -> Any:
     """Return a boolean vector from booleans or zeros and ones, made as by `as_vector`."""
-    array = one_dimensional(values, name, device)
+    array = one_dimensional(values, "event", device)
     if array.dtype == object:
-        check_rule(name, "without missing values", np.array([value is None for value in array]), array)
+        check_rule("event", "without missing values", np.array([value is None for value in array]), array)
         texts = np.array([isinstance(value, str) for value in array])
-        check_rule(name, f"0 or 1 (or boolean), not text ({OF_TEXT})", texts, array)
+        check_rule("event", f"0 or 1 (or boolean), not text ({OF_TEXT})", texts, array)
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"{name} must hold booleans or 0 and 1, not {type(array[0]).__name__}") from None
+            raise InputError(f"event must hold booleans or 0 and 1, not {type(array[0]).__name__}") from None
     holds_numbers = not array.is_complex() if is_tensor(array) else array.dtype.kind in "biuf"
     if not holds_numbers:
         text = not is_tensor(array) and array.dtype.kind in "US"
         kind = f"text ({OF_TEXT})" if text else array.dtype
-        raise InputError(f"{name} must hold booleans or 0 and 1, not {kind}")
-    check_status(name, array)
+        raise InputError(f"event must hold booleans or 0 and 1, not {kind}")
+    check_status("event", array)
     if device is not None:
         return array.bool()
     vector = array.astype(np.bool_)
@@ -275,7 +283,7 @@ def check_whole(name: str, value: Any, least: int, most: float = np.inf) -> None
 def check_number(name: str, value: Any, rule: str, allowed: Callable[[float], bool]) -> None:
     """Raise unless `value` is a finite number that is allowed; `rule` says what is."""
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or not allowed(value):
+    if not number or not abs(value) < np.inf or not allowed(value):
         raise InputError(f"{name} must be {rule}, not {value!r}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.arrays import beside, to_host
-from survscore._validation import InputError, check_rule, one_dimensional, several, shown
+from survscore._validation import InputError, as_list, check_rule, one_dimensional, several, shown
 
 CauseNames = Sequence[str] | Mapping[str, int]
 Cause = str | int
@@ -176,9 +176,10 @@ def _by_number(name: str) -> tuple[bool, int, str]:
 
 
 def _listed_names(names: Any) -> list[str]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise InputError(f"causes must be a sequence of names, or map names to codes, not {shown(repr(names))}")
-    listed = [str(name) for name in names]
+    rule = "a sequence of names, or map names to codes"
+    if isinstance(names, str):
+        raise InputError(f"causes must be {rule}, not {names!r}")
+    listed = [str(name) for name in as_list(names, "causes", rule)]
     check_names(listed)
     return listed
 

@@ -27,6 +27,7 @@ from survscore._validation import (
     FloatArray,
     InputError,
     as_array,
+    as_list,
     as_times,
     as_vector,
     check_choice,
@@ -94,26 +95,6 @@ class AroundLandmark(NamedTuple):
             f"survival must be {rule}: that of {plural(count, 'individual')} of {len(broken)} is not, the first at "
             f"position {first} (landmark {where:g}, survival {float(self.at[first]):g})"
         )
-
-
-def _divided(later: Any, at: Any) -> tuple[Any, Any]:
-    """Return later survival by that at the landmark, where rounding may leave more than 1, and whether it is less."""
-    ratio = later / at[:, None]
-    return arrays.contiguous(ratio.clip(None, 1.0)), (ratio <= 1.0 + ROUNDING).all(1)
-
-
-def _in_blocks(work: Any, matrix: Any, vector: Any) -> tuple[Any, Any]:
-    """Return what a function makes of rows, a matrix and a vector, block of rows by block of rows in memory."""
-    if arrays.is_tensor(matrix):
-        made: tuple[Any, Any] = work(matrix, vector)
-        return made
-    found, flags = np.empty(matrix.shape), np.empty(len(matrix), dtype=np.bool_)
-
-    def fill(rows: slice) -> None:
-        found[rows], flags[rows] = work(matrix[rows], vector[rows])
-
-    each(fill, row_blocks(*matrix.shape), threads=True)
-    return found, flags
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -338,6 +319,7 @@ class SurvivalCurves(OnGrid):
         array([[0.75 , 0.5  , 0.25 ],
                [0.875, 0.75 , 0.5  ]])
         """
+        check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
         grid = as_times(times)
         survival = survival_of_quantiles(quantiles, levels, grid, hold=extrapolation == "hold")
         return cls(survival, grid, interpolation=interpolation, extrapolation=extrapolation)
@@ -388,7 +370,9 @@ class SurvivalCurves(OnGrid):
         array([[0.9],
                [0.8]])
         """
-        values, grid = of_step_functions(list(functions), extrapolation)
+        check_choice("extrapolation", extrapolation, EXTRAPOLATIONS)
+        several = as_list(functions, "functions", "step functions with attributes x and y")
+        values, grid = of_step_functions(several, extrapolation)
         return cls(values, grid, interpolation="step", extrapolation=extrapolation)
 
     # Predictions and properties
@@ -476,9 +460,10 @@ class SurvivalCurves(OnGrid):
     def _conditional(self, around: AroundLandmark) -> Self:
         """Return later survival divided by that at the landmark."""
         around.check(around.at > 0, "above 0 at the landmark, since these individuals are event-free then")
-        ratio, kept = _in_blocks(_divided, around.later, around.at)
-        around.check(kept, "no larger after the landmark than at it")
-        return self._with(ratio, times=around.times)
+        ratio: Any = around.later / around.at[:, None]
+        around.check((ratio <= 1.0 + ROUNDING).all(1), "no larger after the landmark than at it")
+        # rounding may leave more than 1
+        return self._with(arrays.contiguous(ratio.clip(None, 1.0)), times=around.times)
 
     def only_at(self, times: NDArray[np.float64]) -> Self:
         """Return the curves on a grid of these times alone, all of which they reach."""
@@ -504,65 +489,54 @@ class SurvivalCurves(OnGrid):
         Only a ``"step"`` curve jumps, and any curve at time 0, before which nothing has happened; elsewhere this
         is the value at :math:`t_i`.
         """
-        if getattr(time, "shape", None) != (len(self),) or getattr(time.dtype, "kind", "f") in "OUS":
-            raise InputError(f"time must be an array of {len(self)} times, one for each row")
         return self._own(time, inclusive=False)
 
     def at_own(self, time: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""Return every row's value :math:`\pi_i(t_i)` at its own time :math:`t_i`."""
         return self._own(time, inclusive=True)
 
-    def _own(self, time: NDArray[np.float64], *, inclusive: bool) -> NDArray[np.float64]:
-        grid, last = arrays.beside(self.times, self.probabilities), self.times.size - 1
-        lower = arrays.count_below(grid, time, inclusive=inclusive) - 1
-        rows, inside = arrays.columns(len(self), self.probabilities), lower.clip(0)
-        left = arrays.where(lower < 0, 1.0, self.probabilities[rows, inside])
-        if self.interpolation == "step":
-            values = left
-        else:
-            upper = (lower + 1).clip(0, last)
-            start = arrays.where(lower < 0, 0.0, grid[inside])
-            # the weight is 0 after the grid, and at time 0 when the grid starts there
-            weight = arrays.ratio(time - start, grid[upper] - start)
-            values = blend(left, self.probabilities[rows, upper], weight, self.interpolation == "constant-hazard")
+    def _own(self, time: Any, *, inclusive: bool) -> NDArray[np.float64]:
+        if getattr(time, "shape", None) != (len(self),) or getattr(time.dtype, "kind", "f") not in "biuf":
+            raise InputError(f"time must be an array of {len(self)} times, one for each row")
+        values = self._at_cells(slice(None), time[:, None], inclusive=inclusive)[:, 0]
         if self.extrapolation == "nan":
-            values = arrays.where(time > grid[-1], np.nan, values)
-        result: NDArray[np.float64] = arrays.as_float64(values)
-        return result
+            values = arrays.where(time > float(self.times[-1]), np.nan, values)
+        return values
+
+    def _at_cells(self, rows: slice, time: Any, *, inclusive: bool = True) -> NDArray[np.float64]:
+        """Return some rows' values at times of their own, (rows, times); the last value holds after the grid."""
+        probabilities = self.probabilities[rows]
+        grid, last = arrays.beside(self.times, probabilities), self.times.size - 1
+        lower = arrays.count_below(grid, time, inclusive=inclusive) - 1
+        own, inside = arrays.columns(len(probabilities), probabilities)[:, None], lower.clip(0)
+        left = arrays.as_float64(arrays.where(lower < 0, 1.0, probabilities[own, inside]))
+        if self.interpolation == "step":
+            return left  # type: ignore[no-any-return]
+        upper = (lower + 1).clip(0, last)
+        start = arrays.where(lower < 0, 0.0, grid[inside])
+        # the weight is 0 after the grid, and at time 0 when the grid starts there
+        weight = arrays.ratio(time - start, grid[upper] - start)
+        return blend(left, probabilities[own, upper], weight, self.interpolation == "constant-hazard")
 
     def _after(self, start: Any, steps: NDArray[np.float64], end: float) -> Any:
         """Return every row's values at its own `start` plus each of the steps, but not after `end`."""
         if arrays.is_tensor(self.probabilities):
-            columns = [self.at_own((start + float(step)).clip(None, end)) for step in steps]
-            return arrays.namespace(start).stack(tuple(columns), 1)
-        n, m = self.probabilities.shape
-        compiles, found = config.compiles(n * steps.size), np.empty((n, steps.size))
+            ends = start[:, None] + arrays.beside(steps, start)
+            return self._at_cells(slice(None), ends.clip(None, end))
+        n = len(self)
+        compiles, result = config.compiles(n * steps.size), np.empty((n, steps.size))
         kind, values = INTERPOLATIONS.index(self.interpolation), np.ascontiguousarray(self.probabilities)
-        begin, flat = np.concatenate(([0.0], self.times)), values.reshape(-1)
-        # of the intervals before each grid point; after the last there is none
-        width = np.append(np.diff(begin), np.inf)
 
         def work(rows: slice) -> None:
             if compiles:
-                from survscore._utils.reading_kernels import read_after
+                from survscore._utils.kernels import read_after
 
-                read_after(values[rows], self.times, start[rows], steps, end, kind, found[rows])
-                return
-            time = np.minimum(start[rows, None] + steps, end)
-            passed = np.searchsorted(self.times, time, side="right")
-            place = passed + (np.arange(rows.start, rows.stop) * m - 1)[:, None]
-            left = np.where(passed == 0, 1.0, flat.take(place, mode="clip"))
-            if self.interpolation == "step":
-                found[rows] = left
-                return
-            last = (np.arange(rows.start, rows.stop) * m + (m - 1))[:, None]
-            right = flat.take(np.minimum(place + 1, last))
-            # at time 0, when the grid starts there, intervals have no width
-            weight = arrays.ratio(time - begin.take(passed), width.take(passed))
-            found[rows] = blend(left, right, weight, self.interpolation == "constant-hazard")
+                read_after(values[rows], self.times, start[rows], steps, end, kind, result[rows])
+            else:
+                result[rows] = self._at_cells(rows, np.minimum(start[rows, None] + steps, end))
 
         each(work, row_blocks(n, steps.size), threads=True)
-        return found
+        return result
 
     def increases(self) -> bool:
         """Whether some curve increases with time by more than rounding."""
@@ -600,6 +574,9 @@ class SurvivalCurves(OnGrid):
         if monotone == "enforce":
             survival = arrays.smallest_so_far(survival)
         return self._set(
-            survival, times=grid, interpolation=read, extrapolation=extrapolation,
+            survival,
+            times=grid,
+            interpolation=read,
+            extrapolation=extrapolation,
             default_interpolation=interpolation is None,
-        )  # fmt: skip
+        )

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
 from survscore._utils.probabilities import ROUNDING, as_matrix, check_incidences
-from survscore._validation import FloatArray, InputError, as_times, check_choice, plural, several
+from survscore._validation import FloatArray, InputError, as_list, as_times, check_choice, plural, several
 from survscore.causes import ALL_STATUSES, Cause, Causes, check_names
 from survscore.curves import (
     AroundLandmark,
@@ -144,9 +144,13 @@ class IncidenceCurves(OnGrid):
             array = arrays.largest_so_far(array.reshape(-1, grid.size)).reshape(array.shape)
         check_incidences(array, grid, names, check_monotone=monotone == "check")
         self._set(
-            array, times=grid, causes=names, interpolation=read, extrapolation=extrapolation,
+            array,
+            times=grid,
+            causes=names,
+            interpolation=read,
+            extrapolation=extrapolation,
             default_interpolation=interpolation is None,
-        )  # fmt: skip
+        )
 
     def _check_alike(self, other: Self) -> None:
         super()._check_alike(other)
@@ -244,9 +248,12 @@ class IncidenceCurves(OnGrid):
 
     def _survival(self, probabilities: FloatArray) -> SurvivalCurves:
         return object.__new__(SurvivalCurves)._set(
-            probabilities, times=self.times, interpolation=self.interpolation, extrapolation=self.extrapolation,
+            probabilities,
+            times=self.times,
+            interpolation=self.interpolation,
+            extrapolation=self.extrapolation,
             default_interpolation=self.default_interpolation,
-        )  # fmt: skip
+        )
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -312,7 +319,8 @@ def _causes_of(
     found = array.shape[1]
     if isinstance(causes, str):
         raise InputError(f"causes must be a sequence of names, not {causes!r}")
-    names = tuple(map(str, range(1, found + 1) if causes is None else causes))
+    given = range(1, found + 1) if causes is None else as_list(causes, "causes", "a sequence of names")
+    names = tuple(map(str, given))
     check_names(names)
     if len(names) != found:
         more = found == len(names) + 1 and first is None

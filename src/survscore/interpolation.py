@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
 from survscore._utils.probabilities import as_computed
-from survscore._validation import FloatArray, InputError, as_index, as_times, check_length, plural
+from survscore._validation import FloatArray, InputError, as_index, as_list, as_times, check_length, plural
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class OnGrid:
         (array([1., 2., 3.]), array([[0.8 , 0.6 , 0.4 ],
                [0.95, 0.9 , 0.7 ]]))
         """
-        several = list(parts)
+        several: list[Self] = as_list(parts, "parts", cls.__name__)
         if not several:
             raise InputError("parts is empty")
         if not all(isinstance(part, cls) for part in several):
@@ -124,9 +124,11 @@ class OnGrid:
             sum(map(len, several)),
         )
         return first._with(
-            matrix, times=grid, extrapolation="hold" if holds else "nan",
+            matrix,
+            times=grid,
+            extrapolation="hold" if holds else "nan",
             default_interpolation=any(part.default_interpolation for part in several),
-        )  # fmt: skip
+        )
 
     def _check_alike(self, other: Self) -> None:
         """Raise unless other curves can be joined to these."""

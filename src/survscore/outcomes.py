@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -17,10 +17,14 @@ from survscore._validation import (
     as_array,
     as_event,
     as_index,
+    as_list,
+    as_numbers,
     as_vector,
     check_choice,
+    check_flag,
     check_length,
     check_rule,
+    one_dimensional,
     plural,
     shown,
     warn,
@@ -176,10 +180,15 @@ class Outcomes:
             check_length("entry", len(checked_entry), "time", len(checked_time))
             _check_before(checked_entry, checked_time)
         self._set(
-            time=checked_time, event=checked_event, censoring_time=checked_censoring, cause=codes,
-            causes=named.names, cause_codes=named.codes, entry=checked_entry,
+            time=checked_time,
+            event=checked_event,
+            censoring_time=checked_censoring,
+            cause=codes,
+            causes=named.names,
+            cause_codes=named.codes,
+            entry=checked_entry,
             **_weight_fields(weights, weight_kind, len(checked_time), device),
-        )  # fmt: skip
+        )
 
     # Other ways in
 
@@ -233,7 +242,7 @@ class Outcomes:
         named |= {argument: column for argument, column in optional.items() if column is not None}
         available = table.collect_schema().names()
         for argument, column in named.items():
-            if column not in available:
+            if not isinstance(column, Hashable) or column not in available:
                 raise InputError(f"{argument}: there is no column {column!r}; the columns are {available}")
         table = table.select(*dict.fromkeys(named.values()))
         if isinstance(table, nw.LazyFrame):
@@ -383,7 +392,7 @@ class Outcomes:
         made: Self = cls.of_follow_up(follow_up, cause, causes)
         if weights is None:
             return made
-        given = as_array(weights, "weights")
+        given = one_dimensional(weights, "weights")
         check_length("weights", len(given), "start", len(follow_up.kept))
         return made.weighted(given[follow_up.kept], weight_kind)
 
@@ -398,7 +407,7 @@ class Outcomes:
             if causes is not None:
                 raise InputError("causes are names for what cause holds: give cause, too")
             return made
-        labels = as_array(cause, "cause")
+        labels = one_dimensional(cause, "cause")
         check_length("cause", len(labels), "start", len(follow_up.kept))
         named, codes = Causes.of_labels(labels[follow_up.kept], follow_up.event, follow_up.dated, causes)
         return made._with(cause=codes, causes=named)
@@ -414,7 +423,7 @@ class Outcomes:
         >>> len(ss.Outcomes.concatenate([y, y[:1]]))
         3
         """
-        several = list(parts)
+        several = as_list(parts, "parts", "Outcomes")
         if not several:
             raise InputError("parts is empty")
         if not all(isinstance(part, Outcomes) for part in several):
@@ -466,7 +475,7 @@ class Outcomes:
         >>> y.for_cause("repayment").event_of_interest
         array([False,  True, False])
         """
-        if not self.causes and cause not in (1, "1"):
+        if not self.causes and not (isinstance(cause, (str, int, np.integer)) and cause in (1, "1")):
             raise InputError(f"y has events of one kind, so that cause can't be {cause!r}: give it the causes (event=)")
         number = (self._numbered if self.causes else Causes(("1",))).number(cause)
         return self._with(interest=number if self.causes else 0)
@@ -568,8 +577,8 @@ class Outcomes:
         >>> rows, later.time, later.censoring_time
         (array([1, 2]), array([3., 1.]), array([3., 6.]))
         """
-        given = np.asarray(_arrays.to_host(as_array(s, "s")), dtype=np.float64)
-        landmark = np.broadcast_to(given, (len(self),)) if given.size == 1 else given
+        given = as_numbers(np.atleast_1d(as_array(s, "s")), "s")
+        landmark = np.broadcast_to(given, (len(self),)) if given.shape == (1,) else given
         if landmark.shape != (len(self),):
             raise InputError(f"s must be a number, or one for each of the {len(self)} individuals")
         broken = landmark < 0  # NaN is not
@@ -701,11 +710,18 @@ class Outcomes:
         known = self.dates
         ends = np.minimum(known.cutoff, _dates.instants(date, "date", len(self)))
         then = self.from_dates(
-            known.start, known.event_date, ends, unit=known.unit, last_seen=known.last_seen, late_starts=late_starts,
-            entry_date=known.entry_date, cause=self.cause,
+            known.start,
+            known.event_date,
+            ends,
+            unit=known.unit,
+            last_seen=known.last_seen,
+            late_starts=late_starts,
+            entry_date=known.entry_date,
+            cause=self.cause,
             causes={name: code for code, name in enumerate(self.causes, 1)} if self.causes else None,
-            weights=self.weights, weight_kind=self.weight_kind or "probability",
-        )  # fmt: skip
+            weights=self.weights,
+            weight_kind=self.weight_kind or "probability",
+        )
         then = then._with(causes=self._numbered, interest=self.interest, clock=self.clock)
         return then.since_entry() if known.since_entry else then
 
@@ -757,6 +773,8 @@ class Outcomes:
         >>> ss.Outcomes([1, 2], [1, 0], [3, 2]).to_structured(censoring_time=True).dtype.names
         ('event', 'time', 'censoring_time')
         """
+        check_flag("censoring_time", censoring_time)
+        check_flag("entry", entry)
         fields: dict[str, Any] = {EVENT_FIELD: self.event if self.cause is None else self.cause, "time": self.time}
         if censoring_time:
             if self.censoring_time is None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from survscore._utils import arrays
-from survscore._validation import InputError
+from survscore._validation import InputError, check_flag
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
 from survscore.engine.averaging import Ranges
@@ -315,10 +315,8 @@ def score_all(
     administrative [0.1 0.2]
     ipcw (Kaplan-Meier of the scored outcomes) [0.1        0.25333333]
     """
-    return _scored(
-        y, {"curves": curves}, metric=metric, weighting=weighting, times=times, groups=groups, level=level,
-        ranges=ranges, errors=errors, cause=cause,
-    )  # fmt: skip
+    settings = {"groups": groups, "level": level, "ranges": ranges, "errors": errors, "cause": cause}
+    return _scored(y, {"curves": curves}, metric=metric, weighting=weighting, times=times, **settings)
 
 
 def score_among(
@@ -334,6 +332,7 @@ def _scored(
     y: Outcomes, models: Mapping[str, GivenPredictions], *, times: Any, cause: Any = None, **settings: Any
 ) -> list[ScoreCurve]:
     """Score the first of some models."""
+    check_flag("errors", settings.get("errors", True))
     metrics = [as_metric(given) for given in one_or_more(settings["metric"], Metric, "metric")]
     whole = times is None or reads_whole_curves(metrics)
     y, models = of_cause(y, models, cause, times=times, whole=whole, multiclass=True)

@@ -91,6 +91,12 @@ def to_device(values: Any, device: Any) -> Any:
         return to_host(values)
     import torch
 
+    try:
+        device = torch.device(device)
+    except (RuntimeError, TypeError, ValueError) as error:
+        from survscore._validation import InputError  # which imports this module
+
+        raise InputError(f"device must be one of torch's, such as 'cuda', not {device!r} ({error})") from None
     there = resident(values)
     if there is not None:
         values = there

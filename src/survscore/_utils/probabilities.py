@@ -14,7 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from survscore._config import config
 from survscore._utils import arrays
 from survscore._utils.parallel import each
-from survscore._validation import FloatArray, InputError, as_array, check_length, plural, shown
+from survscore._validation import (
+    FloatArray,
+    InputError,
+    as_array,
+    as_numbers,
+    check_length,
+    one_dimensional,
+    plural,
+    shown,
+)
 
 Values = NDArray[np.float64]
 HAZARDS = ("probability", "rate", "cumulative")
@@ -279,20 +288,21 @@ def survival_of_hazards(hazards: ArrayLike, times: Values, kind: str) -> Values:
         matrix = np.cumsum(np.nan_to_num(steps, nan=0.0, posinf=np.inf), axis=1)
     else:
         _refuse_form(
-            matrix, "cumulative hazards", "such that they do not fall with time",
-            np.diff(matrix, axis=1, prepend=0.0) < 0, "; hazards of each interval are kind='probability' or 'rate'",
-        )  # fmt: skip
+            matrix,
+            "cumulative hazards",
+            "such that they do not fall with time",
+            np.diff(matrix, axis=1, prepend=0.0) < 0,
+            "; hazards of each interval are kind='probability' or 'rate'",
+        )
     survival: Values = np.exp(-matrix)
     return survival
 
 
 def survival_of_quantiles(quantiles: ArrayLike, levels: ArrayLike, times: Values, *, hold: bool) -> Values:
     """Return survival at times from quantiles of the event time, between which the distribution function is linear."""
-    matrix = np.asarray(arrays.to_host(quantiles) if arrays.is_tensor(quantiles) else quantiles, dtype=np.float64)
-    if matrix.ndim != 2:
-        raise InputError(f"quantiles must have shape (individuals, levels), not {matrix.shape}")
-    level = np.asarray(levels, dtype=np.float64)
-    if level.ndim != 1 or not level.size or not ((level > 0) & (level <= 1)).all() or (np.diff(level) <= 0).any():
+    matrix = _matrix(quantiles, "quantiles", "levels")
+    level = as_numbers(one_dimensional(levels, "levels"), "levels")
+    if not level.size or not ((level > 0) & (level <= 1)).all() or (np.diff(level) <= 0).any():
         raise InputError("levels must increase, and lie above 0 and at most at 1: probabilities of the event")
     check_length("each row of quantiles", matrix.shape[1], "levels", level.size)
     _refuse_form(matrix, "quantiles", "at least 0", ~(matrix >= 0))
@@ -324,9 +334,9 @@ def _distribution(quantiles: Values, levels: Values, times: Values) -> Values:
     return np.asarray(values[lower] + share * (values[upper] - values[lower]))
 
 
-def looks_like_masses(survival: Any, *, fewest: int = FEW) -> bool:
+def looks_like_masses(survival: Any) -> bool:
     """Whether survival probabilities look like a probability mass function: rows sum to at most 1, and start low."""
-    if survival.shape[0] < fewest or survival.shape[1] < FEW_MASSES:
+    if survival.shape[0] < FEW or survival.shape[1] < FEW_MASSES:
         return False
     step = max(survival.shape[0] // LOOKED_AT, 1)
     # one row at first, which nearly always shows that there is nothing to look at
@@ -337,12 +347,8 @@ def looks_like_masses(survival: Any, *, fewest: int = FEW) -> bool:
     return bool((total <= 1.0 + ROUNDING).all() and (total > 0).any() and (some[:, 0] < BELOW_ONE).all())
 
 
-def _matrix(values: ArrayLike, name: str) -> Values:
-    try:
-        matrix = as_matrix(values)
-    except InputError as error:
-        raise InputError(str(error).replace("probabilities", name, 1)) from None
-    return np.asarray(arrays.to_host(matrix), dtype=np.float64)
+def _matrix(values: ArrayLike, name: str, columns: str = "times") -> Values:
+    return np.asarray(arrays.to_host(as_matrix(values, ("individuals", columns), name)), dtype=np.float64)
 
 
 def _refuse_form(matrix: Values, name: str, rule: str, broken: NDArray[np.bool_], hint: str = "") -> None:

@@ -15,7 +15,7 @@ from survscore.analysis.populations import AtTime
 from survscore.engine.influence import CurveInfluence, Estimation
 from survscore.engine.moments import Moments, pairs
 from survscore.inference.units import Groups
-from survscore.metrics.benefit import AT_THRESHOLD
+from survscore.metrics.losses import AT_THRESHOLD
 from survscore.weighting.interval_weights import EVENT_FREE
 
 NUMBERS_PER_BLOCK = 1 << 22  # influences of some individuals at all thresholds, in memory at once

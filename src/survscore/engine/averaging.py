@@ -27,7 +27,9 @@ def check_ranges(ranges: Any) -> None:
     if isinstance(ranges, str):
         check_choice("ranges", ranges, ("any",))
         return
-    for given in [] if ranges is None else ranges:
+    if ranges is not None and not isinstance(ranges, Sequence):
+        raise InputError(f"ranges must be pairs (lower, upper) of times, or 'any', not {ranges!r}")
+    for given in ranges or ():
         check_range(given)
 
 

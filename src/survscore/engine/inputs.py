@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils import arrays
-from survscore._validation import InputError, UnfitError, check_choice, check_length, plural, several
+from survscore._validation import InputError, UnfitError, as_list, check_choice, check_length, plural, several
 from survscore.causes import ALL_STATUSES, check_named_alike
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import GivenPredictions, InBatches, Predictions
@@ -89,7 +89,7 @@ def check_predictions(y: Outcomes, curves: Any, name: str = "curves") -> None:
 
 def as_models(models: Any) -> dict[str, Any]:
     """Return the models by name, whichever way they were given."""
-    pairs = list(models.items()) if isinstance(models, Mapping) else list(models)
+    pairs = as_list(models.items() if isinstance(models, Mapping) else models, "models", "a mapping of names to curves")
     if not pairs:
         raise InputError("models is empty")
     if any(not isinstance(pair, tuple) or len(pair) != 2 for pair in pairs):
@@ -207,7 +207,8 @@ def _quoted(causes: Iterable[str]) -> str:
 
 def one_or_more(given: Any, kind: type, name: str) -> list[Any]:
     """Return a list of what was given once or several times."""
-    if given is None or isinstance(given, (str, kind)) or not hasattr(given, "__iter__"):
+    single = given is None or isinstance(given, (str, kind)) or not hasattr(given, "__iter__")
+    if single or getattr(given, "ndim", 1) == 0:
         return [given]
     several = list(given)
     if not several:

@@ -14,7 +14,6 @@ from survscore._validation import InputError, check_choice, shown
 from survscore.causes import ALL_CAUSES
 from survscore.inference.intervals import Direction, Scale
 from survscore.metrics.base import FollowUpMetric, History, JointMetric, Loss, Metric, MetricValue, SampleMetric
-from survscore.metrics.benefit import NetBenefit
 from survscore.metrics.calibration import (
     E50,
     E90,
@@ -25,7 +24,7 @@ from survscore.metrics.calibration import (
     ObservedExpected,
 )
 from survscore.metrics.discrimination import AUC, CONTROLS, Concordance
-from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log
+from survscore.metrics.losses import DEFAULT_EPSILON, Brier, Log, NetBenefit
 from survscore.metrics.sample import MetricSample
 from survscore.metrics.whole_scores import CRPS, LogScore
 
@@ -97,7 +96,7 @@ def as_metric(metric: str | Metric) -> Metric:
     """Return a metric by its name, such as ``"auc"``, ``"auc@event-free"`` or ``"net_benefit@0.1"``, or as it is."""
     if isinstance(metric, Metric):
         return metric
-    kind, _, setting = metric.partition("@") if isinstance(metric, str) else (metric, "", "")
+    kind, _, setting = metric.partition("@") if isinstance(metric, str) else ("", "", "")
     if kind == AUC.name and setting:
         check_choice("controls", setting, CONTROLS)
         return AUC(setting)  # type: ignore[arg-type]

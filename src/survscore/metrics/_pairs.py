@@ -63,9 +63,9 @@ def dominance(place: NDArray[np.intp], case: Vector, control: Vector, n_places: 
     n, width = place.size, 1 << DIGIT
     of_case, of_control = np.zeros(n), np.zeros(n)
     if config.compiles(COST * n):
-        from survscore.metrics import _concordance_kernels
+        from survscore._utils import kernels
 
-        _concordance_kernels.dominance(place, case, control, n_places, of_case, of_control)
+        kernels.dominance(place, case, control, n_places, of_case, of_control)
         return of_case, of_control
     # those who were observed event-free after all cases, often most of all, need no search
     last = place == n_places - 1
