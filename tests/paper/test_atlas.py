@@ -16,7 +16,7 @@ from commands import run as run_command
 from survscore import datasets
 from survscore.analysis.selection import curves_of
 from survscore.cli.atlas import notes
-from survscore.paper.atlas import closing, data, earlier, models, running, scores
+from survscore.paper.atlas import data, judging, models, running, scores
 from survscore.paper.atlas.results import Atlas
 
 mpl.use("agg")
@@ -134,15 +134,15 @@ def test_pairs_that_are_sure_and_opposite_by_a_loop():
         noisy = np.exp(risk + k / 5 * rng.normal(size=len(y)))
         curve = np.exp(-np.outer(noisy, horizons) / 700) * (falls if k % 2 else 1.0)
         predicted[one.name] = ss.SurvivalCurves(curve, horizons)
-    rows = pd.DataFrame(closing.judged(then, ENTRIES, horizons, predicted)["closing"])
+    rows = pd.DataFrame(judging.judged(then, ENTRIES, horizons, predicted)["closing"])
     weightings = ["administrative", "ipcw"]
     compared = ss.compare(y, predicted, weighting=weightings, times=horizons, null=False)
     label = compared.weightings
-    for place in (*horizons, closing.MEAN):
+    for place in (*horizons, judging.MEAN):
         counts = {"differ": 0, "both_sure": 0, "opposite_and_sure": 0}
         for a, b in combinations(predicted, 2):
             result = compared.against(b)
-            table = result.integrated().contrasts if place == closing.MEAN else result.contrasts.query("time == @place")
+            table = result.integrated().contrasts if place == judging.MEAN else result.contrasts.query("time == @place")
             said = [table[(table["weighting"] == name) & (table["model"] == a)].iloc[0] for name in label]
             opposite = said[0]["difference"] * said[1]["difference"] < 0
             sure = all(one["lower"] > 0 or one["upper"] < 0 for one in said)
@@ -157,7 +157,7 @@ def test_pairs_that_are_sure_and_opposite_by_a_loop():
 
 def test_winners_and_what_they_cost(prepared):
     horizons = prepared.horizons
-    made = closing.at_closing(prepared, ENTRIES, TINY.effort, 2, 1)
+    made = judging.at_closing(prepared, ENTRIES, TINY, 1)
     table = pd.DataFrame(made["scores"]).pivot_table(index=["horizon", "score"], columns="model", values="brier")
     for row in made["closing"]:
         some = models.family(row["family"], ENTRIES)
@@ -180,12 +180,12 @@ def test_winners_and_what_they_cost(prepared):
 def test_families_are_as_if_only_their_models_had_been_fitted(prepared):
     """With models that have no seed, the same folds give the same fits."""
     plain = [one for one in ENTRIES if "boost" not in one.name]
-    found = earlier.on_earlier_days(prepared, plain, replace(TINY, n_splits=0), 1)
+    found = judging.on_earlier_days(prepared, plain, replace(TINY, n_splits=0), 1)
     judged = pd.DataFrame(found["backtests"])
     for name in models.FAMILIES:
         some = [one for one in plain if models.FAMILIES[name](one)]
         for day in prepared.cutoffs:
-            horizons = earlier.horizons_on(prepared, day)
+            horizons = judging.horizons_on(prepared, day)
             alone = ss.backtest(
                 prepared.y, models.estimators(some, horizons, TINY.effort), as_of=day, horizons=horizons, X=prepared.X,
                 cv=2, n_draws=0, groups=prepared.groups, seed=1, weighting=WEIGHTINGS,
@@ -208,7 +208,7 @@ def test_days_together_are_those_of_one_backtest(prepared):
     asked = {"horizons": horizons, "n_draws": 30, "seed": 5}
     days = list(prepared.cutoffs)
     whole = ss.backtest(prepared.y, curves, as_of=days, **asked)
-    rows = earlier.together([ss.backtest(prepared.y, curves, as_of=day, **asked) for day in days], list("123"))
+    rows = judging.together([ss.backtest(prepared.y, curves, as_of=day, **asked) for day in days], list("123"))
     for row, expected in zip(rows, whole.summary.to_dict("records"), strict=True):
         assert (row["days"], row["runs"], row["draws"]) == (2, 4, 30)
         for name in ("ordered", "relative_regret", "excess"):
@@ -224,14 +224,14 @@ def test_days_together_are_those_of_one_backtest(prepared):
 
 def test_days_are_a_test_only_where_something_is_hidden_and_later_known(prepared):
     early, late = prepared.dates.start.min() - data.DAY, prepared.dates.cutoff.max() - data.DAY
-    assert earlier.horizons_on(prepared, early).size == 0  # nobody had started
-    assert earlier.horizons_on(prepared, late).size == 0  # the last entries are not followed to any horizon
+    assert judging.horizons_on(prepared, early).size == 0  # nobody had started
+    assert judging.horizons_on(prepared, late).size == 0  # the last entries are not followed to any horizon
     for day in prepared.cutoffs:
         there = prepared.dates.start <= day
         then = prepared.y[there].as_of(day)
-        for h in earlier.horizons_on(prepared, day):
-            assert data.hidden_share(then, h) >= earlier.LEAST_HIDDEN
-            assert (prepared.y[there].censoring_time >= h).mean() >= earlier.LEAST_JUDGED
+        for h in judging.horizons_on(prepared, day):
+            assert data.hidden_share(then, h) >= judging.LEAST_HIDDEN
+            assert (prepared.y[there].censoring_time >= h).mean() >= judging.LEAST_JUDGED
             assert (then.censoring_time >= h).sum() >= data.FEWEST_FOLLOWED
 
 
@@ -353,11 +353,11 @@ def test_halves_are_those_of_backtests(prepared, finished):
     """Scores of one half, judged by the other: those of runs are those of the day's backtest, and sets are of runs."""
     plain, day = [one for one in ENTRIES if "boost" not in one.name], prepared.cutoffs[1]
     rows = pd.DataFrame(
-        earlier.on_earlier_days(replace(prepared, cutoffs=(day,)), plain, replace(TINY, n_draws=0, n_splits=3), 1)[
+        judging.on_earlier_days(replace(prepared, cutoffs=(day,)), plain, replace(TINY, n_draws=0, n_splits=3), 1)[
             "backtests"
         ]
     )
-    horizons = earlier.horizons_on(prepared, day)
+    horizons = judging.horizons_on(prepared, day)
     alone = ss.backtest(
         prepared.y, models.estimators(plain, horizons, TINY.effort), as_of=day, horizons=horizons, X=prepared.X, cv=2,
         n_draws=0, n_splits=3, groups=prepared.groups, seed=1, weighting=WEIGHTINGS,

@@ -15,7 +15,7 @@ from commands import run as run_command
 from survscore import InputError, datasets
 from survscore.analysis.selection import curves_of
 from survscore.cli.atlas import notes
-from survscore.paper.atlas import Atlas, atlas, data, earlier, models, running
+from survscore.paper.atlas import Atlas, atlas, data, judging, models, running
 from survscore.paper.atlas.models import CauseSpecificCox, combined
 
 HORIZONS = np.array([200.0, 300.0])
@@ -119,7 +119,7 @@ def test_rows_are_scores_of_each_cause(prepared, finished):
     there = prepared.dates.start <= np.datetime64(day)
     now = prepared.y[there]
     then = now.as_of(day)
-    horizons = earlier.horizons_on(prepared, np.datetime64(day), by_cause=True)
+    horizons = judging.horizons_on(prepared, np.datetime64(day), by_cause=True)
     entries = list(models.listed(by_cause=True))
     made = {name: np.zeros((len(now), 2, horizons.size)) for name in found.settings["models"]}
     for train, test in ss.EventKFold(TINY.folds, True, 1).split(prepared.X[there], then):
@@ -179,11 +179,11 @@ def test_results_of_events_of_any_cause_are_not_taken_for_these(tmp_path, finish
 def test_days_need_enough_events_of_each_cause(prepared):
     every = data.prepare(simulated(), TINY.most, seed=1)
     day = prepared.cutoffs[-1]
-    assert earlier.horizons_on(prepared, day, by_cause=True).tolist() == earlier.horizons_on(every, day).tolist() != []
+    assert judging.horizons_on(prepared, day, by_cause=True).tolist() == judging.horizons_on(every, day).tolist() != []
     rare = prepared.y.dates
     label = np.where(np.arange(len(prepared.y)) < 8, "b", "a")
     y = ss.Outcomes.from_dates(rare.start, rare.event_date, rare.cutoff, cause=label)
-    assert earlier.horizons_on(replace(prepared, y=y), day, by_cause=True).size == 0
+    assert judging.horizons_on(replace(prepared, y=y), day, by_cause=True).size == 0
 
 
 def test_bad_input_is_refused(tmp_path):
