@@ -24,7 +24,7 @@ from survscore.models import (
 )
 from survscore.models.grid import hazard_labels
 from survscore.models.losses import binary_log_likelihood_loss, cause_log_likelihood_loss, incidence_from_hazards
-from survscore.models.training_data import split
+from survscore.models.training import split
 
 STUDY = ss.simulate.CompetingRisksStudy()
 SAMPLE = STUDY.sample(400, seed=1)

@@ -7,9 +7,7 @@ import pytest
 import torch
 
 from survscore.models.architectures import DenseNet, TabularNet
-from survscore.models.schedule import Schedule
-from survscore.models.training import Settings, train
-from survscore.models.training_data import Examples
+from survscore.models.training import Examples, Schedule, Settings, train
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 

@@ -12,7 +12,7 @@ from torch import nn
 
 import survscore as ss
 from survscore.models import BCESurvival, LogisticHazard
-from survscore.models.training_data import split
+from survscore.models.training import split
 
 BOTH = [LogisticHazard, BCESurvival]
 QUICK = {"n_times": 10, "width": 8, "n_layers": 2, "epochs": 3, "random_state": 0, "device": "cpu"}

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -76,7 +77,7 @@ def test_missing_integers_of_a_frame_count_as_missing():
 
 def test_plain_data_and_back():
     features = Features.learn(FRAME, missing="error")
-    assert Features.from_dict(json.loads(json.dumps(features.to_dict()))) == features
+    assert Features.from_dict(json.loads(json.dumps(asdict(features)))) == features
     assert features.columns[2] == Categories(["a", "b", "c"])
 
 

@@ -11,9 +11,7 @@ from torch import nn
 import survscore as ss
 from survscore.models import training
 from survscore.models.architectures import DenseNet, TabularNet
-from survscore.models.schedule import Schedule
-from survscore.models.training import Settings, TrainingHistory, evaluate, train
-from survscore.models.training_data import Examples
+from survscore.models.training import Examples, Schedule, Settings, TrainingHistory, evaluate, train
 
 
 def examples(n=100, p=3, m=4, seed=0):
@@ -40,18 +38,18 @@ def settings(**changes):
 
 def test_warm_restarts():
     epochs = list(itertools.islice(Schedule(rate=0.1, cycle_decay=0.5).epochs(10), 7))
-    assert [epoch.cycle for epoch in epochs] == [0, 1, 1, 2, 2, 2, 2]
-    assert [epoch.ends_cycle for epoch in epochs] == [True, False, True, False, False, False, True]
-    assert [epoch.rates[0] for epoch in epochs if epoch.cycle == 0] == [0.1]
-    second = epochs[1].rates + epochs[2].rates
-    for step, rate in enumerate(second):
+    rates, cycles, ends = zip(*epochs, strict=True)
+    assert list(cycles) == [0, 1, 1, 2, 2, 2, 2]
+    assert list(ends) == [True, False, True, False, False, False, True]
+    assert rates[0][0] == 0.1
+    for step, rate in enumerate(rates[1] + rates[2]):
         assert rate == pytest.approx(0.05 * (1 + math.cos(math.pi * step / 20)) / 2)
-    assert epochs[3].rates[0] == pytest.approx(0.025)
+    assert rates[3][0] == pytest.approx(0.025)
 
 
 def test_constant_rate_has_a_cycle_per_epoch():
     epochs = list(itertools.islice(Schedule("constant", 0.3).epochs(2), 3))
-    assert [(e.rates, e.cycle, e.ends_cycle) for e in epochs] == [([0.3, 0.3], cycle, True) for cycle in range(3)]
+    assert epochs == [([0.3, 0.3], cycle, True) for cycle in range(3)]
 
 
 @pytest.mark.parametrize(
