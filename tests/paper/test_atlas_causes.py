@@ -11,11 +11,9 @@ from threadpoolctl import threadpool_limits
 
 import survscore as ss
 from atlas_case import TINY, simulated
-from commands import run as run_command
-from survscore import InputError, datasets
+from survscore import InputError
 from survscore.analysis.selection import curves_of
-from survscore.cli.atlas import notes
-from survscore.paper.atlas import Atlas, atlas, data, judging, models, running
+from survscore.paper.atlas import Atlas, atlas, data, judging, models
 from survscore.paper.atlas.models import CauseSpecificCox, combined
 
 HORIZONS = np.array([200.0, 300.0])
@@ -168,14 +166,6 @@ def test_what_is_written_can_be_read(finished):
     pd.testing.assert_frame_equal(read.models, found.models, check_exact=True)
 
 
-def test_results_of_events_of_any_cause_are_not_taken_for_these(tmp_path, finished):
-    folder, _ = finished
-    plain = running.AtlasPlan(TINY, 1, ("Cox",), tmp_path)
-    assert plain.path("simulated") != running.AtlasPlan(TINY, 1, ("Cox",), tmp_path, by_cause=True).path("simulated")
-    with pytest.raises(InputError, match=r"simulated\.json was made with another seed: remove it"):
-        atlas([with_causes()], out=folder, size=TINY, seed=2, by_cause=True)
-
-
 def test_days_need_enough_events_of_each_cause(prepared):
     every = data.prepare(simulated(), TINY.most, seed=1)
     day = prepared.cutoffs[-1]
@@ -196,22 +186,3 @@ def test_bad_input_is_refused(tmp_path):
             atlas(sets, out=tmp_path, size=TINY, by_cause=True)
         assert str(error.value).startswith(message)
     assert list(tmp_path.glob("*.csv")) == []
-
-
-@pytest.mark.nightly
-def test_the_command(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(datasets, "names", lambda *, causes=False: ["simulated", "elsewhere"])
-    monkeypatch.setattr(datasets, "available", lambda: ["simulated"])
-    monkeypatch.setattr(datasets, "load", lambda name, *, causes: with_causes(name) if causes else None)
-    monkeypatch.setitem(running.SIZES, "quick", TINY)
-    code, out, err = run_command(
-        capsys, "atlas", "--by-cause", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1"
-    )
-    assert code == 0, err
-    assert err.startswith("survscore: note: sets that can't be loaded here are left out: elsewhere (")
-    assert "1 sets have 2 causes. With 15 models on " in " ".join(out.split())
-    assert (tmp_path / "a" / "causes_backtests.csv").exists()
-    assert not (tmp_path / "a" / "backtests.csv").exists()
-    monkeypatch.setattr(models, "find_spec", lambda name: None)
-    assert notes(every_set=False, by_cause=True) == ["models of scikit-survival are left out: pip install "
-                                                   "'survscore[atlas]'"]  # fmt: skip

@@ -6,6 +6,7 @@ import pytest
 import survscore as ss
 from combinations import nightly_but
 from survscore.simulate import (
+    CompetingRisksStudy,
     ConstantHazardStudy,
     SineConstantAcceleratingStudy,
     expected_score,
@@ -15,6 +16,7 @@ from survscore.simulate import (
 
 TIMES = np.array([10.0, 40.0, 80.0])
 STUDY = SineConstantAcceleratingStudy("simple")
+RISKS = CompetingRisksStudy()
 
 
 def problem(n=300):
@@ -183,3 +185,51 @@ def test_the_error_of_all_causes_is_that_of_the_multiclass_score():
             ss.simulate.mean_squared_error(truth, other, times, cause="all")
     with pytest.raises(ss.InputError, match="one cause, not 'all'"):
         ss.simulate.expected_score(truth, curves, [3, 3], weighting="uncensored", times=times, cause="all")
+
+
+# Competing risks
+
+
+def draws(truth, end, n, rng):
+    """Yield event times and causes drawn from the truth, without censoring, and what is observed of them."""
+    steps = np.diff(truth.probabilities, axis=2, prepend=0.0)
+    levels = np.cumsum(steps.transpose(0, 2, 1).reshape(len(truth), -1), axis=1)  # cause within time
+    for _ in range(n):
+        place = np.count_nonzero(levels <= rng.random((len(truth), 1)), axis=1)
+        happened = place < levels.shape[1]
+        time = np.where(happened, truth.times[np.minimum(place, levels.shape[1] - 1) // 2], 100.0)
+        whole = ss.Outcomes(time, np.where(happened, 1 + place % 2, 0), np.full(len(truth), 100.0), causes=truth.causes)
+        yield whole, whole.until(end)
+
+
+@pytest.mark.nightly
+@pytest.mark.statistical
+@pytest.mark.parametrize("cause", ["churn", "non-payment"])
+@pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
+def test_expected_scores_are_the_mean_over_draws(cause):
+    sample = RISKS.sample(200, seed=3)
+    truth, end = sample.incidence(RISKS.grid), sample.outcomes.censoring_time
+    off = ss.IncidenceCurves(0.7 * truth.probabilities**0.9, RISKS.grid, causes=truth.causes, interpolation="step")
+    weightings = [
+        ss.Uncensored(),
+        ss.Administrative(),
+        ss.IPCW("known", normalize="n"),
+        ss.IPCW(lambda t: 1 - t / 120, max_weight=1.5, normalize="n"),
+    ]
+    scores = []
+    for whole, observed in draws(truth, end, 300, np.random.default_rng(1)):
+        scores.append([
+            ss.brier_score(
+                whole if isinstance(weighting, ss.Uncensored) else observed, off, weighting=weighting, times=TIMES,
+                errors=False, cause=cause,
+            ).scores
+            for weighting in weightings
+        ])  # fmt: skip
+    error = np.std(scores, axis=0, ddof=1) / np.sqrt(300)
+    for q, weighting in enumerate(weightings):
+        expected = expected_score(truth, off, end, weighting=weighting, times=TIMES, cause=cause)
+        assert (np.abs(np.mean(scores, axis=0)[q] - expected) < 4 * error[q]).all(), weighting
+    np.testing.assert_allclose(
+        expected_score(truth, off, end, weighting="uncensored", times=TIMES, cause=cause),
+        mean_squared_error(truth, off, TIMES, cause=cause) + irreducible_error(truth, TIMES, cause=cause),
+    )

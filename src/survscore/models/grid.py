@@ -60,10 +60,8 @@ def time_grid(
     # no individual can be seen to survive an interval that ends later, and its hazard would be learnt as one; a round
     # number just after the last follow-up will do
     lengths = np.diff(grid, prepend=0.0)
-    check_rule(
-        "times", f"within the follow-up, which ends at {end:g}: survival after it can't be learnt",
-        grid - MOST_CUT * lengths > end, grid,
-    )  # fmt: skip
+    rule = f"within the follow-up, which ends at {end:g}: survival after it can't be learnt"
+    check_rule("times", rule, grid - MOST_CUT * lengths > end, grid)
     return grid
 
 

@@ -181,10 +181,8 @@ class NetworkModel(SurvivalModel):
         rows, held_out = split(outcomes.time, status, share, random)
         # only from the rows that are trained on: a category or a gap that others have can't be learnt
         features = Features.learn(X, missing=self.missing, rows=rows)
-        grid = time_grid(
-            outcomes.time, status != 0, times=self.times, n_times=self.n_times, spacing=self.spacing,
-            events_first=target == EVENT,
-        )  # fmt: skip
+        wanted: dict[str, Any] = {"times": self.times, "n_times": self.n_times, "spacing": self.spacing}
+        grid = time_grid(outcomes.time, status != 0, events_first=target == EVENT, **wanted)
         # labels are read at the grid, but for its last time where follow-up ends before it
         known = outcomes.censoring_time if self._keeps_administrative(outcomes, target) else None
         learnt = learnt_grid(grid, outcomes.time if known is None else known, administrative=known is not None)
@@ -285,10 +283,8 @@ class NetworkModel(SurvivalModel):
         callbacks = () if self.callbacks is None else self.callbacks
         if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
             raise InputError("callbacks must be a list of functions of the history and the net")
-        schedule = Schedule(
-            self._value("schedule"), self._value("learning_rate"),
-            self.cycle_epochs, self.cycle_growth, self.cycle_decay,
-        )  # fmt: skip
+        rate, growth = self._value("learning_rate"), (self.cycle_epochs, self.cycle_growth, self.cycle_decay)
+        schedule = Schedule(self._value("schedule"), rate, *growth)
         return Settings(
             schedule,
             batch_size=self._value("batch_size"),
@@ -310,10 +306,8 @@ class NetworkModel(SurvivalModel):
 
     def _make_net(self, features: Features, n_outputs: int) -> TabularNet:
         def dense(n_inputs: int, n_outputs: int) -> DenseNet:
-            return DenseNet(
-                n_inputs, n_outputs,
-                n_layers=self.n_layers, width=self.width, dropout=self._value("dropout"), batch_norm=self.batch_norm,
-            )  # fmt: skip
+            more = {"dropout": self._value("dropout"), "batch_norm": self.batch_norm}
+            return DenseNet(n_inputs, n_outputs, n_layers=self.n_layers, width=self.width, **more)
 
         return TabularNet(features.n_numbers, features.n_categories, n_outputs, self.net or dense)
 

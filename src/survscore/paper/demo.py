@@ -196,8 +196,8 @@ def _verdicts(ax: Axes, rows: pd.DataFrame) -> None:
         colour, word = verdict(name, preferred[place], preferred[names.index(s.UNCENSORED)])
         ax.plot([lower[place], upper[place]], [place, place], color=colour, linewidth=5, solid_capstyle="butt")
         ax.plot(difference[place], place, "|", color=colour, markersize=13, markeredgewidth=2)
-        ax.annotate(word, (1.0, place), xycoords=("axes fraction", "data"), xytext=(6, 0), textcoords="offset points",
-                    color=colour, va="center", fontsize=size, fontweight="bold")  # fmt: skip
+        at: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "xytext": (6, 0), "textcoords": "offset points"}
+        ax.annotate(word, (1.0, place), color=colour, va="center", fontsize=size, fontweight="bold", **at)
     reach = 1.15 * float(np.abs([lower, upper]).max())
     ax.set_xlim(min(-0.55 * reach, 1.15 * float(lower.min())), reach)
     ax.axvline(0, color=style.INK, linewidth=1)
@@ -206,10 +206,8 @@ def _verdicts(ax: Axes, rows: pd.DataFrame) -> None:
     ax.set_ylim(len(names) - 0.4, -1.2)
     for model, side, text in ((s.BCE, "right", "BCE ◂ "), (s.HAZARD, "left", " ▸ Logistic-Hazard")):
         ax.text(0, -0.75, text, ha=side, va="center", fontsize=size, color=COLOURS[model])
-    style.say(
-        ax, x="score of BCE minus that of Logistic-Hazard, with 95 % interval",
-        title="Which of them each score prefers",
-    )  # fmt: skip
+    difference_label = "score of BCE minus that of Logistic-Hazard, with 95 % interval"
+    style.say(ax, x=difference_label, title="Which of them each score prefers")
 
 
 def verdict(weighting: str, prefers: str, truth: str) -> tuple[str, str]:

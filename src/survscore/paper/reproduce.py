@@ -66,10 +66,8 @@ class Run:
 
     def settings(self, study: str, replicate: int) -> dict[str, Any]:
         """Return what a kept replicate must agree with."""
-        settings = {
-            "survscore": __version__, "study": study, "size": asdict(self.size_of(study)), "seed": self.seed,
-            "replicate": replicate,
-        }  # fmt: skip
+        size = asdict(self.size_of(study))
+        settings = {"survscore": __version__, "study": study, "size": size, "seed": self.seed, "replicate": replicate}
         if study != CHURN:
             return settings
         import torch
@@ -156,10 +154,14 @@ def _write(figure: Figure, tables: dict[str, list[pd.DataFrame]], run: Run) -> R
     claims = check(figure.claims, [{study: of[k] for study, of in tables.items()} for k in range(run.n_replicates)])
     about = ""
     settings: dict[str, Any] = {
-        "figure": figure.name, "study": figure.study, "size": asdict(run.size_of(figure.study)), "seed": run.seed,
-        "data": None, "replicates": run.n_replicates,
+        "figure": figure.name,
+        "study": figure.study,
+        "size": asdict(run.size_of(figure.study)),
+        "seed": run.seed,
+        "data": None,
+        "replicates": run.n_replicates,
         "versions": {"survscore": __version__, **runner.versions_of(PACKAGES)},
-    }  # fmt: skip
+    }
     if figure.study == CHURN:
         if run.data is None:
             settings["data"], about = SYNTHETIC, "synthetic data"

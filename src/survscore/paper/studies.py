@@ -9,6 +9,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +55,8 @@ SHOWN_CENSORING_TIMES = (10.0, 25.0, 40.0, 55.0, 70.0, 90.0)
 
 #: What a table's rows are about: of churn also the mean squared error against the truth, where that is known, and
 #: differences integrated over the last third of the times only.
-SURVIVAL, SCORE, INTEGRATED, DIFFERENCE, ERROR, LATE = (
-    "survival", "score", "integrated", "difference", "error", "late",
-)  # fmt: skip
+SURVIVAL, SCORE, INTEGRATED, DIFFERENCE = "survival", "score", "integrated", "difference"
+ERROR, LATE = "error", "late"
 COLUMNS = ["kind", "loss", "weighting", "model", "reference", "censoring_time", "time", "value", "se"]
 
 Values = NDArray[np.float64]
@@ -186,21 +186,11 @@ def mixture(censoring: str, size: Size, seeds: Seeds, report: Report) -> pd.Data
     return Fitted(test, curves, weightings, TIMES).scores(references=(TRUTH, HAZARD))
 
 
-def simple(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
-    """Run the study with simple censoring."""
-    return mixture("simple", size, seeds, report)
-
-
-def complicated(size: Size, seeds: Seeds, report: Report) -> pd.DataFrame:
-    """Run the study with complicated censoring."""
-    return mixture("complicated", size, seeds, report)
-
-
 #: The simulations; the study of churn takes data, too.
 STUDIES: dict[str, Callable[[Size, Seeds, Report], pd.DataFrame]] = {
     "constant-hazard": constant_hazard,
-    "complicated": complicated,
-    "simple": simple,
+    "complicated": partial(mixture, "complicated"),
+    "simple": partial(mixture, "simple"),
 }
 
 
@@ -222,9 +212,8 @@ def churn(size: Size, seeds: Seeds, report: Report, data: Path | None = None) ->
     end = float(outcomes["training"].time.max())
     times = np.linspace(0.0, 0.97 * end, 101)[1:]
     fitted_to = [(covariates[name], outcomes[name]) for name in ("training", "validation")]
-    settings = network_settings(size, seeds) | {
-        "times": np.linspace(0.0, end, size.n_times + 1)[1:], "n_layers": 6, "width": 128, "device": "auto",
-    }  # fmt: skip
+    grid = np.linspace(0.0, end, size.n_times + 1)[1:]
+    settings = network_settings(size, seeds) | {"times": grid, "n_layers": 6, "width": 128, "device": "auto"}
     y, curves = outcomes["test"], both_methods(settings, fitted_to, covariates["test"], times, report)
     estimated = censoring_model(settings, fitted_to, report).predict_curves(covariates["test"])
     report("scoring")
@@ -378,10 +367,10 @@ def compared(
     `ranges` names the ranges to integrate over. Differences over the first are of kind "difference", those over another
     of the kind that it is named by.
     """
+    all_weightings, over = list(weightings.values()), list(ranges.values())
     result = compare(
-        y, curves, weighting=list(weightings.values()), metric=loss, times=times, null=False, groups=groups,
-        ranges=list(ranges.values()),
-    )  # fmt: skip
+        y, curves, weighting=all_weightings, metric=loss, times=times, null=False, groups=groups, ranges=over
+    )
     labels = dict(zip(dict.fromkeys(result.scores["weighting"]), weightings, strict=True))
 
     def named(frame: pd.DataFrame, kind: str, value: str) -> pd.DataFrame:

@@ -168,8 +168,9 @@ class SineConstantAccelerating:
     """
 
     drivers: ClassVar[tuple[str, ...]] = (
-        "amplitude", "frequency", "phase", "level", "constant", "slope", "mix_sine", "mix_constant", "mix_accelerating",
-    )  # fmt: skip
+        *("amplitude", "frequency", "phase", "level", "constant", "slope"),
+        *("mix_sine", "mix_constant", "mix_accelerating"),
+    )
 
     def gammas(self, u: Array) -> Array:
         """Return the nine gammas, (n, 9), from as many drivers."""

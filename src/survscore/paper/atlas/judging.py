@@ -174,9 +174,8 @@ def on_earlier_days(
     tests = [(day, left) for day in data.cutoffs if (left := horizons_on(data, day, by_cause=by_cause)).size]
     weightings = scores(by_cause=by_cause)
     names, families = list(weightings), {name: family(name, entries) for name in FAMILIES}
-    settings: dict[str, Any] = {
-        "weighting": list(weightings.values()), "n_splits": size.n_splits, "level": LEVEL, "n_jobs": 1, "seed": seed,
-    }  # fmt: skip
+    settings: dict[str, Any] = {"weighting": list(weightings.values()), "n_splits": size.n_splits, "seed": seed}
+    settings |= {"level": LEVEL, "n_jobs": 1}
     tables: dict[str, list[Row]] = {"truths": [], "backtests": []}
     by_family: dict[str, list[Backtest]] = {name: [] for name in families}
     for k, (day, horizons) in enumerate(tests):
