@@ -398,7 +398,7 @@ def test_no_set_at_all(tmp_path, monkeypatch):
 )
 def test_a_folder_with_other_settings_or_data_is_refused(finished, change, what, monkeypatch):
     folder, _ = finished
-    monkeypatch.setattr(running, "_compute", pytest.fail)
+    monkeypatch.setattr(running, "_compute_one", pytest.fail)
     with pytest.raises(ss.InputError, match=f"simulated.json was made with another .*{what}.*: remove it"):
         run(folder, **change)
 

@@ -52,10 +52,6 @@ class Run:
         name = f"{about}-{self.size_of(study).name}-seed-{self.seed}-{replicate}.parquet"
         return self.folder / "replicates" / name
 
-    def kept(self, study: str) -> list[int]:
-        """Return the replicates of a study that are there."""
-        return [k for k in range(self.n_replicates) if self.path(study, k).exists()]
-
     @cached_property
     def data_identity(self) -> str:
         """What identifies the data of the churn study; computed before they are used, and carried along."""
@@ -88,12 +84,10 @@ def reproduce(names: Sequence[str], run: Run, progress: Progress) -> dict[str, R
     figures = [FIGURES[name] for name in names]
     studies = list(dict.fromkeys(figure.study for figure in figures))
     needed = {study for figure in figures for claim in figure.claims for study in claim.studies} - set(studies)
-    for study in (*studies, *needed):  # an unreadable leftover is better known now than after hours
-        for k in run.kept(study):
-            load(study, k, run)
+    replicates = range(run.n_replicates)
+    complete = [study for study in needed if sum(kept(study, k, run) for k in replicates) == run.n_replicates]
     compute(studies, run, progress)
-    complete = [study for study in (*studies, *needed) if len(run.kept(study)) == run.n_replicates]
-    tables = {study: [load(study, k, run) for k in range(run.n_replicates)] for study in complete}
+    tables = {study: [load(study, k, run) for k in replicates] for study in (*studies, *complete)}
     return {figure.name: _write(figure, tables, run) for figure in figures}
 
 
@@ -102,10 +96,8 @@ def reproduce(names: Sequence[str], run: Run, progress: Progress) -> dict[str, R
 
 def compute(studies: Sequence[str], run: Run, progress: Progress) -> None:
     """Compute the replicates that are not there yet; each is kept as soon as it is done."""
-    kept = {study: run.kept(study) for study in studies}
-    missing = [(study, k) for study in studies for k in range(run.n_replicates) if k not in kept[study]]
-    jobs = {f"{study} {k}": (study, k, run) for study, k in missing}
-    runner.run(_compute_one, jobs, n_done=sum(map(len, kept.values())), n_jobs=run.n_jobs, progress=progress)
+    jobs = {f"{study} {k}": (study, k, run) for study in studies for k in range(run.n_replicates)}
+    runner.run(_compute_one, jobs, kept=kept, n_jobs=run.n_jobs, progress=progress)
 
 
 def _compute_one(study: str, replicate: int, run: Run, *, report: Callable[[str], None] = lambda what: None) -> None:
@@ -123,6 +115,11 @@ def _compute_one(study: str, replicate: int, run: Run, *, report: Callable[[str]
     path.parent.mkdir(parents=True, exist_ok=True)
     with written_whole(path) as temporary:
         pq.write_table(pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(described), temporary)
+
+
+def kept(study: str, replicate: int, run: Run) -> bool:
+    """Return whether a replicate is there; raise if it can't be used."""
+    return run.path(study, replicate).exists() and load(study, replicate, run) is not None
 
 
 def load(study: str, replicate: int, run: Run) -> pd.DataFrame:

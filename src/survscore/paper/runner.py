@@ -17,23 +17,32 @@ from survscore.io.ending import end_with_parent
 
 
 def run(
-    work: Callable[..., None], jobs: Mapping[str, tuple[Any, ...]], *, n_done: int, n_jobs: int, progress: Progress
+    work: Callable[..., None],
+    jobs: Mapping[str, tuple[Any, ...]],
+    *,
+    kept: Callable[..., bool],
+    n_jobs: int,
+    progress: Progress,
 ) -> None:
-    """Do work for every job, in at most `n_jobs` processes; one is this one.
+    """Do work for every job that has no result yet, in at most `n_jobs` processes; one is this one.
 
     `work`, a function of a module so that other processes find it, is called with the arguments of each job, and in
-    this process with ``report=``, a function of what is being done. `progress` counts the `n_done` earlier ones, too.
-    Raises ChildProcessError if a process was killed.
+    this process with ``report=``, a function of what is being done. `kept` returns from the same arguments whether
+    there is a result; it raises if that can't be used, which is better known now than after hours. Raises
+    ChildProcessError if a process was killed.
     """
-    total, n_processes = n_done + len(jobs), min(n_jobs, len(jobs))
+    missing = {name: given for name, given in jobs.items() if not kept(*given)}
+    total, n_done, n_processes = len(jobs), len(jobs) - len(missing), min(n_jobs, len(missing))
     if n_processes <= 1:
-        for done, (name, given) in enumerate(jobs.items(), n_done):
+        for done, (name, given) in enumerate(missing.items(), n_done):
             work(*given, report=lambda what, done=done, name=name: progress(done, total, f"{name}: {what}"))
         progress(total, total, "")
         return
     progress(n_done, total, "starting")
     try:
-        with results_of([(_in_process, os.getpid(), work, given) for given in jobs.values()], n_processes) as finished:
+        with results_of(
+            [(_in_process, os.getpid(), work, given) for given in missing.values()], n_processes
+        ) as finished:
             for done, _ in enumerate(finished, n_done + 1):
                 progress(done, total, f"{n_processes} at once")
     except BrokenProcessPool:

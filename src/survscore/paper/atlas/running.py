@@ -147,11 +147,10 @@ def atlas(
     chosen, unavailable = _loaded(sets, by_cause=by_cause)
     data = [prepare(dataset, size.most, seed) for dataset in chosen]
     _check(data, by_cause=by_cause)
-    kept = {one.name for one in data if plan.path(one.name).exists()}
-    for one in data:  # a leftover that can't be used is better known now than after an hour
-        if one.name in kept:
-            load(one, plan)
-    _compute([one for one in data if one.name not in kept], len(data), plan, n_jobs, progress or silent)
+    # the largest first, so that no process is left alone with it at the end
+    ordered = sorted(data, key=lambda one: -len(one.y) * (1 + len(one.cutoffs)))
+    jobs = {one.name: (one, plan) for one in ordered}
+    runner.run(_compute_one, jobs, kept=kept, n_jobs=n_jobs, progress=progress or silent)
     settings = plan.settings(data[0]) | {"missing_packages": missing, "sets_not_available": unavailable}
     del settings["set"], settings["data"]
     results = {one.name: load(one, plan) for one in data}
@@ -235,14 +234,6 @@ def _file_name(name: str) -> str:
 # Results of a set
 
 
-def _compute(missing: Sequence[Prepared], total: int, plan: AtlasPlan, n_jobs: int, progress: Progress) -> None:
-    """Compute the sets that are not there yet; each is kept as soon as it is done."""
-    # the largest first, so that no process is left alone with it at the end
-    ordered = sorted(missing, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
-    jobs = {data.name: (data, plan) for data in ordered}
-    runner.run(_compute_one, jobs, n_done=total - len(missing), n_jobs=n_jobs, progress=progress)
-
-
 def _compute_one(data: Prepared, plan: AtlasPlan, *, report: Callable[[str], None] = lambda what: None) -> None:
     """Compute a set's results, and write them whole."""
     began = time.perf_counter()
@@ -290,6 +281,11 @@ def described(data: Prepared) -> Row:
         **({"causes": ", ".join(f"{cause} ({n})" for cause, n in y.n_by_cause.items())} if y.causes else {}),
         **data.about,
     }
+
+
+def kept(data: Prepared, plan: AtlasPlan) -> bool:
+    """Return whether a set's results are there; raise if they can't be used."""
+    return plan.path(data.name).exists() and load(data, plan) is not None
 
 
 def load(data: Prepared, plan: AtlasPlan) -> dict[str, Any]:
