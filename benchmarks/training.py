@@ -198,9 +198,9 @@ def validation_score() -> dict[str, Any]:
     import survscore as ss
     from survscore.models.architectures import DenseNet, TabularNet
     from survscore.models.grid import hazard_labels
+    from survscore.models.history import EpochScore
     from survscore.models.losses import survival_from_hazards
     from survscore.models.training import Examples, Schedule, Settings, train
-    from survscore.models.validation_scores import EpochScore
 
     rng = np.random.default_rng(0)
     star, end = rng.exponential(60.0, ROWS), rng.uniform(0.0, 100.0, ROWS)

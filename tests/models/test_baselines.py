@@ -145,14 +145,6 @@ def test_other_times_are_read_between_the_horizons():
         model.predict_curves(X, [2.0])
 
 
-def test_equal_labels_give_a_constant():
-    X = np.arange(6.0)[:, None]
-    y = ss.Outcomes([3, 3, 3, 4, 4, 4], np.ones(6))
-    model = HorizonClassifiers(LogisticRegression(), [1.0, 3.5, 9.0]).fit(X, y)
-    np.testing.assert_array_equal(model.predict_curves(X).probabilities[:, [0, 2]], [[1.0, 0.0]] * 6)
-    assert [fitted is None for fitted in model.estimators_] == [True, False, True]
-
-
 @pytest.mark.parametrize(
     ("settings", "y", "message"),
     [

@@ -12,7 +12,7 @@ import survscore as ss
 from combinations import every_pair
 from survscore.models import training
 from survscore.models.architectures import DenseNet, TabularNet
-from survscore.models.training import Examples, Schedule, Settings, TrainingHistory, evaluate, train
+from survscore.models.training import Examples, Schedule, Settings, evaluate, train
 
 
 def examples(n=100, p=3, m=4, seed=0):
@@ -257,20 +257,6 @@ def test_frozen_weights_stay_and_a_net_without_weights_is_refused():
     torch.testing.assert_close(net.body[0].weight, before, rtol=0, atol=0)
     with pytest.raises(ss.InputError, match="no weights"):
         train(nn.Identity(), examples(), None, settings(), seed=0)
-
-
-def test_history_as_frame_and_plot():
-    history = train(make_net(), examples(), examples(seed=1), settings(epochs=4), seed=0)
-    frame = history.to_frame()
-    assert frame.columns.tolist() == [
-        "epoch", "cycle", "learning_rate", "train_loss", "validation_loss", "seconds",
-    ]  # fmt: skip
-    assert frame["epoch"].tolist() == [1, 2, 3, 4]
-    display = history.plot()
-    labels = [text.get_text() for text in display.figure_.legends[0].get_texts()]
-    assert labels == ["training (with dropout)", "validation", "kept"]
-    np.testing.assert_array_equal(display.ax_.lines[1].get_ydata(), frame["validation_loss"])
-    assert TrainingHistory(**history.to_dict()) == history
 
 
 # Averaged weights

@@ -5,7 +5,7 @@ import pytest
 
 import survscore as ss
 from survscore.models import BCESurvival, LogisticHazard, ValidationScore
-from survscore.models.training import TrainingHistory
+from survscore.models.history import TrainingHistory
 
 QUICK = {"n_times": 10, "width": 8, "n_layers": 2, "epochs": 3, "random_state": 0, "device": "cpu", "progress": False}
 STUDY = ss.simulate.SineConstantAcceleratingStudy("simple")

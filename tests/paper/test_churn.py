@@ -107,17 +107,6 @@ def test_weights_that_are_soon_infinite_leave_the_other_scores_whole(data, monke
     assert late.value.notna().all()
 
 
-@pytest.mark.parametrize("contents", [b"no parquet", None])
-def test_other_files_are_refused(tmp_path, contents):
-    path = tmp_path / "other.parquet"
-    if contents is None:
-        pd.DataFrame({"a": [1]}).to_parquet(path)
-    else:
-        path.write_bytes(contents)
-    with pytest.raises(ss.InputError, match="can't be read as Parquet" if contents else "was not made by"):
-        r.reproduce(["figure-6"], run_in(tmp_path, data=path), quiet)
-
-
 def test_claims_about_caps():
     rows = [
         {"kind": s.DIFFERENCE, "loss": "brier", "weighting": s.capped(cap), "model": s.BCE, "reference": s.HAZARD,

@@ -138,15 +138,6 @@ def test_independent_censoring_with_the_right_g_is_unbiased_on_average():
     np.testing.assert_allclose(got, expected, rtol=0.02)
 
 
-def test_without_drop_outs_the_divisor_of_the_administrative_score_does_not_matter():
-    truth, curves, end = problem()
-    by_weights, by_n = (
-        expected_score(truth, curves, end, weighting=ss.Administrative(normalize=normalize), times=TIMES)
-        for normalize in ("weights", "n")
-    )
-    np.testing.assert_allclose(by_n, by_weights, rtol=1e-12)
-
-
 def test_bad_input_is_refused():
     truth, curves, end = problem(20)
     good = {"weighting": "administrative", "times": TIMES}

@@ -27,6 +27,7 @@ from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
 from survscore.models.features import MISSING, Features, as_table
 from survscore.models.grid import KEEPS, Keep, Status, counted_labels, learnt_grid, time_grid
+from survscore.models.history import EpochScore, TrainingHistory, ValidationScore, as_scores
 from survscore.models.losses import incidence_from_hazards
 from survscore.models.training import (
     ONE_AT_A_TIME,
@@ -38,13 +39,11 @@ from survscore.models.training import (
     Preset,
     Schedule,
     Settings,
-    TrainingHistory,
     evaluation_batches,
     own_random_numbers,
     split,
     train,
 )
-from survscore.models.validation_scores import EpochScore, ValidationScore, as_scores
 from survscore.outcomes import Outcomes
 from survscore.weighting import Weighting
 

@@ -8,8 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
-from html import escape
+from dataclasses import dataclass, field
 from itertools import count, pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
@@ -19,13 +18,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from survscore._utils.jobs import Progress, telling
-from survscore._validation import InputError, check_choice, check_number, check_whole, plural, warn
+from survscore._validation import InputError, check_choice, check_number, check_whole, warn
 from survscore.models.grid import Status
+from survscore.models.history import EpochScore, TrainingHistory
 from survscore.models.losses import log_likelihood_loss
-from survscore.models.validation_scores import COLUMNS, EpochScore
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 #: Rows in one evaluation of a net without gradients: so many stay in a processor's cache, and keep a GPU busy.
 ROWS_PER_EVALUATION = {"cpu": 1 << 12, "cuda": 1 << 16}
@@ -33,12 +32,10 @@ ROWS_PER_EVALUATION = {"cpu": 1 << 12, "cuda": 1 << 16}
 SMALL_STEP = 4_000_000
 WARM_UP_STEPS = 3
 ONE_AT_A_TIME = threading.RLock()
-#: Rows of a history that are printed.
-MOST_SHOWN = 12
 #: Where each batch of rows starts and stops.
 Batches: TypeAlias = list[tuple[int, int]]
 #: Called with the history and the net after every epoch; what is true ends training.
-Callback: TypeAlias = Callable[["TrainingHistory", nn.Module], Any]
+Callback: TypeAlias = Callable[[TrainingHistory, nn.Module], Any]
 #: Makes an optimizer of weights and ``lr=``, as those of torch do.
 OptimizerFactory: TypeAlias = Callable[..., torch.optim.Optimizer]
 
@@ -210,68 +207,6 @@ class Settings:
         else:
             edges = [*range(0, max(n_rows - 1, 1), self.batch_size), n_rows]
         return list(pairwise(edges))
-
-
-@dataclass(repr=False)
-class TrainingHistory:
-    """What happened in training. Prints as a table, shortened in the middle.
-
-    Attributes
-    ----------
-    epochs : list of dict
-        For each epoch: epoch, cycle, learning_rate at its start, train_loss (with dropout, while weights move),
-        validation_loss (None without validation data), the validation scores asked for, seconds.
-    best_epoch : int or None
-        The epoch whose weights were kept.
-    stopped : str
-        Why training ended.
-    """
-
-    epochs: list[dict[str, Any]] = field(default_factory=list)
-    best_epoch: int | None = None
-    stopped: str = ""
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per epoch."""
-        import pandas as pd
-
-        return pd.DataFrame(self.epochs)
-
-    def __repr__(self) -> str:
-        table = self.to_frame().to_string(index=False, max_rows=MOST_SHOWN, float_format="{:.4g}".format)
-        return f"{self._described}\n{table}" if self.epochs else self._described
-
-    def _repr_html_(self) -> str:
-        table = self.to_frame().to_html(index=False, max_rows=MOST_SHOWN, float_format="{:.4g}".format)
-        return f"<p>{escape(self._described)}</p>{table}"
-
-    @property
-    def _described(self) -> str:
-        kept = "" if self.best_epoch is None else f", weights of epoch {self.best_epoch} kept"
-        return f"TrainingHistory({plural(len(self.epochs), 'epoch')}{kept}; {self.stopped or 'not stopped'})"
-
-    def plot(self, ax: Any = None, *, width: float | None = None) -> Any:
-        """Draw the losses, and the scores recorded beside them; returns a `plots.TrainingDisplay`.
-
-        Into `ax`, or a new figure, `width` inches wide.
-        """
-        from survscore.plots import TrainingDisplay
-
-        history = self.to_frame()
-        scores = [str(column) for column in history if column not in COLUMNS]
-        return TrainingDisplay(history, self.best_epoch, scores).plot(ax=ax, width=width)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> TrainingHistory:
-        """Take what `to_dict` gave."""
-        history = cls(**data)
-        if not isinstance(history.epochs, list) or not all(isinstance(epoch, dict) for epoch in history.epochs):
-            raise InputError("the epochs of a history are a list of tables")
-        return history
 
 
 def train(

@@ -84,7 +84,7 @@ def judged(
 ) -> dict[str, list[Row]]:
     """Return what the scores say of predictions, and how they agree, as rows of two tables."""
     weightings = {name: score(data.y) for name, score in scores().items()}
-    at_horizons = {name: one.only_at(horizons) for name, one in curves.items()}
+    at_horizons = {name: predicted.only_at(horizons) for name, predicted in curves.items()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few groups, and what has no score: tables show both
         request = Request("brier", list(weightings.values()), horizons, groups=data.groups, level=LEVEL)

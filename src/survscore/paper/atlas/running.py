@@ -8,7 +8,7 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -145,15 +145,15 @@ def atlas(
     entries, missing = installed(_wanted(models, by_cause=by_cause))
     plan = AtlasPlan(size, seed, tuple(entry.name for entry in entries), Path(out), by_cause)
     chosen, unavailable = _loaded(sets, by_cause=by_cause)
-    data = [prepare(dataset, size.most, seed) for dataset in chosen]
-    _check(data, by_cause=by_cause)
+    sets_of_run = [prepare(dataset, size.most, seed) for dataset in chosen]
+    _check(sets_of_run, by_cause=by_cause)
     # the largest first, so that no process is left alone with it at the end
-    ordered = sorted(data, key=lambda one: -len(one.y) * (1 + len(one.cutoffs)))
-    jobs = {one.name: (one, plan) for one in ordered}
+    ordered = sorted(sets_of_run, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
+    jobs = {data.name: (data, plan) for data in ordered}
     runner.run(_compute_one, jobs, kept=kept, n_jobs=n_jobs, progress=progress or silent)
-    settings = plan.settings(data[0]) | {"missing_packages": missing, "sets_not_available": unavailable}
+    settings = plan.settings(sets_of_run[0]) | {"missing_packages": missing, "sets_not_available": unavailable}
     del settings["set"], settings["data"]
-    results = {one.name: load(one, plan) for one in data}
+    results = {data.name: load(data, plan) for data in sets_of_run}
     if by_cause and not any(result["tables"]["backtests"] for result in results.values()):
         raise InputError(
             f"sets: none of {', '.join(results)} has an earlier closing date on which enough events of each cause "
@@ -170,7 +170,8 @@ def _wanted(models: Sequence[str] | None, *, by_cause: bool = False) -> list[Lis
     if models is None:
         return list(every.values())
     wanted = [models] if isinstance(models, str) else list(models)
-    _check_known("models", "of the list", "; they are " + ", ".join(every), wanted, every)
+    unknown = [name for name in wanted if name not in every]
+    _refuse("models", "of the list", unknown, len(wanted), f"; they are {', '.join(every)}")
     some = [entry for name, entry in every.items() if name in wanted]
     for name in FAMILIES:
         n = len(family(name, some))
@@ -181,12 +182,9 @@ def _wanted(models: Sequence[str] | None, *, by_cause: bool = False) -> list[Lis
     return some
 
 
-def _check_known(name: str, rule: str, more: str, wanted: Sequence[Any], known: Collection[str]) -> None:
-    unknown = [one for one in wanted if isinstance(one, str) and one not in known]
+def _refuse(name: str, rule: str, unknown: Sequence[Any], n: int, more: str = "") -> None:
     if unknown:
-        raise InputError(
-            f"{name} must be {rule}: {len(unknown)} of {len(wanted)} are not, the first {unknown[0]!r}{more}"
-        )
+        raise InputError(f"{name} must be {rule}: {len(unknown)} of {n} are not, the first {unknown[0]!r}{more}")
 
 
 # Data sets
@@ -209,21 +207,22 @@ def _loaded(sets: Sequence[Any] | None, *, by_cause: bool = False) -> tuple[list
     wanted = [sets] if isinstance(sets, str) else list(sets)
     if not wanted:
         raise InputError("sets is empty: name at least one")
-    _check_known("sets", f"among {', '.join(names)}", "", wanted, names)
+    unknown = [dataset for dataset in wanted if isinstance(dataset, str) and dataset not in names]
+    _refuse("sets", f"among {', '.join(names)}", unknown, len(wanted))
     return [get(dataset) if isinstance(dataset, str) else dataset for dataset in wanted], []
 
 
-def _check(data: Sequence[Prepared], *, by_cause: bool) -> None:
+def _check(sets: Sequence[Prepared], *, by_cause: bool) -> None:
     """Refuse sets whose results would have the same file, and those without causes where these are wanted."""
     seen = set()
-    for one in data:
-        if _file_name(one.name) in seen:
-            raise InputError(f"sets must have names of their own: {one.name!r} comes twice")
-        seen.add(_file_name(one.name))
-    without = [one.name for one in data if by_cause and len(one.y.causes) < 2]
+    for data in sets:
+        if _file_name(data.name) in seen:
+            raise InputError(f"sets must have names of their own: {data.name!r} comes twice")
+        seen.add(_file_name(data.name))
+    without = [data.name for data in sets if by_cause and len(data.y.causes) < 2]
     if without:
         raise InputError(
-            f"sets must have outcomes with causes: {len(without)} of {len(data)} have none, the first {without[0]!r}"
+            f"sets must have outcomes with causes: {len(without)} of {len(sets)} have none, the first {without[0]!r}"
         )
 
 
