@@ -6,7 +6,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import survscore as ss
@@ -63,15 +62,6 @@ def test_every_model_predicts_incidences(prepared):
         assert (values.sum(axis=1) > 0).any()
         elsewhere = curves_of(fitted, moved.iloc[test]).at(HORIZONS)
         assert np.array_equal(values, elsewhere) != name.endswith(models.WITH_ENTRY), name
-
-
-def test_the_censored_are_taken_for_event_free_of_any_cause(prepared):
-    X, y, horizon = prepared.X[["visits"]], prepared.y, 300.0
-    classifiers = ss.models.HorizonClassifiers(LogisticRegression(), [horizon])
-    found = models.CensoredAsEventFree(classifiers).fit(X, y).predict_curves(X)
-    status = [int(k) if t <= horizon else 0 for t, k in zip(y.time, y.cause, strict=True)]
-    literal = LogisticRegression().fit(X, status).predict_proba(X)[:, 1:]
-    np.testing.assert_allclose(found.probabilities[:, :, 0], literal)
 
 
 def test_cumulative_hazards_become_incidences_by_a_loop():
