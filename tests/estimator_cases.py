@@ -79,6 +79,10 @@ def _per_horizon(classifier: Any) -> Any:
     return ss.models.HorizonClassifiers(classifier, TIMES)
 
 
+def _administrative(classifier: Any) -> Any:
+    return ss.models.HorizonClassifiers(classifier, TIMES, keep="administrative")
+
+
 QUICK = {"times": TIMES, "epochs": 2, "n_layers": 1, "width": 4, "device": "cpu", "random_state": 0, "progress": False}
 TREES = {"n_estimators": 5, "max_depth": 2, "n_jobs": 1}
 FEW = {"n_estimators": 4, "random_state": 0}
@@ -88,10 +92,7 @@ CASES = {
     "KaplanMeier": Case(lambda: ss.models.KaplanMeier(times=TIMES), {"n_times": [5, 50]}),
     "AalenJohansen": Case(lambda: ss.models.AalenJohansen(times=TIMES), {"n_times": [5, 50]}),
     "LogisticHazard": Case(lambda: ss.models.LogisticHazard(**QUICK), {"width": [2, 4]}),
-    "classifiers": Case(
-        lambda: ss.models.HorizonClassifiers(LogisticRegression(), TIMES, keep="administrative"),
-        {"estimator__C": [0.01, 1.0]},
-    ),
+    "classifiers": Case(lambda: _administrative(LogisticRegression()), {"estimator__C": [0.01, 1.0]}),
     "pipelines per horizon": Case(lambda: _per_horizon(SCALED), {"estimator__logisticregression__C": [0.01, 1.0]}),
     "sksurv Cox": _case(_sksurv, "sksurv.linear_model", "CoxPHSurvivalAnalysis", {"estimator__alpha": [0.0, 100.0]}),
     "sksurv Coxnet": _case(
@@ -111,7 +112,7 @@ CASES = {
     ),
     "xgboost per horizon": _case(_per_horizon, "xgboost", "XGBClassifier", DEPTH, **TREES),
     "lightgbm per horizon": _case(
-        _per_horizon, "lightgbm", "LGBMClassifier", {"estimator__num_leaves": [2, 4]},
+        _administrative, "lightgbm", "LGBMClassifier", {"estimator__num_leaves": [2, 4]},
         n_estimators=5, num_leaves=4, n_jobs=1, verbose=-1,
     ),
     "pycox LogisticHazard": _pycox_case("LogisticHazard"),
