@@ -18,9 +18,7 @@ from results import Row, Run
 from survscore import Outcomes
 from survscore.models import LogisticHazard
 from survscore.models.architectures import DenseNet, TabularNet
-from survscore.models.schedule import Schedule
-from survscore.models.training import WARM_UP_STEPS, Settings, _Stepper, train
-from survscore.models.training_data import Examples
+from survscore.models.training import WARM_UP_STEPS, Examples, Schedule, Settings, _Stepper, train
 
 CASES = {
     "10 000 x 36, 4 x 32, 50 outputs": (10_000, 36, 50, {"n_layers": 4, "width": 32}),

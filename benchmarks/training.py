@@ -106,9 +106,7 @@ def train_ours(data: dict[str, Any], seed: int) -> list[float]:
     import torch
 
     from survscore.models.architectures import DenseNet, TabularNet
-    from survscore.models.schedule import Schedule
-    from survscore.models.training import Settings, train
-    from survscore.models.training_data import Examples
+    from survscore.models.training import Examples, Schedule, Settings, train
 
     def ready(part: dict[str, Any]) -> Examples:
         codes = np.zeros((len(part["X"]), 0), dtype=np.int64)
@@ -194,11 +192,9 @@ def validation_score() -> dict[str, Any]:
     import survscore as ss
     from survscore.models.architectures import DenseNet, TabularNet
     from survscore.models.grid import hazard_labels
+    from survscore.models.history import EpochScore
     from survscore.models.losses import survival_from_hazards
-    from survscore.models.schedule import Schedule
-    from survscore.models.training import Settings, train
-    from survscore.models.training_data import Examples
-    from survscore.models.validation_scores import EpochScore
+    from survscore.models.training import Examples, Schedule, Settings, train
 
     rng = np.random.default_rng(0)
     star, end = rng.exponential(60.0, ROWS), rng.uniform(0.0, 100.0, ROWS)

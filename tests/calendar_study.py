@@ -1,9 +1,10 @@
 """Data that end on one date, with what honest predictions may know of the calendar, and predictions that leak."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.stats import norm
+from sklearn.linear_model import PoissonRegressor
 
 import survscore as ss
 from survscore.engine.null import KaplanMeierNull
@@ -11,8 +12,6 @@ from survscore.engine.null import KaplanMeierNull
 END = 100.0
 TIMES = np.arange(1.0, END + 1)
 BIN = 10  # units of time per row of the regression
-
-_erf = np.vectorize(math.erf, otypes=[float])
 
 
 @dataclass(frozen=True)
@@ -94,29 +93,19 @@ class CalendarSample:
         events = train.y.event[:, None] & (train.y.time[:, None] > starts) & (train.y.time[:, None] <= starts + BIN)
 
         def design(sample, ages):
-            shape = (len(sample.y), ages.size)
-            columns = (
-                1.0,
-                ages / 50 - 1,
-                (ages / 50 - 1) ** 2,
-                sample.risk[:, None],
-                sample.y.censoring_time[:, None] / 50 - 1,
-            )
-            return np.stack([np.broadcast_to(one, shape) for one in columns], axis=-1)
+            age, entry = ages / 50 - 1, sample.y.censoring_time[:, None] / 50 - 1
+            columns = (age, age**2, sample.risk[:, None], entry)
+            return np.stack(np.broadcast_arrays(*columns), axis=-1)
 
-        X, used = design(train, starts + BIN / 2), exposure > 0
-        X, exposure, events = X[used], exposure[used], events[used]
-        beta = np.array([np.log(events.sum() / exposure.sum()), 0, 0, 0, 0])
-        for _ in range(20):
-            mean = exposure * np.exp(X @ beta)
-            beta = beta + np.linalg.solve((X * mean[:, None]).T @ X, X.T @ (events - mean))
-        hazards = np.exp(design(self, TIMES - 0.5) @ beta)
+        used = exposure > 0
+        model = PoissonRegressor(alpha=0.0, tol=1e-8, max_iter=1000)
+        model.fit(design(train, starts + BIN / 2)[used], (events / exposure.clip(1e-9))[used], exposure[used])
+        hazards = model.predict(design(self, TIMES - 0.5).reshape(-1, 4)).reshape(self.hazards.shape)
         return ss.SurvivalCurves(np.exp(-np.cumsum(hazards, axis=1)), TIMES, interpolation="constant-hazard")
 
     def not_censored(self):
         """P(C* > t | X)."""
-        z = (np.arange(END + 1) - self.told[:, None]) / self.noise
-        return 0.5 * (1 - _erf(z / np.sqrt(2)))
+        return norm.sf(np.arange(END + 1), self.told[:, None], self.noise)
 
     def leaking(self):
         """What classifiers per horizon learn that drop the censored, given all data of the world: a / (a + b)."""

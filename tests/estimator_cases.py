@@ -47,103 +47,78 @@ def small_net(n_inputs: int, n_outputs: int) -> Any:
     return torch.nn.Sequential(torch.nn.Linear(n_inputs, 4), torch.nn.ReLU(), torch.nn.Linear(4, n_outputs))
 
 
-def _sksurv(module: str, name: str, **params: Any) -> Callable[[], Any]:
+def _case(
+    wrap: Callable[[Any], Any], module: str, name: str, search: dict[str, list[Any]], *needs: str, **params: Any
+) -> Case:
+    """Return the case of an object of another package, which is imported only when it is made."""
+    return Case(lambda: wrap(getattr(pytest.importorskip(module), name)(**params)), search, needs)
+
+
+def _pycox_case(name: str) -> Case:
     def make() -> Any:
-        return ss.adapters.ScikitSurvival(getattr(pytest.importorskip(f"sksurv.{module}"), name)(**params), times=TIMES)
+        settings = {"epochs": 2, "validation_share": 0, "batch_size": 64, "random_state": 0}
+        model = getattr(pytest.importorskip("pycox.models"), name)
+        return ss.adapters.Pycox(model, small_net, times=TIMES, **settings)
 
-    return make
-
-
-def _lifelines(name: str, **params: Any) -> Callable[[], Any]:
-    def make() -> Any:
-        return ss.adapters.Lifelines(getattr(pytest.importorskip("lifelines"), name)(**params), times=TIMES)
-
-    return make
+    return Case(make, {"epochs": [1, 2]}, ("pycox", "torchtuples"))
 
 
-def _xgboost(objective: str, **params: Any) -> Callable[[], Any]:
-    def make() -> Any:
-        from xgboost import XGBRegressor
-
-        trees = XGBRegressor(objective=objective, n_estimators=5, max_depth=2, n_jobs=1, **params)
-        return ss.adapters.XGBoost(trees, times=TIMES)
-
-    return make
+def _sksurv(estimator: Any) -> Any:
+    return ss.adapters.ScikitSurvival(estimator, times=TIMES)
 
 
-def _lightgbm() -> Any:
-    from lightgbm import LGBMClassifier
-
-    trees = LGBMClassifier(n_estimators=5, num_leaves=4, n_jobs=1, verbose=-1)
-    return ss.models.HorizonClassifiers(trees, TIMES, keep="administrative")
+def _lifelines(estimator: Any) -> Any:
+    return ss.adapters.Lifelines(estimator, times=TIMES)
 
 
-def _xgboost_classifier() -> Any:
-    from xgboost import XGBClassifier
-
-    return ss.models.HorizonClassifiers(XGBClassifier(n_estimators=5, max_depth=2, n_jobs=1), TIMES)
+def _xgboost(estimator: Any) -> Any:
+    return ss.adapters.XGBoost(estimator, times=TIMES)
 
 
-def _pycox(name: str) -> Callable[[], Any]:
-    def make() -> Any:
-        import pycox.models
-
-        model = getattr(pycox.models, name)
-        return ss.adapters.Pycox(
-            model, small_net, times=TIMES, epochs=2, validation_share=0, batch_size=64, random_state=0
-        )
-
-    return make
+def _per_horizon(classifier: Any) -> Any:
+    return ss.models.HorizonClassifiers(classifier, TIMES)
 
 
-def _skpro() -> Any:
-    from skpro.survival.aft import AFTWeibull
-
-    return ss.adapters.Skpro(AFTWeibull(), times=TIMES)
+def _administrative(classifier: Any) -> Any:
+    return ss.models.HorizonClassifiers(classifier, TIMES, keep="administrative")
 
 
 QUICK = {"times": TIMES, "epochs": 2, "n_layers": 1, "width": 4, "device": "cpu", "random_state": 0, "progress": False}
+TREES = {"n_estimators": 5, "max_depth": 2, "n_jobs": 1}
+FEW = {"n_estimators": 4, "random_state": 0}
+PENALTY, DEPTH = "estimator__penalizer", {"estimator__max_depth": [1, 2]}
+SCALED = make_pipeline(StandardScaler(), LogisticRegression())
 CASES = {
     "KaplanMeier": Case(lambda: ss.models.KaplanMeier(times=TIMES), {"n_times": [5, 50]}),
     "AalenJohansen": Case(lambda: ss.models.AalenJohansen(times=TIMES), {"n_times": [5, 50]}),
     "LogisticHazard": Case(lambda: ss.models.LogisticHazard(**QUICK), {"width": [2, 4]}),
-    "classifiers": Case(
-        lambda: ss.models.HorizonClassifiers(LogisticRegression(), TIMES, keep="administrative"),
-        {"estimator__C": [0.01, 1.0]},
+    "classifiers": Case(lambda: _administrative(LogisticRegression()), {"estimator__C": [0.01, 1.0]}),
+    "pipelines per horizon": Case(lambda: _per_horizon(SCALED), {"estimator__logisticregression__C": [0.01, 1.0]}),
+    "sksurv Cox": _case(_sksurv, "sksurv.linear_model", "CoxPHSurvivalAnalysis", {"estimator__alpha": [0.0, 100.0]}),
+    "sksurv Coxnet": _case(
+        _sksurv, "sksurv.linear_model", "CoxnetSurvivalAnalysis", {"estimator__alphas": [[0.01], [0.5]]},
+        fit_baseline_model=True, alphas=[0.01],
     ),
-    "pipelines per horizon": Case(
-        lambda: ss.models.HorizonClassifiers(make_pipeline(StandardScaler(), LogisticRegression()), TIMES),
-        {"estimator__logisticregression__C": [0.01, 1.0]},
+    "sksurv forest": _case(
+        _sksurv, "sksurv.ensemble", "RandomSurvivalForest", {"estimator__min_samples_leaf": [3, 20]}, **FEW
     ),
-    "sksurv Cox": Case(
-        _sksurv("linear_model", "CoxPHSurvivalAnalysis"), {"estimator__alpha": [0.0, 100.0]}, ("sksurv",)
+    "sksurv boosting": _case(_sksurv, "sksurv.ensemble", "GradientBoostingSurvivalAnalysis", DEPTH, **FEW),
+    "lifelines Cox": _case(_lifelines, "lifelines", "CoxPHFitter", {PENALTY: [0.0, 10.0]}),
+    "lifelines Weibull": _case(_lifelines, "lifelines", "WeibullAFTFitter", {PENALTY: [0.0, 1.0]}),
+    "xgboost Cox": _case(_xgboost, "xgboost", "XGBRegressor", DEPTH, objective="survival:cox", **TREES),
+    "xgboost AFT": _case(
+        _xgboost, "xgboost", "XGBRegressor", {"estimator__aft_loss_distribution_scale": [0.5, 1.0]},
+        objective="survival:aft", aft_loss_distribution="logistic", **TREES,
     ),
-    "sksurv Coxnet": Case(
-        _sksurv("linear_model", "CoxnetSurvivalAnalysis", fit_baseline_model=True, alphas=[0.01]),
-        {"estimator__alphas": [[0.01], [0.5]]},
-        ("sksurv",),
+    "xgboost per horizon": _case(_per_horizon, "xgboost", "XGBClassifier", DEPTH, **TREES),
+    "lightgbm per horizon": _case(
+        _administrative, "lightgbm", "LGBMClassifier", {"estimator__num_leaves": [2, 4]},
+        n_estimators=5, num_leaves=4, n_jobs=1, verbose=-1,
     ),
-    "sksurv forest": Case(
-        _sksurv("ensemble", "RandomSurvivalForest", n_estimators=4, random_state=0),
-        {"estimator__min_samples_leaf": [3, 20]},
-        ("sksurv",),
+    "pycox LogisticHazard": _pycox_case("LogisticHazard"),
+    "pycox CoxPH": _pycox_case("CoxPH"),
+    "skpro Weibull": _case(
+        lambda estimator: ss.adapters.Skpro(estimator, times=TIMES), "skpro.survival.aft", "AFTWeibull",
+        {"estimator__alpha": [0.05, 0.1]}, "lifelines",
     ),
-    "sksurv boosting": Case(
-        _sksurv("ensemble", "GradientBoostingSurvivalAnalysis", n_estimators=4, random_state=0),
-        {"estimator__max_depth": [1, 2]},
-        ("sksurv",),
-    ),
-    "lifelines Cox": Case(_lifelines("CoxPHFitter"), {"estimator__penalizer": [0.0, 10.0]}, ("lifelines",)),
-    "lifelines Weibull": Case(_lifelines("WeibullAFTFitter"), {"estimator__penalizer": [0.0, 1.0]}, ("lifelines",)),
-    "xgboost Cox": Case(_xgboost("survival:cox"), {"estimator__max_depth": [1, 2]}, ("xgboost",)),
-    "xgboost AFT": Case(
-        _xgboost("survival:aft", aft_loss_distribution="logistic"),
-        {"estimator__aft_loss_distribution_scale": [0.5, 1.0]},
-        ("xgboost",),
-    ),
-    "xgboost per horizon": Case(_xgboost_classifier, {"estimator__max_depth": [1, 2]}, ("xgboost",)),
-    "lightgbm per horizon": Case(_lightgbm, {"estimator__num_leaves": [2, 4]}, ("lightgbm",)),
-    "pycox LogisticHazard": Case(_pycox("LogisticHazard"), {"epochs": [1, 2]}, ("pycox", "torchtuples")),
-    "pycox CoxPH": Case(_pycox("CoxPH"), {"epochs": [1, 2]}, ("pycox", "torchtuples")),
-    "skpro Weibull": Case(_skpro, {"estimator__alpha": [0.05, 0.1]}, ("skpro", "lifelines")),
-}
+}  # fmt: skip

@@ -8,8 +8,9 @@ import pandas as pd
 
 import survscore as ss
 from demo_case import kept
-from survscore.paper import demo_figure, studies
-from survscore.paper.atlas.drawing import draw as draw_forest
+from survscore.paper import demo as demo_study
+from survscore.paper import studies
+from survscore.paper.atlas.page import draw as draw_forest
 from survscore.paper.atlas.results import Atlas
 from survscore.paper.figures import FIGURES
 from survscore.plots import PAGE, TrainingDisplay
@@ -151,7 +152,7 @@ def paper(name, width):
 
 def demonstration(width):
     demo = kept()
-    return demo_figure.draw(demo.around, demo.summary(), "brier", width=width)
+    return demo_study.draw(demo.around, demo.summary(), "brier", width=width)
 
 
 #: Every display, as a function of the figure's width.

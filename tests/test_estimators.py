@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import survscore as ss
@@ -75,13 +75,6 @@ def test_pipelines_and_searches(case):
     assert search.score(X, Y) == pytest.approx(-expected.integrated().value, rel=1e-12)
 
 
-def test_nested_search(case):
-    search = GridSearchCV(case.estimator(), case.search, scoring=SCORER, cv=FOLDS, error_score="raise")
-    scores = cross_val_score(search, X, Y, scoring=SCORER, cv=FOLDS, error_score="raise")
-    assert np.isfinite(scores).all()
-    assert ((scores < 0) & (scores > -0.6)).all()
-
-
 def test_cross_val_predict_gives_the_pooled_curves(case):
     estimator = case.estimator()
     survival = cross_val_predict(estimator, X, Y, cv=FOLDS)
@@ -112,13 +105,3 @@ def test_unfitted_estimators_say_so(case):
         case.estimator().predict_curves(X)
     with pytest.raises(ss.InputError, match="y has length 99, but X has length 100"):
         case.estimator().fit(X, Y[:-1])
-
-
-def test_all_at_once_in_one_comparison():
-    estimators = {name: case.estimator() for name, case in CASES.items()}
-    estimators["pipeline"] = make_pipeline(StandardScaler(), CASES["sksurv Cox"].estimator())
-    found = ss.cross_validate(estimators, X, Y, cv=FOLDS, weighting="administrative", times=TIMES, null=False)
-    table = found.comparison.scores
-    assert table["score"].notna().all()
-    assert sorted(set(table["model"])) == sorted(estimators)
-    assert found.integrated_folds()["score"].notna().all()

@@ -22,7 +22,7 @@ from combinations import nightly_but
 from figure_cases import DRAWINGS, PICTURES, TIMES, compared, figure_of, problem, scores, small_image, training
 from looks import WRITE, read_picture
 from survscore import plots
-from survscore.paper import demo, demo_figure
+from survscore.paper import demo
 from survscore.plots import style
 from survscore.plots.labels import EndLabels, spread
 
@@ -90,7 +90,7 @@ def pictures_of_the_docs():
     plotted = {"comparison": namespace["display"], "calibration": namespace["drawn"]}
     return [
         ("demo", figure_of("demo", plots.PAGE), demo.DPI),
-        ("demo-narrow", figure_of("demo", demo_figure.PHONE), demo.DPI),
+        ("demo-narrow", figure_of("demo", demo.PHONE), demo.DPI),
         *((f"figures-{name}", display.figure_, 200) for name, display in plotted.items()),
     ]
 

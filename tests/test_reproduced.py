@@ -51,16 +51,3 @@ def test_a_run_is_taken_over(tmp_path, monkeypatch):
     kept = {path.name: path.read_text() for path in (tmp_path / "docs").rglob("*.*")}
     assert kept == {name: name for name in [*keep_figures.TABLES, "figure-3.png"]}
     assert keep_figures.keep(tmp_path / "docs") == []
-
-
-def test_pictures_alone_are_taken_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(keep_figures, "DOCS", tmp_path / "docs")
-    (tmp_path / "docs" / "_static").mkdir(parents=True)
-    (tmp_path / "run" / "figure-3").mkdir(parents=True)
-    for name in (*keep_figures.TABLES, "figure-3.png"):
-        (tmp_path / "run" / "figure-3" / name).write_text(name)
-    assert keep_figures.keep(tmp_path / "run", pictures_alone=True) == ["figure-3"]
-    kept = {path.name: path.read_text() for path in (tmp_path / "docs").rglob("*.*")}
-    assert kept == {"figure-3.png": "figure-3.png", "picture.json": "settings.json"}
-    keep_figures.keep(tmp_path / "run")  # all of one run
-    assert not list((tmp_path / "docs").rglob("picture.json"))

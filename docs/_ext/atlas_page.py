@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from survscore._utils.dates import plural_word
-from survscore.paper.atlas.drawing import forest
 from survscore.paper.atlas.models import FAMILIES, RECIPES, listed
-from survscore.paper.atlas.page import as_table, closing_table, family_table, records, set_table
+from survscore.paper.atlas.page import as_table, closing_table, family_table, forest, records, set_table
 from survscore.paper.atlas.results import ALL, NEITHER, SCORES, Atlas, halves_of, percent, three_shares
 from survscore.paper.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
 from survscore.plots import COLUMN

@@ -58,30 +58,19 @@ def test_the_same_seed_gives_the_same_model_and_leaves_random_numbers_alone(name
     np.testing.assert_array_equal(first.predict_curves(frame).probabilities, first.predict_curves(X).probabilities)
 
 
-def test_an_optimizer_is_used_and_not_changed():
-    import torchtuples
-
-    fast, slow = torchtuples.optim.Adam(0.1), torchtuples.optim.Adam(1e-9)
-    before = dict(vars(fast))
-    found = [
-        ss.adapters.Pycox(models.LogisticHazard, small_net, optimizer=one, **QUICK).fit(X, Y).predict_curves(X)
-        for one in (fast, slow)
-    ]
-    assert not np.allclose(found[0].probabilities, found[1].probabilities, atol=0.01)
-    assert vars(fast) == before
-
-
-def test_what_does_not_fit_is_named():
-    with pytest.raises(ss.InputError, match="estimator must be the class of a pycox model, not str"):
-        ss.adapters.Pycox("LogisticHazard", small_net).fit(X, Y)
-    with pytest.raises(ss.InputError, match="epochs must be a whole number of at least 1"):
-        ss.adapters.Pycox(models.LogisticHazard, small_net, epochs=0).fit(X, Y)
-    with pytest.raises(ss.InputError, match="validation_share must be at least 0 and below 1"):
-        ss.adapters.Pycox(models.LogisticHazard, small_net, validation_share=1).fit(X, Y)
-    with pytest.raises(ss.InputError, match=r"validation_share=0\.2 of 1 rows"):
-        ss.adapters.Pycox(models.LogisticHazard, small_net).fit(X[:1], Y[:1])
-    with pytest.raises(ss.InputError, match="patience must be a whole number"):
-        ss.adapters.Pycox(models.LogisticHazard, small_net, patience=0).fit(X, Y)
+@pytest.mark.parametrize(
+    ("settings", "n", "message"),
+    [
+        ({"estimator": "LogisticHazard"}, 100, "estimator must be the class of a pycox model, not str"),
+        ({"epochs": 0}, 100, "epochs must be a whole number of at least 1"),
+        ({"validation_share": 1}, 100, "validation_share must be at least 0 and below 1"),
+        ({}, 1, r"validation_share=0\.2 of 1 rows"),
+        ({"patience": 0}, 100, "patience must be a whole number"),
+    ],
+)
+def test_what_does_not_fit_is_named(settings, n, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.adapters.Pycox(**{"estimator": models.LogisticHazard, "net": small_net} | settings).fit(X[:n], Y[:n])
 
 
 def larger_net(n_inputs, n_outputs):

@@ -42,7 +42,7 @@ def test_many_rows_are_read_in_blocks(monkeypatch):
     model = ss.adapters.ScikitSurvival(CoxPHSurvivalAnalysis()).fit(X, Y)
     many = np.tile(X, (7, 1))
     whole = model.predict_curves(many).at(TIMES)
-    monkeypatch.setattr("survscore.adapters.base.CELLS_AT_ONCE", 1000)
+    monkeypatch.setattr("survscore.adapters.survival_model.CELLS_AT_ONCE", 1000)
     np.testing.assert_array_equal(model.predict_curves(many, TIMES).probabilities, whole)
     frame = pd.DataFrame(many, columns=["a", "b"])
     model = ss.adapters.ScikitSurvival(CoxPHSurvivalAnalysis()).fit(pd.DataFrame(X, columns=["a", "b"]), Y)

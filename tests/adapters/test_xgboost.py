@@ -33,15 +33,6 @@ def test_breslow_is_the_sum_over_event_times():
         breslow(ss.Outcomes([1.0], [0]), np.zeros(1))
 
 
-def test_without_covariates_cox_is_nelson_and_aalen():
-    constant = np.zeros((len(Y), 1))
-    model = ss.adapters.XGBoost(trees("survival:cox")).fit(constant, Y)
-    times, hazard = breslow(Y, np.zeros(len(Y)))
-    curves = model.predict_curves(constant[:2])
-    np.testing.assert_allclose(curves.at(times)[0], np.exp(-hazard), rtol=1e-6)
-    assert curves.times[-1] == Y.time.max()
-
-
 def test_cox_curves_are_ordered_by_the_risk_of_xgboost():
     model = ss.adapters.XGBoost(trees("survival:cox"), times=TIMES).fit(X, Y)
     risk = trees("survival:cox").fit(X, np.where(Y.event, Y.time, -Y.time)).predict(X)

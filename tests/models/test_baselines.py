@@ -5,8 +5,6 @@ import pandas as pd
 import polars as pl
 import pytest
 from lifelines import AalenJohansenFitter, KaplanMeierFitter
-from sklearn.base import clone
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Perceptron
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -48,15 +46,16 @@ def test_kaplan_meier_thins_its_grid_but_not_its_values():
     np.testing.assert_array_equal(few.predict_curves(y).times, few.times_)
 
 
-def test_kaplan_meier_score_and_errors():
+@pytest.mark.parametrize("model", [KaplanMeier, AalenJohansen])
+def test_what_baselines_refuse(model):
     X, y = censored(200)
-    assert KaplanMeier().fit(X, y).score(X, y) < 0
     with pytest.raises(ss.InputError, match="no events"):
-        KaplanMeier().fit(None, ss.Outcomes([1, 2], [0, 0]))
+        model().fit(None, ss.Outcomes([1, 2], [0, 0]))
     with pytest.raises(ss.InputError, match="y has length 200, but X has length 199"):
-        KaplanMeier().fit(X[:199], y)
+        model().fit(X[:199], y)
     with pytest.raises(ss.InputError, match="n_times"):
-        KaplanMeier(n_times=0).fit(X, y)
+        model(n_times=0).fit(X, y)
+    assert not hasattr(model(), "predict")  # without times of its own
 
 
 # Aalen-Johansen
@@ -98,28 +97,12 @@ def test_aalen_johansen_and_kaplan_meier_are_the_same_where_they_should_be():
     np.testing.assert_allclose(one.predict_curves(X).for_cause(1).at([0.5, 1]), survival, rtol=1e-12)
 
 
-def test_aalen_johansen_is_the_null_model():
-    X, y = of_causes(400)
-    curves = AalenJohansen(times=[0.25, 0.5, 1.0]).fit(X, y).predict_curves(X)
-    for cause in y.causes:
-        compared = ss.compare(y, {"net": curves}, weighting="administrative", times=[0.25, 0.5], cause=cause)
-        (null,) = compared.to_frame()["model"].unique()
-        assert null == "Aalen-Johansen"
-        np.testing.assert_allclose(compared.to_frame()["difference"], 0.0, atol=1e-14)
-
-
-def test_aalen_johansen_score_and_errors():
+def test_aalen_johansen_is_scored_by_cause():
     X, y = of_causes(200)
     model = AalenJohansen().fit(X, y)
     assert model.score(X, y.for_cause("b")) < 0
     with pytest.raises(ss.InputError, match=r"y has competing causes \('a', 'b', 'c'\)"):
         model.score(X, y)
-    with pytest.raises(ss.InputError, match="no events"):
-        AalenJohansen().fit(None, ss.Outcomes([1, 2], [0, 0], causes=["a"]))
-    with pytest.raises(ss.InputError, match="y has length 200, but X has length 199"):
-        AalenJohansen().fit(X[:199], y)
-    with pytest.raises(ss.InputError, match="n_times"):
-        AalenJohansen(n_times=0).fit(X, y)
 
 
 # Classifiers per horizon
@@ -153,21 +136,6 @@ def test_administrative_rows_are_weighted_for_drop_outs():
         HorizonClassifiers(KNeighborsClassifier(), [1.0], keep="administrative").fit(X, y)
 
 
-def test_a_baseline_with_times_of_its_own():
-    _, y = censored(300)
-    model = KaplanMeier(times=[0.5, 1.0]).fit(None, y)
-    assert model.predict_curves(range(3)).times.tolist() == [0.5, 1.0]
-    np.testing.assert_array_equal(model.predict(range(3)), model.predict_survival_function(range(3), [0.5, 1.0]))
-    assert not hasattr(KaplanMeier(), "predict")
-
-
-def test_several_at_once_give_the_same():
-    X, y = censored(300)
-    one = HorizonClassifiers(HistGradientBoostingClassifier(max_iter=5), [0.2, 0.4, 0.8]).fit(X, y)
-    two = clone(one).set_params(n_jobs=2).fit(X, y)
-    np.testing.assert_array_equal(one.predict_curves(X).probabilities, two.predict_curves(X).probabilities)
-
-
 def test_other_times_are_read_between_the_horizons():
     X, y = censored(300)
     model = HorizonClassifiers(LogisticRegression(), [0.5, 1.0]).fit(X, y)
@@ -175,14 +143,6 @@ def test_other_times_are_read_between_the_horizons():
     np.testing.assert_allclose(model.predict_survival_function(X, [0.25, 0.75]), own.at([0.25, 0.75]))
     with pytest.raises(ss.InputError, match="they end at 2, its grid at 1"):
         model.predict_curves(X, [2.0])
-
-
-def test_equal_labels_give_a_constant():
-    X = np.arange(6.0)[:, None]
-    y = ss.Outcomes([3, 3, 3, 4, 4, 4], np.ones(6))
-    model = HorizonClassifiers(LogisticRegression(), [1.0, 3.5, 9.0]).fit(X, y)
-    np.testing.assert_array_equal(model.predict_curves(X).probabilities[:, [0, 2]], [[1.0, 0.0]] * 6)
-    assert [fitted is None for fitted in model.estimators_] == [True, False, True]
 
 
 @pytest.mark.parametrize(

@@ -22,21 +22,25 @@ def plain_net(n_inputs, n_outputs):
     return nn.Linear(n_inputs, n_outputs)
 
 
+@pytest.fixture(scope="module")
+def fitted():
+    return LogisticHazard(**QUICK).fit(X, Y)
+
+
 @pytest.fixture
-def saved(tmp_path):
+def saved(tmp_path, fitted):
     path = tmp_path / "model.safetensors"
-    LogisticHazard(**QUICK).fit(X, Y).save(path)
+    fitted.save(path)
     return path
 
 
 def rewrite(path, change):
-    """Change the JSON of a model file, keeping its weights."""
+    """Change the JSON of a model file, in place or to the text that is returned, keeping its weights."""
     data = path.read_bytes()
     (size,) = struct.unpack("<Q", data[:8])
     header = json.loads(data[8 : 8 + size])
     described = json.loads(header["__metadata__"]["survscore"])
-    change(described)
-    header["__metadata__"]["survscore"] = json.dumps(described)
+    header["__metadata__"]["survscore"] = change(described) or json.dumps(described)
     raw = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(raw)) + raw + data[8 + size :])
 
@@ -47,18 +51,18 @@ def rewrite(path, change):
         LogisticHazard(**QUICK),
         LogisticHazard(**QUICK | {"n_times": 50, "spacing": "quantiles", "interpolation": "constant-hazard"}),
         LogisticHazard(**QUICK | {"times": [10, 50], "batch_norm": False, "dropout": 0.0}),
-        LogisticHazard(**QUICK | {"n_layers": 0, "random_state": np.random.RandomState(0)}),
+        LogisticHazard(**QUICK | {"n_layers": 0, "random_state": np.random.RandomState(0), "preset": "paper"}),
         BCESurvival(**QUICK),
     ],
     ids=["plain", "quantiles", "explicit times", "linear", "bce"],
 )
-@pytest.mark.parametrize("how", ["module", "class"])
-def test_predictions_are_the_same(tmp_path, model, how):
+def test_predictions_are_the_same(tmp_path, model):
     path = tmp_path / "a model.safetensors"
     model.fit(X, Y).save(path)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
-    again = load(path) if how == "module" else type(model).load(path)
+    again = load(path)
     assert type(again) is type(model)
+    assert type(model).load(path).get_params().keys() == again.get_params().keys()
     expected, got = model.predict_curves(X), again.predict_curves(X)
     np.testing.assert_array_equal(got.probabilities, expected.probabilities)
     np.testing.assert_array_equal(got.times, expected.times)
@@ -116,7 +120,7 @@ def test_other_safetensors_files_are_refused(tmp_path):
         load(tmp_path / "other")
 
 
-@pytest.mark.parametrize("share", [0.01, 0.3, 0.6, 0.9, 0.999])
+@pytest.mark.parametrize("share", [0.01, 0.6, 0.999])
 def test_truncated_files_are_refused(saved, share):
     data = saved.read_bytes()
     saved.write_bytes(data[: int(share * len(data))])
@@ -124,42 +128,49 @@ def test_truncated_files_are_refused(saved, share):
         load(saved)
 
 
+UNREADABLE = [("params", [1]), ("model", ["LogisticHazard"]), ("learnt", "all")]
+NOT_FITTING = [
+    ("params.width", 9),
+    ("params.width", 10**12),
+    ("params.width", "wide"),
+    ("params.n_layers", 10**9),
+    ("params.extra", 1),
+    ("params.missing", {}),
+    ("learnt.times", [3, 2, 1]),
+    ("learnt.times", [1, 2]),
+    ("learnt.times", [0, 2, 3, 4, 5, 6]),
+    ("learnt.target", "all"),
+    ("learnt.features", None),
+    ("learnt.features.columns", []),
+    ("learnt.features.names", None),
+    ("learnt.features.names", ["a"]),
+    ("learnt.features.columns.0.scale", -1),
+    ("learnt.features.columns.0.scale", "1"),
+    ("learnt.features.columns.0.mean", None),
+    ("learnt.features.columns.0.mean", float("inf")),
+    ("learnt.features.columns.-1.levels", ["a", "a"]),
+    ("learnt.features.columns.-1.levels", "ab"),
+    ("learnt.history", {"a": 1}),
+    ("learnt.history", {"epochs": "abc"}),
+    *(("learnt.causes", causes) for causes in ("churn", [1, 2], ["a", "a"], ["a", "b"], None)),
+]
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("place", "value", "message"),
     [
-        (lambda d: d.update(model="Pickle"), "holds a 'Pickle', which this version does not know"),
-        (lambda d: d.pop("params"), "its settings can't be read"),
-        (lambda d: d.update(params=[1]), "its settings can't be read"),
-        (lambda d: d["params"].update(width=9), "do not fit together"),
-        (lambda d: d["params"].update(width=10**12), "do not fit together"),
-        (lambda d: d["params"].update(n_layers=10**9), "do not fit together"),
-        (lambda d: d["params"].update(width="wide"), "do not fit together"),
-        (lambda d: d["params"].update(extra=1), "do not fit together"),
-        (lambda d: d["learnt"].update(times=[3, 2, 1]), "do not fit together"),
-        (lambda d: d["learnt"].update(times=[1, 2]), "do not fit together"),
-        (lambda d: d["learnt"].update(target="all"), "do not fit together"),
-        (lambda d: d["learnt"].pop("features"), "do not fit together"),
-        (lambda d: d["learnt"]["features"].update(columns=[]), "do not fit together"),
-        (lambda d: d["learnt"].update(history={"a": 1}), "do not fit together"),
-        (lambda d: d["learnt"].update(history={"epochs": "abc"}), "do not fit together"),
-        (lambda d: d["learnt"].update(times=[0, *d["learnt"]["times"][1:]]), "do not fit together"),
-        (lambda d: d["learnt"]["features"]["columns"][0].update(scale=-1), "do not fit together"),
-        (lambda d: d["learnt"]["features"]["columns"][0].update(scale="1"), "do not fit together"),
-        (lambda d: d["learnt"]["features"]["columns"][0].update(mean=None), "do not fit together"),
-        (lambda d: d["learnt"]["features"]["columns"][0].update(mean=float("inf")), "do not fit together"),
-        (lambda d: d["learnt"]["features"]["columns"][-1].update(levels=["a", "a"]), "do not fit together"),
-        (lambda d: d["learnt"]["features"]["columns"][-1].update(levels="ab"), "do not fit together"),
-        (lambda d: d["learnt"]["features"].update(names=None), "do not fit together"),
-        (lambda d: d["learnt"]["features"].update(names=d["learnt"]["features"]["names"][1:]), "do not fit together"),
-        (lambda d: d["params"].update(missing={}), "do not fit together"),
-        *(
-            (lambda d, causes=causes: d["learnt"].update(causes=causes), "do not fit together")
-            for causes in ("churn", [1, 2], ["a", "a"], ["a", "b"], None)
-        ),
-        (lambda d: d.update(model=["LogisticHazard"]), "its settings can't be read"),
+        ("model", "Pickle", "holds a 'Pickle', which this version does not know"),
+        *((*change, "its settings can't be read") for change in UNREADABLE),
+        *((*change, "do not fit together") for change in NOT_FITTING),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(saved, change, message):
+def test_settings_that_do_not_fit_are_refused(saved, place, value, message):
+    def change(described):
+        *path, last = [int(name) if name.lstrip("-").isdigit() else name for name in place.split(".")]
+        for name in path:
+            described = described[name]
+        described[last] = value
+
     rewrite(saved, change)
     with pytest.raises(ss.InputError, match=message):
         load(saved)
@@ -173,7 +184,7 @@ def test_weights_that_are_not_numbers_are_refused(tmp_path):
         load(tmp_path / "model")
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int32])
+@pytest.mark.parametrize("dtype", [np.float64, np.int32])
 def test_weights_of_another_type_are_refused(saved, dtype):
     from safetensors import safe_open
     from safetensors.numpy import save_file
@@ -188,12 +199,7 @@ def test_weights_of_another_type_are_refused(saved, dtype):
 
 
 def test_deeply_nested_settings_are_refused(saved):
-    data = saved.read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + size])
-    header["__metadata__"]["survscore"] = "[" * 100_000
-    raw = json.dumps(header).encode()
-    saved.write_bytes(struct.pack("<Q", len(raw)) + raw + data[8 + size :])
+    rewrite(saved, lambda described: "[" * 100_000)
     with pytest.raises(ss.InputError, match="its settings can't be read"):
         load(saved)
 

@@ -5,7 +5,7 @@ import pytest
 
 import survscore as ss
 from survscore.models import BCESurvival, LogisticHazard, ValidationScore
-from survscore.models.training import TrainingHistory
+from survscore.models.history import TrainingHistory
 
 QUICK = {"n_times": 10, "width": 8, "n_layers": 2, "epochs": 3, "random_state": 0, "device": "cpu", "progress": False}
 STUDY = ss.simulate.SineConstantAcceleratingStudy("simple")
@@ -34,11 +34,6 @@ def test_scores_do_not_change_training():
     np.testing.assert_array_equal(plain.predict_curves(X).probabilities, scored.predict_curves(X).probabilities)
 
 
-def test_a_part_that_is_held_out_is_scored():
-    model = LogisticHazard(**QUICK).fit(X, Y, scores=ValidationScore(times=[10, 20], name="early"))
-    assert model.history_.to_frame()["early"].between(0.0, 0.5).all()
-
-
 def test_history_with_scores_is_plain_data_and_drawn(tmp_path):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
@@ -65,11 +60,6 @@ def test_history_with_scores_is_plain_data_and_drawn(tmp_path):
 def test_bad_scores_are_refused_before_training(scores, changes, message):
     with pytest.raises(ss.InputError, match=message):
         LogisticHazard(**QUICK | changes).fit(X, Y, scores=scores)
-
-
-def test_divergence_is_told_as_without_scores():
-    with pytest.raises(ss.InputError, match="training diverged in the first epoch"):
-        LogisticHazard(**QUICK | {"learning_rate": 1e30}, dropout=0.0).fit(X * 7, Y, scores=ValidationScore())
 
 
 def test_data_that_say_too_little_about_censoring_need_a_weighting():

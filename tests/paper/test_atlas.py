@@ -16,10 +16,11 @@ from commands import run as run_command
 from survscore import datasets
 from survscore.analysis.selection import curves_of
 from survscore.cli.atlas import notes
-from survscore.paper.atlas import closing, data, earlier, models, running, scores
+from survscore.paper.atlas import data, judging, models, running, scores
 from survscore.paper.atlas.results import Atlas
 
 mpl.use("agg")
+SET = simulated()
 ENTRIES = [one for one in models.listed() if one.name in MODELS]
 WEIGHTINGS = ["administrative", ss.Projected(min_followed=10), "ipcw"]
 TABLES = ("scores", "closing", "truths", "backtests", "recommendations", "sets")
@@ -30,17 +31,16 @@ def prepared():
     return data.prepare(simulated(), TINY.most, seed=1)
 
 
+def run(folder, sets=None, **changes):
+    sets = [simulated(), simulated("other", seed=2)] if sets is None else sets
+    return running.atlas(sets, **{"out": folder, "size": TINY, "models": MODELS, **changes})
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     """Two sets, one after the other, in a folder."""
     folder = tmp_path_factory.mktemp("atlas")
-    found = running.atlas([simulated(), simulated("other", seed=2)], out=folder, size=TINY, models=MODELS)
-    return folder, found
-
-
-def run(folder, sets=None, **changes):
-    sets = [simulated(), simulated("other", seed=2)] if sets is None else sets
-    return running.atlas(sets, **{"out": folder, "size": TINY, "models": MODELS, **changes})
+    return folder, run(folder)
 
 
 def same(one, other):
@@ -77,14 +77,6 @@ def test_every_model_predicts_from_categories_and_missing_numbers(prepared):
         if not name.endswith(models.WITH_ENTRY):
             np.testing.assert_array_equal(one, elsewhere, err_msg=f"{name} looks at the date of entry")
     assert curves_of(fitted[0], moved.iloc[test]).at(horizons).tolist() != one.tolist()
-
-
-def test_packages_that_are_not_there_are_named(monkeypatch):
-    monkeypatch.setattr(models, "find_spec", lambda name: None)
-    some, missing = models.installed(models.listed())
-    assert missing == ["sksurv"]
-    assert len(some) == 23 - 6
-    assert not {"Cox", "random survival forest", "gradient boosting"} & {one.name for one in some}
 
 
 def test_the_censored_are_taken_for_event_free(prepared):
@@ -134,15 +126,15 @@ def test_pairs_that_are_sure_and_opposite_by_a_loop():
         noisy = np.exp(risk + k / 5 * rng.normal(size=len(y)))
         curve = np.exp(-np.outer(noisy, horizons) / 700) * (falls if k % 2 else 1.0)
         predicted[one.name] = ss.SurvivalCurves(curve, horizons)
-    rows = pd.DataFrame(closing.judged(then, ENTRIES, horizons, predicted)["closing"])
+    rows = pd.DataFrame(judging.judged(then, ENTRIES, horizons, predicted)["closing"])
     weightings = ["administrative", "ipcw"]
     compared = ss.compare(y, predicted, weighting=weightings, times=horizons, null=False)
     label = compared.weightings
-    for place in (*horizons, closing.MEAN):
+    for place in (*horizons, judging.MEAN):
         counts = {"differ": 0, "both_sure": 0, "opposite_and_sure": 0}
         for a, b in combinations(predicted, 2):
             result = compared.against(b)
-            table = result.integrated().contrasts if place == closing.MEAN else result.contrasts.query("time == @place")
+            table = result.integrated().contrasts if place == judging.MEAN else result.contrasts.query("time == @place")
             said = [table[(table["weighting"] == name) & (table["model"] == a)].iloc[0] for name in label]
             opposite = said[0]["difference"] * said[1]["difference"] < 0
             sure = all(one["lower"] > 0 or one["upper"] < 0 for one in said)
@@ -156,8 +148,7 @@ def test_pairs_that_are_sure_and_opposite_by_a_loop():
 
 
 def test_winners_and_what_they_cost(prepared):
-    horizons = prepared.horizons
-    made = closing.at_closing(prepared, ENTRIES, TINY.effort, 2, 1)
+    made = judging.at_closing(prepared, ENTRIES, TINY, 1)
     table = pd.DataFrame(made["scores"]).pivot_table(index=["horizon", "score"], columns="model", values="brier")
     for row in made["closing"]:
         some = models.family(row["family"], ENTRIES)
@@ -168,35 +159,6 @@ def test_winners_and_what_they_cost(prepared):
         assert row["cost_by_other"] == pytest.approx(theirs[ours.idxmin()] / theirs.min() - 1)
         assert row["n_pairs"] == len(some) * (len(some) - 1) / 2
         assert row["cost_of_other"] >= 0
-    whole = ss.cross_validate(
-        models.estimators(ENTRIES, horizons, TINY.effort), prepared.X, prepared.y, cv=2, seed=1, times=horizons,
-        weighting=WEIGHTINGS, null=False, groups=prepared.groups, progress=False,
-    ).comparison.integrated().scores  # fmt: skip
-    found = pd.DataFrame(made["scores"]).query("horizon == 'mean' and score != 'IPCW, Cox'")
-    np.testing.assert_allclose(found["brier"], whole["score"], rtol=1e-10)
-    np.testing.assert_allclose(found["se"], whole["se"], rtol=1e-10)
-
-
-def test_families_are_as_if_only_their_models_had_been_fitted(prepared):
-    """With models that have no seed, the same folds give the same fits."""
-    plain = [one for one in ENTRIES if "boost" not in one.name]
-    found = earlier.on_earlier_days(prepared, plain, replace(TINY, n_splits=0), 1)
-    judged = pd.DataFrame(found["backtests"])
-    for name in models.FAMILIES:
-        some = [one for one in plain if models.FAMILIES[name](one)]
-        for day in prepared.cutoffs:
-            horizons = earlier.horizons_on(prepared, day)
-            alone = ss.backtest(
-                prepared.y, models.estimators(some, horizons, TINY.effort), as_of=day, horizons=horizons, X=prepared.X,
-                cv=2, n_draws=0, groups=prepared.groups, seed=1, weighting=WEIGHTINGS,
-            ).table  # fmt: skip
-            rows = judged.query(
-                "family == @name and score != 'IPCW, Cox' and cutoff == @day.astype('M8[D]').astype('str')"
-            )
-            np.testing.assert_allclose(rows["ordered"], alone["ordered"])
-            np.testing.assert_allclose(rows["relative_regret"], alone["relative_regret"])
-            assert rows["chosen"].tolist() == alone["chosen"].tolist()
-            assert rows["best"].tolist() == alone["best"].tolist()
 
 
 def test_days_together_are_those_of_one_backtest(prepared):
@@ -208,7 +170,7 @@ def test_days_together_are_those_of_one_backtest(prepared):
     asked = {"horizons": horizons, "n_draws": 30, "seed": 5}
     days = list(prepared.cutoffs)
     whole = ss.backtest(prepared.y, curves, as_of=days, **asked)
-    rows = earlier.together([ss.backtest(prepared.y, curves, as_of=day, **asked) for day in days], list("123"))
+    rows = judging.together([ss.backtest(prepared.y, curves, as_of=day, **asked) for day in days], list("123"))
     for row, expected in zip(rows, whole.summary.to_dict("records"), strict=True):
         assert (row["days"], row["runs"], row["draws"]) == (2, 4, 30)
         for name in ("ordered", "relative_regret", "excess"):
@@ -224,14 +186,14 @@ def test_days_together_are_those_of_one_backtest(prepared):
 
 def test_days_are_a_test_only_where_something_is_hidden_and_later_known(prepared):
     early, late = prepared.dates.start.min() - data.DAY, prepared.dates.cutoff.max() - data.DAY
-    assert earlier.horizons_on(prepared, early).size == 0  # nobody had started
-    assert earlier.horizons_on(prepared, late).size == 0  # the last entries are not followed to any horizon
+    assert judging.horizons_on(prepared, early).size == 0  # nobody had started
+    assert judging.horizons_on(prepared, late).size == 0  # the last entries are not followed to any horizon
     for day in prepared.cutoffs:
         there = prepared.dates.start <= day
         then = prepared.y[there].as_of(day)
-        for h in earlier.horizons_on(prepared, day):
-            assert data.hidden_share(then, h) >= earlier.LEAST_HIDDEN
-            assert (prepared.y[there].censoring_time >= h).mean() >= earlier.LEAST_JUDGED
+        for h in judging.horizons_on(prepared, day):
+            assert data.hidden_share(then, h) >= judging.LEAST_HIDDEN
+            assert (prepared.y[there].censoring_time >= h).mean() >= judging.LEAST_JUDGED
             assert (then.censoring_time >= h).sum() >= data.FEWEST_FOLLOWED
 
 
@@ -277,14 +239,6 @@ def test_large_sets_are_sampled_and_groups_stay_whole():
 
 
 # Runs
-
-
-@pytest.mark.nightly
-def test_processes_give_the_same_numbers(finished, tmp_path):
-    _, found = finished
-    told = []
-    same(run(tmp_path, n_jobs=2, progress=lambda *state: told.append(state)), found)
-    assert [state[:2] for state in told] == [(0, 2), (1, 2), (2, 2)]
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(finished, tmp_path, monkeypatch):
@@ -353,11 +307,11 @@ def test_halves_are_those_of_backtests(prepared, finished):
     """Scores of one half, judged by the other: those of runs are those of the day's backtest, and sets are of runs."""
     plain, day = [one for one in ENTRIES if "boost" not in one.name], prepared.cutoffs[1]
     rows = pd.DataFrame(
-        earlier.on_earlier_days(replace(prepared, cutoffs=(day,)), plain, replace(TINY, n_draws=0, n_splits=3), 1)[
+        judging.on_earlier_days(replace(prepared, cutoffs=(day,)), plain, replace(TINY, n_draws=0, n_splits=3), 1)[
             "backtests"
         ]
     )
-    horizons = earlier.horizons_on(prepared, day)
+    horizons = judging.horizons_on(prepared, day)
     alone = ss.backtest(
         prepared.y, models.estimators(plain, horizons, TINY.effort), as_of=day, horizons=horizons, X=prepared.X, cv=2,
         n_draws=0, n_splits=3, groups=prepared.groups, seed=1, weighting=WEIGHTINGS,
@@ -404,7 +358,16 @@ def test_what_was_said_of_each_model_by_a_loop(finished):
     [
         ({"sets": ["nowhere"]}, r"sets must be among .*thoro: 1 of 1 are not, the first 'nowhere'"),
         ({"sets": []}, "sets is empty: name at least one"),
+        ({"sets": [3]}, "sets must be names, or have the attributes of a Dataset: int lacks"),
         ({"sets": [simulated(), simulated(seed=2)]}, "sets must have names of their own: 'simulated' comes twice"),
+        (
+            {"sets": [replace(SET, y=ss.Outcomes(SET.y.time, SET.y.event, SET.y.censoring_time))]},
+            "simulated: y must know its dates",
+        ),
+        (
+            {"sets": [replace(SET, X=SET.X.assign(**{models.ENTRY: 1.0}))]},
+            "simulated: X must not hold a column 'date of entry'",
+        ),
         ({"seed": -1}, "seed must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
         ({"size": "huge"}, "size must be"),
@@ -418,17 +381,6 @@ def test_bad_input_is_refused(tmp_path, change, message):
     assert not (tmp_path / "new").exists()
 
 
-def test_sets_without_dates_or_with_the_date_of_entry_are_refused(tmp_path):
-    whole = simulated()
-    bare = replace(whole, y=ss.Outcomes(whole.y.time, whole.y.event, whole.y.censoring_time))
-    with pytest.raises(ss.InputError, match="sets must be names, or have the attributes of a Dataset: int lacks"):
-        run(tmp_path, [3])
-    with pytest.raises(ss.InputError, match="simulated: y must know its dates"):
-        run(tmp_path, [bare])
-    with pytest.raises(ss.InputError, match="simulated: X must not hold a column 'date of entry'"):
-        run(tmp_path, [replace(whole, X=whole.X.assign(**{models.ENTRY: 1.0}))])
-
-
 def test_no_set_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "available", list)
     with pytest.raises(ss.InputError, match=r"sets: none of \d+ data sets can be loaded here"):
@@ -437,19 +389,18 @@ def test_no_set_at_all(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("change", "what"),
-    [({"seed": 2}, "seed"), ({"size": replace(TINY, folds=3)}, "size"), ({"models": MODELS[:-1]}, "models")],
+    [
+        ({"seed": 2}, "seed"),
+        ({"size": replace(TINY, folds=3)}, "size"),
+        ({"models": MODELS[:-1]}, "models"),
+        ({"sets": [simulated(seed=9)]}, "data"),
+    ],
 )
-def test_a_folder_with_other_settings_is_refused(finished, change, what, monkeypatch):
+def test_a_folder_with_other_settings_or_data_is_refused(finished, change, what, monkeypatch):
     folder, _ = finished
-    monkeypatch.setattr(running, "_compute", pytest.fail)
+    monkeypatch.setattr(running, "_compute_one", pytest.fail)
     with pytest.raises(ss.InputError, match=f"simulated.json was made with another .*{what}.*: remove it"):
         run(folder, **change)
-
-
-def test_other_data_of_the_same_name_are_refused(finished):
-    folder, _ = finished
-    with pytest.raises(ss.InputError, match=r"simulated\.json was made with another data: remove it"):
-        run(folder, [simulated(seed=9)])
 
 
 @pytest.mark.parametrize("contents", ["", "[]", "{}", '{"settings": 1, "tables": {}}'])
@@ -465,7 +416,7 @@ def test_a_leftover_that_cannot_be_used_is_named_and_kept(tmp_path, contents):
 # The command
 
 
-def test_what_is_not_installed_is_told_beforehand(monkeypatch):
+def test_what_is_not_installed_is_reported_beforehand(monkeypatch):
     monkeypatch.setattr(models, "find_spec", lambda name: None)
     (line,) = notes(every_set=False)
     assert "pip install 'survscore[atlas]'" in line
@@ -478,20 +429,13 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(datasets, "load", sets.__getitem__)
     monkeypatch.setitem(running.SIZES, "quick", TINY)
     monkeypatch.setattr(running, "_wanted", lambda names, *, by_cause: ENTRIES)
-    code, out, err = run_command(capsys, "atlas", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1")
+    quick = ("atlas", "--size", "quick", "--jobs", "1", "--out", tmp_path / "a")
+    code, out, err = run_command(capsys, *quick)
     assert code == 0, err
     assert err.startswith("survscore: note: sets that can't be loaded here are left out: elsewhere (")
     assert err.count("\n") == 1
     assert "We ended the follow-up of 2 real data sets" in " ".join(out.split())
-    assert (tmp_path / "a" / "forest.svg").exists()
-    before = out
-    code, out, _ = run_command(capsys, "atlas", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1")
-    assert (code, out) == (0, before)
-    code, out, err = run_command(capsys, "atlas", "--size", "quick", "--out", tmp_path / "a", "--seed", "2")
+    assert run_command(capsys, *quick)[:2] == (0, out)
+    code, out, err = run_command(capsys, *quick, "--seed", "2")
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1].startswith("survscore: ")
     assert "simulated.json was made with another seed: remove it" in " ".join(err.split())
-    code, out, err = run_command(capsys, "atlas", "--sets", "simulated,nowhere", "--out", tmp_path / "b")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "the first 'nowhere'" in err
-    assert not (tmp_path / "b").exists()

@@ -6,16 +6,13 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 import survscore as ss
 from atlas_case import TINY, simulated
-from commands import run as run_command
-from survscore import InputError, datasets
+from survscore import InputError
 from survscore.analysis.selection import curves_of
-from survscore.cli.atlas import notes
-from survscore.paper.atlas import Atlas, atlas, data, earlier, models, running
+from survscore.paper.atlas import Atlas, atlas, data, judging, models
 from survscore.paper.atlas.models import CauseSpecificCox, combined
 
 HORIZONS = np.array([200.0, 300.0])
@@ -67,15 +64,6 @@ def test_every_model_predicts_incidences(prepared):
         assert np.array_equal(values, elsewhere) != name.endswith(models.WITH_ENTRY), name
 
 
-def test_the_censored_are_taken_for_event_free_of_any_cause(prepared):
-    X, y, horizon = prepared.X[["visits"]], prepared.y, 300.0
-    classifiers = ss.models.HorizonClassifiers(LogisticRegression(), [horizon])
-    found = models.CensoredAsEventFree(classifiers).fit(X, y).predict_curves(X)
-    status = [int(k) if t <= horizon else 0 for t, k in zip(y.time, y.cause, strict=True)]
-    literal = LogisticRegression().fit(X, status).predict_proba(X)[:, 1:]
-    np.testing.assert_allclose(found.probabilities[:, :, 0], literal)
-
-
 def test_cumulative_hazards_become_incidences_by_a_loop():
     rng = np.random.default_rng(3)
     times = np.array([1.0, 2.0, 4.0, 5.0])
@@ -119,7 +107,7 @@ def test_rows_are_scores_of_each_cause(prepared, finished):
     there = prepared.dates.start <= np.datetime64(day)
     now = prepared.y[there]
     then = now.as_of(day)
-    horizons = earlier.horizons_on(prepared, np.datetime64(day), by_cause=True)
+    horizons = judging.horizons_on(prepared, np.datetime64(day), by_cause=True)
     entries = list(models.listed(by_cause=True))
     made = {name: np.zeros((len(now), 2, horizons.size)) for name in found.settings["models"]}
     for train, test in ss.EventKFold(TINY.folds, True, 1).split(prepared.X[there], then):
@@ -168,22 +156,14 @@ def test_what_is_written_can_be_read(finished):
     pd.testing.assert_frame_equal(read.models, found.models, check_exact=True)
 
 
-def test_results_of_events_of_any_cause_are_not_taken_for_these(tmp_path, finished):
-    folder, _ = finished
-    plain = running.AtlasPlan(TINY, 1, ("Cox",), tmp_path)
-    assert plain.path("simulated") != running.AtlasPlan(TINY, 1, ("Cox",), tmp_path, by_cause=True).path("simulated")
-    with pytest.raises(InputError, match=r"simulated\.json was made with another seed: remove it"):
-        atlas([with_causes()], out=folder, size=TINY, seed=2, by_cause=True)
-
-
 def test_days_need_enough_events_of_each_cause(prepared):
     every = data.prepare(simulated(), TINY.most, seed=1)
     day = prepared.cutoffs[-1]
-    assert earlier.horizons_on(prepared, day, by_cause=True).tolist() == earlier.horizons_on(every, day).tolist() != []
+    assert judging.horizons_on(prepared, day, by_cause=True).tolist() == judging.horizons_on(every, day).tolist() != []
     rare = prepared.y.dates
     label = np.where(np.arange(len(prepared.y)) < 8, "b", "a")
     y = ss.Outcomes.from_dates(rare.start, rare.event_date, rare.cutoff, cause=label)
-    assert earlier.horizons_on(replace(prepared, y=y), day, by_cause=True).size == 0
+    assert judging.horizons_on(replace(prepared, y=y), day, by_cause=True).size == 0
 
 
 def test_bad_input_is_refused(tmp_path):
@@ -196,22 +176,3 @@ def test_bad_input_is_refused(tmp_path):
             atlas(sets, out=tmp_path, size=TINY, by_cause=True)
         assert str(error.value).startswith(message)
     assert list(tmp_path.glob("*.csv")) == []
-
-
-@pytest.mark.nightly
-def test_the_command(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(datasets, "names", lambda *, causes=False: ["simulated", "elsewhere"])
-    monkeypatch.setattr(datasets, "available", lambda: ["simulated"])
-    monkeypatch.setattr(datasets, "load", lambda name, *, causes: with_causes(name) if causes else None)
-    monkeypatch.setitem(running.SIZES, "quick", TINY)
-    code, out, err = run_command(
-        capsys, "atlas", "--by-cause", "--size", "quick", "--out", tmp_path / "a", "--jobs", "1"
-    )
-    assert code == 0, err
-    assert err.startswith("survscore: note: sets that can't be loaded here are left out: elsewhere (")
-    assert "1 sets have 2 causes. With 15 models on " in " ".join(out.split())
-    assert (tmp_path / "a" / "causes_backtests.csv").exists()
-    assert not (tmp_path / "a" / "backtests.csv").exists()
-    monkeypatch.setattr(models, "find_spec", lambda name: None)
-    assert notes(every_set=False, by_cause=True) == ["models of scikit-survival are left out: pip install "
-                                                   "'survscore[atlas]'"]  # fmt: skip

@@ -10,11 +10,10 @@ import pytest
 
 import survscore as ss
 from survscore.datasets.kkbox import describe, prepare, synthesize
-from survscore.paper import churn
 from survscore.paper import claims as c
 from survscore.paper import reproduce as r
 from survscore.paper import studies as s
-from survscore.paper.figures import FIGURES
+from survscore.paper.figures import FIGURES, rows_of
 
 mpl.use("agg")
 TINY = s.Size("tiny", 400, 150, 400, n_times=10, epochs=1)
@@ -41,12 +40,12 @@ def test_synthetic_data_come_with_the_truth(tmp_path):
     run = run_in(tmp_path)
     results = r.reproduce(["figure-1", "figure-6"], run, quiet)
     table = r.load("kkbox", 0, run)
-    assert set(table.kind) == {s.SCORE, s.INTEGRATED, s.DIFFERENCE, churn.LATE, churn.ERROR}
+    assert set(table.kind) == {s.SCORE, s.INTEGRATED, s.DIFFERENCE, s.LATE, s.ERROR}
     assert set(table[table.kind == s.SCORE].model) == {s.HAZARD, s.BCE, s.TRUTH}
     assert set(table[table.kind == s.SCORE].weighting) == set(FIGURES["figure-6"].panels)
     settings = json.loads((results["figure-6"].folder / "settings.json").read_text())
     assert settings["data"] == "synthetic"
-    drawn = FIGURES["figure-6"].draw(FIGURES["figure-6"].numbers([table]), "brier", about="synthetic data")
+    drawn = FIGURES["figure-6"].draw(rows_of(s.SCORE, [table]), "brier", about="synthetic data")
     assert "synthetic data" in drawn.get_suptitle()
     claims = results["figure-6"].claims
     assert (claims.replicates == 1).all()
@@ -71,7 +70,7 @@ def test_given_data_have_no_truth_and_are_identified(tmp_path, data):
 
 
 def test_standard_errors_are_clustered_by_customer(data, monkeypatch):
-    """The study hands customers over as groups, and with groups rows that repeat an individual add nothing."""
+    """The study hands customers over as groups."""
     handed = []
     real = s.compared
 
@@ -80,26 +79,10 @@ def test_standard_errors_are_clustered_by_customer(data, monkeypatch):
         return real(*arguments, **options)
 
     monkeypatch.setattr(s, "compared", compared)
-    churn.run(TINY, s.Seeds.of(1, 0), lambda what: None, data)
+    s.churn(TINY, s.Seeds.of(1, 0), lambda what: None, data)
     for n, groups in handed:
         assert len(groups) == n
         assert 1 < np.bincount(groups).max() < 7
-
-    sample = ss.simulate.ConstantHazardStudy().sample(300, seed=1)
-    both, curves = np.tile(np.arange(300), 2), {"a": sample.survival(s.TIMES), "b": sample.censoring(s.TIMES)}
-    weightings = {"administrative": ss.Administrative()}
-    once = real(sample.outcomes, curves, weightings, "brier", ("a",))
-    twice = real(
-        sample.outcomes[both],
-        {name: one[both] for name, one in curves.items()},
-        weightings,
-        "brier",
-        ("a",),
-        groups=both,
-    )
-    for one, two in zip(once, twice, strict=True):
-        np.testing.assert_allclose(two.value, one.value, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(two.se, one.se, rtol=1e-6, atol=1e-12)
 
 
 def test_weights_that_are_soon_infinite_leave_the_other_scores_whole(data, monkeypatch):
@@ -115,34 +98,23 @@ def test_weights_that_are_soon_infinite_leave_the_other_scores_whole(data, monke
         "survscore.models.LogisticHazard.predict_curves",
         lambda model, X, *times: real(model, X, *times) if times else predict(model, X),
     )
-    table = churn.run(TINY, s.Seeds.of(1, 0), lambda what: None, data)
+    table = s.churn(TINY, s.Seeds.of(1, 0), lambda what: None, data)
     scores = table[(table.kind == s.SCORE) & (table.loss == "brier")].groupby("weighting").value
     undefined = scores.apply(lambda values: values.isna().any())
-    assert set(undefined[undefined].index) - {s.PROJECTED} == {churn.UNCAPPED}
-    late = table[table.kind == churn.LATE]
-    assert set(late.weighting) == set(FIGURES["figure-6"].panels) - {churn.UNCAPPED, s.PROJECTED}
+    assert set(undefined[undefined].index) - {s.PROJECTED} == {s.IPCW_UNCAPPED}
+    late = table[table.kind == s.LATE]
+    assert set(late.weighting) == set(FIGURES["figure-6"].panels) - {s.IPCW_UNCAPPED, s.PROJECTED}
     assert late.value.notna().all()
-
-
-@pytest.mark.parametrize("contents", [b"no parquet", None])
-def test_other_files_are_refused(tmp_path, contents):
-    path = tmp_path / "other.parquet"
-    if contents is None:
-        pd.DataFrame({"a": [1]}).to_parquet(path)
-    else:
-        path.write_bytes(contents)
-    with pytest.raises(ss.InputError, match="can't be read as Parquet" if contents else "was not made by"):
-        r.reproduce(["figure-6"], run_in(tmp_path, data=path), quiet)
 
 
 def test_claims_about_caps():
     rows = [
-        {"kind": s.DIFFERENCE, "loss": "brier", "weighting": churn.capped(cap), "model": s.BCE, "reference": s.HAZARD,
+        {"kind": s.DIFFERENCE, "loss": "brier", "weighting": s.capped(cap), "model": s.BCE, "reference": s.HAZARD,
          "value": value, "se": 0.01}
-        for cap, value in zip(churn.CAPS, (-0.03, -0.01, 0.02, 0.04), strict=True)
+        for cap, value in zip(s.CAPS, (-0.03, -0.01, 0.02, 0.04), strict=True)
     ]  # fmt: skip
     tables = {"kkbox": pd.DataFrame(rows).reindex(columns=s.COLUMNS)}
-    claim = c.moves_with_the_cap("kkbox", [churn.capped(cap) for cap in churn.CAPS], "brier")
+    claim = c.moves_with_the_cap("brier")
     assert claim.margin(tables).value == pytest.approx(0.07 - 0.01)
 
 

@@ -57,7 +57,7 @@ def killed(path):
 def test_a_killed_process_is_told_of_in_a_line(tmp_path):
     jobs = {name: (tmp_path / name,) for name in "ab"}
     with pytest.raises(ChildProcessError, match="a process was killed, perhaps for its memory"):
-        r.runner.run(killed, jobs, n_done=1, n_jobs=2, progress=quiet)
+        r.runner.run(killed, jobs, kept=lambda path: False, n_jobs=2, progress=quiet)
     assert list(tmp_path.iterdir())
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._validation import FloatArray, InputError
-from survscore.adapters.base import Adapter, as_pandas
+from survscore.adapters.survival_model import Adapter, as_pandas
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 
@@ -97,7 +97,7 @@ class Lifelines(Adapter):
         from lifelines.fitters import ParametricRegressionFitter
 
         if isinstance(getattr(self.estimator_, "_model", self.estimator_), ParametricRegressionFitter):
-            grid = self._formula_grid(times)
+            grid = self._observed if times is None else times
             frame = self.estimator_.predict_survival_function(as_pandas(X), times=grid)
             return SurvivalCurves(frame.to_numpy().T, grid)
         return self._read_steps(X, self._steps, times)

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from survscore._utils.frames import as_frame
 from survscore._validation import FloatArray, InputError, as_times, check_number, check_whole, warn
-from survscore.adapters.base import Adapter
-from survscore.adapters.survival_model import check_within
+from survscore.adapters.survival_model import Adapter, check_within
 from survscore.curves import InterpolationKind, Monotone, SurvivalCurves
 from survscore.outcomes import Outcomes
 

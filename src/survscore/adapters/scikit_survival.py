@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from survscore._validation import FloatArray, InputError
-from survscore.adapters.base import Adapter
+from survscore.adapters.survival_model import Adapter
 from survscore.analysis.selection import curves_of
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from survscore._validation import InputError
-from survscore.adapters.base import Adapter, as_pandas
+from survscore.adapters.survival_model import Adapter, as_pandas
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 
@@ -66,7 +66,7 @@ class Skpro(Adapter):
 
         distribution = self.estimator_.predict_proba(as_pandas(X))
         self._refuse_misplaced(distribution)
-        grid = self._formula_grid(times)
+        grid = self._observed if times is None else times
         survival = np.empty((len(distribution.index), grid.size))
         for j, t in enumerate(grid):
             at = pd.DataFrame(t, index=distribution.index, columns=distribution.columns)

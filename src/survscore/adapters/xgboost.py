@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from survscore._validation import FloatArray, InputError, check_choice, check_rule
-from survscore.adapters.base import Adapter
+from survscore.adapters.survival_model import Adapter
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 
@@ -95,7 +95,7 @@ class XGBoost(Adapter):
     def _curves(self, X: Any, times: NDArray[np.float64] | None) -> SurvivalCurves:
         if self._cox:
             return self._read_steps(X, self._steps, times)
-        grid = self._formula_grid(times)
+        grid = self._observed if times is None else times
         with np.errstate(divide="ignore"):  # the logarithm of time 0
             z = (np.log(grid) - self._margin(X)[:, None]) / self._scale
         return SurvivalCurves(_above(z, self._distribution), grid)

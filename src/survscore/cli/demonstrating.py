@@ -122,7 +122,7 @@ def _table(name: str, rows: pd.DataFrame) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    from survscore.paper.demo_figure import verdict
+    from survscore.paper.demo import verdict
 
     names = _names()
     table = Table(title=f"{name}: BCE minus Logistic-Hazard, 95 % interval", title_justify="left", box=None,

@@ -64,9 +64,8 @@ def reproduce(
     stopped. "all" are the simulations, figures 2 to 5.
     """
     from survscore._config import config
-    from survscore.paper.churn import SIZES as CHURN_SIZES
     from survscore.paper.reproduce import Run, reproduce
-    from survscore.paper.studies import SIZES
+    from survscore.paper.studies import CHURN_SIZES, SIZES
 
     check_folder(out)
     names = [f"figure-{k}" for k in range(2, 6)] if figure == "all" else [figure]

@@ -16,9 +16,8 @@ from survscore._validation import InputError
 from survscore.models import saving as _saving
 from survscore.models.baselines import AalenJohansen, KaplanMeier
 from survscore.models.estimators import BCESurvival, LogisticHazard
+from survscore.models.history import TrainingHistory, ValidationScore
 from survscore.models.horizon_classifiers import HorizonClassifiers
-from survscore.models.training import TrainingHistory
-from survscore.models.validation_scores import ValidationScore
 
 __all__ = [
     "AalenJohansen",

@@ -16,19 +16,7 @@ NetFactory = Callable[[int, int], nn.Module]
 
 
 class DenseNet(nn.Sequential):
-    """Blocks of linear layer, ReLU, batch norm and dropout, then a linear layer; He-normal weights.
-
-    Parameters
-    ----------
-    n_inputs, n_outputs : int
-        Sizes.
-    n_layers, width : int
-        Number of blocks, and of units in each.
-    dropout : float
-        Share of units that is left out in training.
-    batch_norm : bool
-        Whether to have batch norm.
-    """
+    """`n_layers` blocks of linear layer, ReLU, batch norm and dropout, then a linear layer; He-normal weights."""
 
     def __init__(
         self, n_inputs: int, n_outputs: int, *, n_layers: int, width: int, dropout: float, batch_norm: bool
@@ -62,16 +50,7 @@ class Dropout(nn.Dropout):
 class TabularNet(nn.Module):
     """A net for numbers and categories: each category becomes a learnt vector, and all go into the body together.
 
-    Parameters
-    ----------
-    n_numbers : int
-        Number of numeric inputs.
-    n_categories : sequence of int
-        For each categorical input the number of its categories, without the entry 0 for unknown ones.
-    n_outputs : int
-        Number of outputs.
-    body : callable
-        Makes the net behind, from its numbers of inputs and outputs.
+    `n_categories` are those of each categorical input, without the entry 0 for unknown ones.
     """
 
     def __init__(self, n_numbers: int, n_categories: Sequence[int], n_outputs: int, body: NetFactory) -> None:

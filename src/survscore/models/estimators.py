@@ -13,7 +13,7 @@ from survscore.curves import Monotone
 from survscore.models.grid import Keep, Status, hazard_labels, survival_labels
 from survscore.models.losses import survival_from_hazards, survival_from_probabilities
 from survscore.models.network_model import CENSORING, EVENT, NetworkModel
-from survscore.models.schedule import Preset
+from survscore.models.training import Preset
 from survscore.outcomes import Outcomes
 
 Model = TypeVar("Model")

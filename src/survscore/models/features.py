@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,22 +21,14 @@ MISSING = ("error", "indicator")
 
 @dataclass(frozen=True)
 class Numbers:
-    """A numeric column.
-
-    Attributes
-    ----------
-    mean, scale : float
-        What standardises it. A scale of 0 says that it was constant in training: a net has learnt nothing about it, so
-        it is constant ever after.
-    missing : bool
-        Whether missing values are taken, and put at the mean.
-    indicator : bool
-        Whether a column of its own tells which were missing: where training had any.
-    """
+    """A numeric column: its mean and scale in training, and what becomes of missing values."""
 
     mean: float
+    #: At 0 it was constant in training: a net has learnt nothing about it, so it is constant ever after.
     scale: float
+    #: Whether missing values are allowed, and put at the mean.
     missing: bool = False
+    #: Whether a column of its own marks which were missing: where training had any.
     indicator: bool = False
 
     def __post_init__(self) -> None:
@@ -47,19 +39,19 @@ class Numbers:
 
     @classmethod
     def learn(cls, column: FloatArray, label: str, *, missing: bool, rows: Any) -> Self:
-        """Find out mean and scale in some rows; what is wrong is refused in any."""
+        """Learn mean and scale from some rows; what is wrong is refused in any."""
         _finite(column, label, missing_allowed=missing)
         some = column[rows]
-        seen = some[~np.isnan(some)] if missing else some
-        if seen.size == 0:
+        known = some[~np.isnan(some)]
+        if known.size == 0:
             raise InputError(f"X: {label} holds no number in the rows to train on")
         with np.errstate(over="ignore"):
-            mean, scale = float(seen.mean(dtype=np.float64)), float(seen.std(dtype=np.float64))
-        if not np.isfinite(mean) or not np.isfinite(scale):
+            mean, scale = float(known.mean(dtype=np.float64)), float(known.std(dtype=np.float64))
+        if not np.isfinite([mean, scale]).all():
             raise InputError(f"X: {label} holds numbers too large to be standardised")
         if scale <= 1e-12 * abs(mean):  # constant, up to rounding
             scale = 0.0
-        return cls(mean, scale, missing, indicator=seen.size < some.size)
+        return cls(mean, scale, missing, indicator=known.size < some.size)
 
     def encode(self, column: NDArray[Any], label: str) -> list[NDArray[np.float32]]:
         """Return standardised numbers, and which are missing if there is a column for that."""
@@ -95,7 +87,7 @@ class Categories:
 
     @classmethod
     def learn(cls, column: NDArray[Any], label: str, *, rows: Any) -> Self:
-        """Find out which categories some rows have."""
+        """Learn which categories some rows have."""
         if all(value is None for value in column):
             raise InputError(f"X: {label} holds nothing but missing values")
         return cls(sorted({value for value in column[rows].tolist() if value is not None}))
@@ -106,8 +98,8 @@ class Categories:
 
         if column.dtype != object:
             raise InputError(f"X: {label} held text or categories in training, and now numbers")
-        found = pd.Index(self.levels, dtype=object).get_indexer(pd.Index(column, dtype=object))
-        return np.asarray(found + 1, np.int64)
+        places = pd.Index(self.levels, dtype=object).get_indexer(pd.Index(column, dtype=object))
+        return np.asarray(places + 1, np.int64)
 
 
 Column = Numbers | Categories
@@ -115,16 +107,9 @@ Column = Numbers | Categories
 
 @dataclass(frozen=True)
 class Features:
-    """The columns a model was fitted on.
+    """The columns a model was fitted on, and how each is encoded."""
 
-    Attributes
-    ----------
-    names : list of str or None
-        Those of a data frame's columns; None for an array.
-    columns : list of Numbers or Categories
-        How each is encoded.
-    """
-
+    #: Those of a data frame's columns; None for an array.
     names: list[str] | None
     columns: list[Column]
 
@@ -141,16 +126,13 @@ class Features:
 
     @classmethod
     def learn(cls, X: Any, *, missing: str, rows: NDArray[np.intp] | None = None) -> Self:
-        """Find out what the columns are, with their means, scales and categories: those of some rows, if given.
-
-        What is wrong is refused in any row.
-        """
+        """Learn the columns, with their means, scales and categories, from some rows or all; errors are of any row."""
         check_choice("missing", missing, MISSING)
         names, values = _columns_of(X)
+        some = slice(None) if rows is None else rows
         columns: list[Column] = []
         for label, read in values.items():
             column = read()
-            some = slice(None) if rows is None else rows
             if column.dtype == object:
                 columns.append(Categories.learn(column, label, rows=some))
             else:
@@ -191,13 +173,9 @@ class Features:
             np.stack(codes, axis=1) if codes else np.zeros((n_rows, 0), dtype=np.int64),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, for JSON."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Take what `to_dict` gave."""
+        """Take what `dataclasses.asdict` gave."""
         return cls(data["names"], [Categories(**c) if "levels" in c else Numbers(**c) for c in data["columns"]])
 
 
@@ -273,12 +251,12 @@ def _text(value: Any) -> str:
 def _finite(column: FloatArray, label: str, *, missing_allowed: bool) -> None:
     """Refuse infinity, and NaN unless it is allowed."""
     missing, infinite = np.isnan(column), np.isinf(column)
-    for wrong, what in ((infinite, "infinity (inf)"), (missing, "missing values (NaN)")):
+    hint = "; missing='indicator' takes them"
+    for wrong, what, more in ((infinite, "infinity (inf)", ""), (missing, "missing values (NaN)", hint)):
         if wrong.any() and not (missing_allowed and wrong is missing):
-            hint = "; missing='indicator' takes them" if wrong is missing else ""
             raise InputError(
                 f"X: {label} holds {what}: {np.count_nonzero(wrong)} of {column.size}, "
-                f"the first at row {int(np.argmax(wrong))}{hint}"
+                f"the first at row {int(np.argmax(wrong))}{more}"
             )
 
 

@@ -36,19 +36,9 @@ def time_grid(
 ) -> NDArray[np.float64]:
     """Return the times t_1 < ... < t_m at which a model learns; t_0 = 0 is understood.
 
-    Parameters
-    ----------
-    time, event : ndarray of shape (n,)
-        The training data.
-    times : array_like or None
-        The grid itself; a leading 0 is left out, since S(0) = 1 need not be learnt.
-    n_times : int
-        Without `times`: how many, the last of them at the last observed time.
-    spacing : {"equidistant", "quantiles"}
-        How those lie: at equal distances, or so that the Kaplan-Meier curve falls by about the same between them. Where
-        it falls in few steps, there are fewer than `n_times`.
-    events_first : bool
-        As for `hazard_labels`.
+    `times` is the grid itself, of which a leading 0 is left out, since S(0) = 1 need not be learnt. Without it there
+    are `n_times`, the last at the last observed time: at equal distances, or so that the Kaplan-Meier curve falls by
+    about the same between them; where it falls in few steps, there are fewer.
     """
     check_choice("spacing", spacing, SPACINGS)
     end = float(time.max())
@@ -57,7 +47,12 @@ def time_grid(
     if times is None:
         check_whole("n_times", n_times, 1)
         equidistant = np.linspace(0.0, end, int(n_times) + 1)[1:]
-        return equidistant if spacing == "equidistant" else _quantiles(time, event, int(n_times), events_first)
+        if spacing == "equidistant":
+            return equidistant
+        curve = ProductLimit.of(time, event, others_first=not events_first)
+        grid = curve.times[equal_steps(curve.survival, int(n_times))]
+        grid[-1] = end
+        return grid[grid > 0]
     grid = as_times(times)
     grid = grid[1:] if grid[0] == 0 else grid
     if grid.size == 0:
@@ -65,10 +60,8 @@ def time_grid(
     # no individual can be seen to survive an interval that ends later, and its hazard would be learnt as one; a round
     # number just after the last follow-up will do
     lengths = np.diff(grid, prepend=0.0)
-    check_rule(
-        "times", f"within the follow-up, which ends at {end:g}: survival after it can't be learnt",
-        grid - MOST_CUT * lengths > end, grid,
-    )  # fmt: skip
+    rule = f"within the follow-up, which ends at {end:g}: survival after it can't be learnt"
+    check_rule("times", rule, grid - MOST_CUT * lengths > end, grid)
     return grid
 
 
@@ -86,15 +79,6 @@ def learnt_grid(
     rank = min(FEWEST_FOLLOWED, followed.size) if administrative else 1
     enough = float(np.partition(followed, -rank)[-rank])
     return np.append(grid[:-1], min(max(enough, last), grid[-1]))
-
-
-def _quantiles(
-    time: NDArray[np.float64], event: NDArray[np.bool_], n_times: int, events_first: bool
-) -> NDArray[np.float64]:
-    curve = ProductLimit.of(time, event, others_first=not events_first)
-    grid = curve.times[equal_steps(curve.survival, n_times)]
-    grid[-1] = time.max()
-    return grid[grid > 0]
 
 
 def equal_steps(survival: NDArray[np.float64], n: int) -> NDArray[np.intp]:
@@ -116,27 +100,17 @@ def hazard_labels(
 
     Interval j is :math:`(t_{j-1}, t_j]`, the first one with 0. An event moves up to the right end of its interval:
     1 there (or the number of its cause), -1 before. Censoring moves down to the left end: an individual only counts as
-    having survived an interval that it was observed to survive whole; or else to the nearer end.
+    having survived an interval that it was observed to survive `whole`; or else to the nearer end. `event` may be
+    numbers of causes, 0 without event.
 
-    Parameters
-    ----------
-    time, event : ndarray of shape (n,)
-        Follow-up; `event` may be numbers of causes, 0 without event.
-    grid : ndarray of shape (m,)
-        The right ends.
-    events_first : bool
-        Whether an event at the time of the censoring would have been seen, so that a censoring at :math:`t_j` shows
-        interval j survived. It would, but for the censoring distribution roles are turned round: an event at
-        :math:`t_j` only shows that censoring came at :math:`t_j` or later.
-    whole : bool
-        Where censoring moves. Events of those who are then censored in the same interval count, so without the others
-        among these the hazard is too high: by little in short intervals, but near one in the last, which all who have
-        no event are censored in. With those censored in its second half as survivors it is right, to first order in
-        the lengths.
+    `events_first` says whether an event at the time of the censoring would have been seen, so that a censoring at
+    :math:`t_j` shows interval j survived. It would, but for the censoring distribution roles are turned round: an event
+    at :math:`t_j` only shows that censoring came at :math:`t_j` or later.
 
-    Returns
-    -------
-    ndarray of int8, shape (n, m)
+    Where only whole intervals count as survived, events of those who are then censored in the same interval still
+    count, so the hazard is too high: by little in short intervals, but near one in the last, which all who have no
+    event are censored in. With those censored in its second half as survivors it is right, to first order in the
+    lengths.
     """
     columns = np.arange(grid.size)
     containing = np.searchsorted(grid, time, side="left")

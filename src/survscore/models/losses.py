@@ -8,10 +8,7 @@ from torch.nn.functional import softplus
 
 
 def log_likelihood_loss(logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Return minus the log-likelihood of all labels that are known, per individual.
-
-    With one output per grid time it is that of binary labels, with one per cause and grid time that of causes.
-    """
+    """Return minus the log-likelihood of binary labels, or of causes where each has an output per grid time."""
     several = logits.shape[1] > labels.shape[1]
     loss = cause_log_likelihood_loss if several else binary_log_likelihood_loss
     return loss(logits, labels, weights)
@@ -32,21 +29,8 @@ def binary_log_likelihood_loss(logits: Tensor, labels: Tensor, weights: Tensor |
         = \frac1n \sum_i \sum_{j: y_{ij} \ne 0} \log\left(1 + e^{-y_{ij} z_{ij}}\right)
 
     For the labels of `grid.hazard_labels` this is the negative log-likelihood of right-censored discrete event times,
-    the loss of Logistic-Hazard; for those of `grid.survival_labels` it is eq:bce_loss_full.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (n, m)
-        The net's outputs :math:`z`.
-    labels : Tensor of shape (n, m)
-        1, -1, or 0 where the label isn't known.
-    weights : Tensor of shape (n,), optional
-        Sample weights, one on average: factors of each individual's part.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    the loss of Logistic-Hazard; for those of `grid.survival_labels` it is eq:bce_loss_full. Labels, (n, m), are 0
+    where they aren't known; weights, one on average, are factors of each individual's part.
     """
     labels = labels.to(logits.dtype)
     return _per_individual(softplus(-(labels * logits)) * labels.abs(), weights)
@@ -63,21 +47,8 @@ def cause_log_likelihood_loss(logits: Tensor, labels: Tensor, weights: Tensor | 
         -\frac1n \sum_i \sum_{j: y_{ij} \ne 0} \left[1\{y_{ij} = -1\} \log p_{ij0}
             + \sum_k 1\{y_{ij} = k\} \log p_{ijk}\right]
 
-    which with one cause is `binary_log_likelihood_loss`.
-
-    Parameters
-    ----------
-    logits : Tensor of shape (n, K m)
-        The net's outputs :math:`z`, for all times of the first cause, then of the second, and so on.
-    labels : Tensor of shape (n, m)
-        The number of the cause from 1 on, -1 without event, or 0 where that isn't known.
-    weights : Tensor of shape (n,), optional
-        As for `binary_log_likelihood_loss`.
-
-    Returns
-    -------
-    Tensor
-        A scalar.
+    which with one cause is `binary_log_likelihood_loss`. Logits, (n, K m), are those of all times of the first cause,
+    then of the second, and so on; labels, (n, m), the number of the cause, -1 without event, or 0 where not known.
     """
     z = _by_cause(logits, labels.shape[1])
     of_label = z.gather(1, labels.clamp(min=1).long().unsqueeze(1) - 1).squeeze(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
@@ -27,20 +27,23 @@ from survscore.models import architectures, saving
 from survscore.models.architectures import DenseNet, NetFactory, TabularNet
 from survscore.models.features import MISSING, Features, as_table
 from survscore.models.grid import KEEPS, Keep, Status, counted_labels, learnt_grid, time_grid
+from survscore.models.history import EpochScore, TrainingHistory, ValidationScore, as_scores
 from survscore.models.losses import incidence_from_hazards
-from survscore.models.schedule import PATIENCE, PRESETS, Preset, Schedule
 from survscore.models.training import (
     ONE_AT_A_TIME,
+    PATIENCE,
+    PRESETS,
     Callback,
+    Examples,
     OptimizerFactory,
+    Preset,
+    Schedule,
     Settings,
-    TrainingHistory,
     evaluation_batches,
     own_random_numbers,
+    split,
     train,
 )
-from survscore.models.training_data import Examples, split
-from survscore.models.validation_scores import EpochScore, ValidationScore, as_scores
 from survscore.outcomes import Outcomes
 from survscore.weighting import Weighting
 
@@ -151,54 +154,62 @@ class NetworkModel(SurvivalModel):
         scores: Sequence[ValidationScore] = (),
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        settings, device, share = self._settings(), _as_device(self.device), self._check_share(validation)
-        scores = self._with_stopping_score(scores, target)
+        settings, device, share = self._settings(), _as_device(self.device), float(self.validation_share)
+        if validation is not None:
+            if not isinstance(validation, (tuple, list)) or len(validation) != 2:
+                raise InputError("validation must be a pair (X, y)")
+            share = 0.0
+        if self.stopping_score is not None:
+            if target == CENSORING:
+                raise InputError("stopping_score is a score of event times; fit_censoring stops by the loss")
+            scores = scores if self.stopping_score in scores else as_scores([*scores, self.stopping_score])
         X = as_table(X)
         outcomes = as_training_data(y, n_rows_of(X), causes=self._learns_causes)
         if sample_weight is not None:
             if outcomes.weights is not None:
                 raise InputError("sample_weight: y has sample weights already; give them once")
             outcomes = outcomes.weighted(sample_weight)
-        weights = outcomes.weights
         causes = outcomes.causes if target == EVENT and self._learns_causes else ()
         if causes:
             _ = self._interpolation_of_causes  # refused now, not after the fit
         random = check_random_state(self.random_state)
         seed = int(random.randint(np.iinfo(np.int32).max))
-        time, event, status = outcomes.time, happened(outcomes, target), status_of(outcomes, target)
-        if not event.any():
+        status = status_of(outcomes, target)
+        if not status.any():
             raise InputError(f"y has no {'events' if target == EVENT else 'censored'}: there is nothing to learn")
-        rows, held_out = split(time, status, share, random)
+        rows, held_out = split(outcomes.time, status, share, random)
         # only from the rows that are trained on: a category or a gap that others have can't be learnt
         features = Features.learn(X, missing=self.missing, rows=rows)
-        numbers, codes = features.encode(X)
-        grid = time_grid(
-            time, event, times=self.times, n_times=self.n_times, spacing=self.spacing, events_first=target == EVENT
-        )
-        learnt = self._learnt_grid(outcomes, grid, target)
-        labels = self._kept_labels(outcomes, learnt, target)
-        examples = Examples.of(
-            (numbers[rows], codes[rows]), labels[rows], device, None if weights is None else weights[rows]
-        )
+        wanted: dict[str, Any] = {"times": self.times, "n_times": self.n_times, "spacing": self.spacing}
+        grid = time_grid(outcomes.time, status != 0, events_first=target == EVENT, **wanted)
+        # labels are read at the grid, but for its last time where follow-up ends before it
+        known = outcomes.censoring_time if self._keeps_administrative(outcomes, target) else None
+        learnt = learnt_grid(grid, outcomes.time if known is None else known, administrative=known is not None)
+        encoded, labels = features.encode(X), self._kept_labels(outcomes, learnt, target)
+
+        def examples(some: NDArray[np.intp]) -> Examples:
+            weights = None if outcomes.weights is None else outcomes.weights[some]
+            return Examples.of((encoded[0][some], encoded[1][some]), labels[some], device, weights)
+
         validating, observed = None, None
         if validation is not None:
-            encoded = features.encode(validation[0], model=type(self).__name__)
+            other = features.encode(validation[0], model=type(self).__name__)
             observed = as_training_data(
-                validation[1], len(encoded[0]), "y of validation", "X of validation", causes=self._learns_causes
+                validation[1], len(other[0]), "y of validation", "X of validation", causes=self._learns_causes
             )
             if observed.causes != outcomes.causes:
-                raise InputError(f"y of validation must have the causes of y, {named(outcomes)}, not {named(observed)}")
-            validating = Examples.of(encoded, self._kept_labels(observed, learnt, target), device, observed.weights)
+                expected, given = (several(list(map(repr, of.causes))) or "none" for of in (outcomes, observed))
+                raise InputError(f"y of validation must have the causes of y, {expected}, not {given}")
+            validating = Examples.of(other, self._kept_labels(observed, learnt, target), device, observed.weights)
         elif held_out.size:
-            observed = outcomes[held_out]
-            validating = Examples.of((numbers[held_out], codes[held_out]), labels[held_out], device, observed.weights)
+            observed, validating = outcomes[held_out], examples(held_out)
         if scores and observed is None:
             raise InputError("scores need validation data: give validation=, or a validation_share above 0")
         as_curves = partial(self._curves, grid, causes)
         watching = [EpochScore(score, cast("Outcomes", observed), as_curves) for score in scores]
         with ONE_AT_A_TIME, own_random_numbers(seed, torch.device("cpu")):
             net = self._make_net(features, grid.size * max(len(causes), 1))
-        history = train(net.to(device), examples, validating, settings, seed=seed, scores=watching)
+        history = train(net.to(device), examples(rows), validating, settings, seed=seed, scores=watching)
         # nothing is kept before this, so that a fit that fails leaves the model as it was
         self._store(features, grid, target, causes, net, history)
         return self
@@ -222,11 +233,6 @@ class NetworkModel(SurvivalModel):
         if y.censoring_time is None:
             raise InputError("keep='administrative' needs Outcomes with the censoring time of each individual")
         return True
-
-    def _learnt_grid(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.float64]:
-        """Return the times at which labels are read: the grid, but for its last time where follow-up ends before it."""
-        known = y.censoring_time if self._keeps_administrative(y, target) else None
-        return learnt_grid(grid, y.time if known is None else known, administrative=known is not None)
 
     def _kept_labels(self, y: Outcomes, grid: NDArray[np.float64], target: str) -> NDArray[np.int8]:
         """Return what the net learns from, or is judged by."""
@@ -254,15 +260,6 @@ class NetworkModel(SurvivalModel):
             self.feature_names_in_ = np.array(features.names, dtype=object)
         self._made_with = self.get_params(deep=False)
 
-    def _check_share(self, validation: tuple[Any, Any] | None) -> float:
-        if validation is not None:
-            if not isinstance(validation, (tuple, list)) or len(validation) != 2:
-                raise InputError("validation must be a pair (X, y)")
-            return 0.0
-        share = self.validation_share
-        check_number("validation_share", share, "at least 0 and below 1", lambda share: 0 <= share < 1)
-        return float(share)
-
     def _settings(self) -> Settings:
         """Return how to train, all parameters checked."""
         check_choice("preset", self.preset, tuple(PRESETS))
@@ -270,9 +267,10 @@ class NetworkModel(SurvivalModel):
             check_choice("keep", self.keep, KEEPS)
         check_choice("interpolation", self.interpolation, INTERPOLATIONS)
         check_choice("missing", self.missing, MISSING)
+        for name in ("dropout", "validation_share"):
+            check_number(name, self._value(name), "at least 0 and below 1", lambda share: 0 <= share < 1)
         check_whole("n_layers", self.n_layers, 0)
         check_whole("width", self.width, 1)
-        check_number("dropout", self._value("dropout"), "at least 0 and below 1", lambda share: 0 <= share < 1)
         check_flag("batch_norm", self.batch_norm)
         for name in ("net", "optimizer"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
@@ -284,10 +282,8 @@ class NetworkModel(SurvivalModel):
         callbacks = () if self.callbacks is None else self.callbacks
         if not isinstance(callbacks, (list, tuple)) or not all(map(callable, callbacks)):
             raise InputError("callbacks must be a list of functions of the history and the net")
-        schedule = Schedule(
-            self._value("schedule"), self._value("learning_rate"),
-            self.cycle_epochs, self.cycle_growth, self.cycle_decay,
-        )  # fmt: skip
+        rate, growth = self._value("learning_rate"), (self.cycle_epochs, self.cycle_growth, self.cycle_decay)
+        schedule = Schedule(self._value("schedule"), rate, *growth)
         return Settings(
             schedule,
             batch_size=self._value("batch_size"),
@@ -302,25 +298,15 @@ class NetworkModel(SurvivalModel):
             stop_by=None if self.stopping_score is None else self.stopping_score.column,
         )
 
-    def _with_stopping_score(self, scores: Sequence[ValidationScore], target: str) -> Sequence[ValidationScore]:
-        """Return the scores to record, with the one that stops training."""
-        if self.stopping_score is None:
-            return scores
-        if target == CENSORING:
-            raise InputError("stopping_score is a score of event times; fit_censoring stops by the loss")
-        return scores if self.stopping_score in scores else as_scores([*scores, self.stopping_score])
-
     def _value(self, name: str) -> Any:
         """Return a parameter, or what the preset makes of it where it is left at None."""
         value = getattr(self, name)
-        return PRESETS[self.preset][name] if value is None else value
+        return PRESETS[self.preset].get(name) if value is None else value
 
     def _make_net(self, features: Features, n_outputs: int) -> TabularNet:
         def dense(n_inputs: int, n_outputs: int) -> DenseNet:
-            return DenseNet(
-                n_inputs, n_outputs,
-                n_layers=self.n_layers, width=self.width, dropout=self._value("dropout"), batch_norm=self.batch_norm,
-            )  # fmt: skip
+            more = {"dropout": self._value("dropout"), "batch_norm": self.batch_norm}
+            return DenseNet(n_inputs, n_outputs, n_layers=self.n_layers, width=self.width, **more)
 
         return TabularNet(features.n_numbers, features.n_categories, n_outputs, self.net or dense)
 
@@ -411,7 +397,7 @@ class NetworkModel(SurvivalModel):
             "times": self.times_,
             "target": self.target_,
             "causes": self.causes_,
-            "features": self.features_.to_dict(),
+            "features": asdict(self.features_),
             "history": self.history_.to_dict(),
             "own_net": self._made_with["net"] is not None,
         }
@@ -468,19 +454,11 @@ class NetworkModel(SurvivalModel):
         return tags
 
 
-def happened(outcomes: Outcomes, target: str) -> NDArray[np.bool_]:
-    """Return who had what the model is about: the event, or its censoring."""
-    return outcomes.event if target == EVENT else ~outcomes.event
-
-
 def status_of(outcomes: Outcomes, target: str) -> Status:
-    """Return the same, as the numbers of causes under competing risks."""
-    return happened(outcomes, target) if target == CENSORING or outcomes.cause is None else outcomes.cause
-
-
-def named(outcomes: Outcomes) -> str:
-    """Return the names of the causes in words."""
-    return several([repr(name) for name in outcomes.causes]) if outcomes.causes else "none"
+    """Return who had what the model is about, the event or its censoring; under competing risks numbers of causes."""
+    if target == CENSORING:
+        return ~outcomes.event
+    return outcomes.event if outcomes.cause is None else outcomes.cause
 
 
 def _as_device(name: Any) -> torch.device:

@@ -45,40 +45,20 @@ def write(
     learnt: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write a model, whole or not at all.
-
-    Parameters
-    ----------
-    path : path
-        Of the file.
-    model : str
-        The name of its class.
-    params, learnt : mapping
-        Plain data: what the user set, and what was learnt.
-    arrays : mapping of str to ndarray
-        The weights.
-    """
+    """Write a model, whole or not at all: its class, what the user set and what was learnt as JSON, and the weights."""
     from safetensors.numpy import save_file
 
-    described = {"model": model, "version": __version__, "params": _plain(params), "learnt": _plain(learnt)}
-    header = {"format": FORMAT, "survscore": json.dumps(described, allow_nan=False)}
-    contents = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     from survscore.io.files import written_whole
 
+    described = {"model": model, "version": __version__, "params": params, "learnt": learnt}
+    header = {"format": FORMAT, "survscore": json.dumps(described, allow_nan=False, default=lambda of: of.tolist())}
+    contents = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     with written_whole(Path(path)) as temporary:
         save_file(contents, temporary, metadata=header)
 
 
 def read(path: str | Path, *, expected: str | None = None) -> Stored:
-    """Read a file made by `write`, or say what is wrong with it.
-
-    Parameters
-    ----------
-    path : path
-        Of the file.
-    expected : str, optional
-        The class it must hold.
-    """
+    """Read a file made by `write`, or say what is wrong with it; `expected` is the class it must hold."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -86,7 +66,7 @@ def read(path: str | Path, *, expected: str | None = None) -> Stored:
     if not where.is_file():
         raise FileNotFoundError(f"there is no file {where}")
     try:
-        content = where.read_bytes()  # not mapped into memory: if somebody shortens the file, the process is killed
+        content = where.read_bytes()  # not mapped into memory: if the file is shortened, the process is killed
         arrays = load(content)
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__") or {}
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -95,19 +75,17 @@ def read(path: str | Path, *, expected: str | None = None) -> Stored:
         raise InputError(f"{where} was not saved by survscore: its format is {header.get('format')!r}, not {FORMAT!r}")
     try:
         described = json.loads(header["survscore"])
-        parts = {name: described[name] for name in ("model", "params", "learnt")}
-        kinds = {"model": str, "params": dict, "learnt": dict}
-        if not all(isinstance(parts[name], kind) for name, kind in kinds.items()):
+        model, params, learnt = (described[name] for name in ("model", "params", "learnt"))
+        if not (isinstance(model, str) and isinstance(params, dict) and isinstance(learnt, dict)):
             raise TypeError("settings of another kind")
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{where} is damaged: its settings can't be read ({error})") from None
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not np.isfinite(array).all():
             raise InputError(f"{where} is damaged: {name} holds numbers that are not finite")
-    stored = Stored(where, parts["model"], parts["params"], parts["learnt"], arrays)
-    if expected is not None and stored.model != expected:
-        raise InputError(f"{where} holds a {stored.model}, not a {expected}")
-    return stored
+    if expected is not None and model != expected:
+        raise InputError(f"{where} holds a {model}, not a {expected}")
+    return Stored(where, model, params, learnt, arrays)
 
 
 def as_causes(stored: Any) -> tuple[str, ...]:
@@ -117,16 +95,3 @@ def as_causes(stored: Any) -> tuple[str, ...]:
     if stored:
         check_names(stored)
     return tuple(stored)
-
-
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings with arrays and NumPy numbers as plain ones; what JSON can't hold is refused there."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return _plain(value)
-        if isinstance(value, (list, tuple)):
-            return [plain(one) for one in value]
-        return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-
-    return {name: plain(value) for name, value in settings.items()}

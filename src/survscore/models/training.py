@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
-from html import escape
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field
+from itertools import count, pairwise
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from survscore._utils.jobs import Progress, telling
-from survscore._validation import InputError, check_number, check_whole, plural, warn
+from survscore._validation import InputError, check_choice, check_number, check_whole, warn
+from survscore.models.grid import Status
+from survscore.models.history import EpochScore, TrainingHistory
 from survscore.models.losses import log_likelihood_loss
-from survscore.models.schedule import Schedule
-from survscore.models.training_data import Examples
-from survscore.models.validation_scores import COLUMNS, EpochScore
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 #: Rows in one evaluation of a net without gradients: so many stay in a processor's cache, and keep a GPU busy.
 ROWS_PER_EVALUATION = {"cpu": 1 << 12, "cuda": 1 << 16}
@@ -32,14 +32,139 @@ ROWS_PER_EVALUATION = {"cpu": 1 << 12, "cuda": 1 << 16}
 SMALL_STEP = 4_000_000
 WARM_UP_STEPS = 3
 ONE_AT_A_TIME = threading.RLock()
-#: Rows of a history that are printed.
-MOST_SHOWN = 12
 #: Where each batch of rows starts and stops.
 Batches: TypeAlias = list[tuple[int, int]]
 #: Called with the history and the net after every epoch; what is true ends training.
-Callback: TypeAlias = Callable[["TrainingHistory", nn.Module], Any]
+Callback: TypeAlias = Callable[[TrainingHistory, nn.Module], Any]
 #: Makes an optimizer of weights and ``lr=``, as those of torch do.
 OptimizerFactory: TypeAlias = Callable[..., torch.optim.Optimizer]
+
+
+SCHEDULES = ("warm-restarts", "constant")
+Preset = Literal["default", "paper"]
+#: What a network's parameters are where they are left at None.
+PRESETS: dict[str, dict[str, Any]] = {
+    # a high rate that never falls, and the mean of the weights on the way: see benchmarks/convergence.py
+    "default": {
+        "dropout": 0.2,
+        "batch_size": None,
+        "learning_rate": 0.02,
+        "schedule": "constant",
+        "weight_decay": 0.02,
+        "averaging": 0.2,
+    },
+    # Adam with warm restarts, as the paper's networks were trained
+    "paper": {
+        "dropout": 0.1,
+        "batch_size": 256,
+        "learning_rate": 0.01,
+        "schedule": "warm-restarts",
+        "weight_decay": 0.0,
+        "averaging": 0.0,
+    },
+}
+#: Cycles without gain after which training stops; at a constant rate every epoch is a cycle.
+PATIENCE = {"warm-restarts": 1, "constant": 20}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    r"""Cosine annealing with warm restarts, or a constant rate.
+
+    Within a cycle of :math:`K` steps, step :math:`k` has the rate :math:`\eta [1 + \cos(\pi k / K)] / 2`. The first
+    cycle takes `cycle_epochs` epochs, each next one `cycle_growth` times as many, and starts from `cycle_decay` times
+    the rate. With a constant rate every epoch is a cycle of its own.
+    """
+
+    kind: str = "warm-restarts"
+    rate: float = 0.01
+    cycle_epochs: int = 1
+    cycle_growth: int = 2
+    cycle_decay: float = 0.8
+
+    def __post_init__(self) -> None:
+        check_choice("schedule", self.kind, SCHEDULES)
+        check_number("learning_rate", self.rate, "positive", lambda rate: rate > 0)
+        check_whole("cycle_epochs", self.cycle_epochs, 1)
+        check_whole("cycle_growth", self.cycle_growth, 1)
+        check_number("cycle_decay", self.cycle_decay, "above 0 and at most 1", lambda decay: 0 < decay <= 1)
+
+    def epochs(self, n_steps: int) -> Iterator[tuple[list[float], int, bool]]:
+        """Yield for each epoch, for ever, the rates of its `n_steps` steps, its cycle, and whether it ends that."""
+        length, top = self.cycle_epochs, self.rate
+        for cycle in count():
+            if self.kind == "constant":
+                yield [self.rate] * n_steps, cycle, True
+                continue
+            total = length * n_steps
+            for epoch in range(length):
+                steps = range(epoch * n_steps, (epoch + 1) * n_steps)
+                rates = [top * (1.0 + math.cos(math.pi * step / total)) / 2.0 for step in steps]
+                yield rates, cycle, epoch + 1 == length
+            length, top = length * self.cycle_growth, top * self.cycle_decay
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Encoded individuals, on the device where a net is trained or used."""
+
+    numbers: Tensor
+    codes: Tensor
+    labels: Tensor
+    #: Sample weights, one on average; None where all count alike.
+    weights: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls,
+        encoded: tuple[NDArray[np.float32], NDArray[np.int64]],
+        labels: NDArray[np.int8],
+        device: torch.device,
+        weights: NDArray[np.float64] | None = None,
+    ) -> Self:
+        """Put arrays on the device."""
+        arrays = [*encoded, labels]
+        if weights is not None:
+            arrays.append((weights / weights.mean()).astype(np.float32))
+        return cls(*(torch.from_numpy(array).to(device) for array in arrays))
+
+    def __len__(self) -> int:
+        return self.numbers.shape[0]
+
+    def loss(self, net: nn.Module, rows: Tensor) -> Tensor:
+        """Return the mean loss over some rows."""
+        numbers, codes, labels = (part.index_select(0, rows) for part in (self.numbers, self.codes, self.labels))
+        weights = None if self.weights is None else self.weights.index_select(0, rows)
+        return log_likelihood_loss(net(numbers, codes), labels, weights)
+
+
+def split(
+    time: NDArray[np.float64], event: Status, share: float, random: np.random.RandomState
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return rows to train on and rows to validate on, the latter the same share of events, by cause, and of others.
+
+    The individual followed longest, and one event of each cause, always stay in training: the grid ends with the one,
+    and without the others there is nothing to learn.
+    """
+    n = event.size
+    order = random.permutation(n)
+    if n < (3 if share else 2):
+        needs = "training and validation need at least 3, or validation_share=0" if share else "training needs 2"
+        raise InputError(f"X has {n} rows (n_samples = {n}); {needs}")
+    if not share:
+        return np.arange(n), order[:0]
+    causes = [event == cause for cause in np.unique(event) if cause]
+    free = order[~np.isin(order, [np.argmax(time), *(np.argmax(cause) for cause in causes)])]
+    held_out = np.zeros(n, dtype=np.bool_)
+    for kind in (*causes, event == 0):
+        members = free[kind[free]]
+        held_out[members[: round(share * np.count_nonzero(kind))]] = True
+    if not held_out.any():
+        held_out[free[0]] = True
+    rows = np.flatnonzero(~held_out)
+    if rows.size < 2:
+        raise InputError(f"validation_share leaves {rows.size} of {n} rows for training, which needs 2")
+    return rows, np.flatnonzero(held_out)
 
 
 @dataclass(frozen=True)
@@ -82,68 +207,6 @@ class Settings:
         else:
             edges = [*range(0, max(n_rows - 1, 1), self.batch_size), n_rows]
         return list(pairwise(edges))
-
-
-@dataclass(repr=False)
-class TrainingHistory:
-    """What happened in training. Prints as a table, shortened in the middle.
-
-    Attributes
-    ----------
-    epochs : list of dict
-        For each epoch: epoch, cycle, learning_rate at its start, train_loss (with dropout, while weights move),
-        validation_loss (None without validation data), the validation scores asked for, seconds.
-    best_epoch : int or None
-        The epoch whose weights were kept.
-    stopped : str
-        Why training ended.
-    """
-
-    epochs: list[dict[str, Any]] = field(default_factory=list)
-    best_epoch: int | None = None
-    stopped: str = ""
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return one row per epoch."""
-        import pandas as pd
-
-        return pd.DataFrame(self.epochs)
-
-    def __repr__(self) -> str:
-        table = self.to_frame().to_string(index=False, max_rows=MOST_SHOWN, float_format="{:.4g}".format)
-        return f"{self._described}\n{table}" if self.epochs else self._described
-
-    def _repr_html_(self) -> str:
-        table = self.to_frame().to_html(index=False, max_rows=MOST_SHOWN, float_format="{:.4g}".format)
-        return f"<p>{escape(self._described)}</p>{table}"
-
-    @property
-    def _described(self) -> str:
-        kept = "" if self.best_epoch is None else f", weights of epoch {self.best_epoch} kept"
-        return f"TrainingHistory({plural(len(self.epochs), 'epoch')}{kept}; {self.stopped or 'not stopped'})"
-
-    def plot(self, ax: Any = None, *, width: float | None = None) -> Any:
-        """Draw the losses, and the scores recorded beside them; returns a `plots.TrainingDisplay`.
-
-        Into `ax`, or a new figure, `width` inches wide.
-        """
-        from survscore.plots import TrainingDisplay
-
-        history = self.to_frame()
-        scores = [str(column) for column in history if column not in COLUMNS]
-        return TrainingDisplay(history, self.best_epoch, scores).plot(ax=ax, width=width)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain data, for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> TrainingHistory:
-        """Take what `to_dict` gave."""
-        history = cls(**data)
-        if not isinstance(history.epochs, list) or not all(isinstance(epoch, dict) for epoch in history.epochs):
-            raise InputError("the epochs of a history are a list of tables")
-        return history
 
 
 def train(
@@ -195,9 +258,9 @@ def _epochs(
     """Run epochs, and return why they ended."""
     cycles_without_gain, improved = 0, False
     schedule = settings.schedule.epochs(len(stepper.batches))
-    for number, epoch in zip(range(1, settings.epochs + 1), schedule, strict=False):
+    for number, (rates, cycle, ends_cycle) in zip(range(1, settings.epochs + 1), schedule, strict=False):
         begun = time.perf_counter()
-        train_loss = stepper.epoch(epoch.rates, shuffle)
+        train_loss = stepper.epoch(rates, shuffle)
         with stepper.averaged():
             loss = train_loss if validation is None else evaluate(stepper.net, validation, scores)
             if not np.isfinite(loss):
@@ -215,8 +278,8 @@ def _epochs(
             history.epochs.append(
                 {
                     "epoch": number,
-                    "cycle": epoch.cycle + 1,
-                    "learning_rate": epoch.rates[0],
+                    "cycle": cycle + 1,
+                    "learning_rate": rates[0],
                     "train_loss": train_loss,
                     "validation_loss": None if validation is None else loss,
                     **values,
@@ -226,23 +289,17 @@ def _epochs(
             if history.best_epoch is None:
                 raise InputError(f"stopping_score is not a number in the first epoch: {settings.stop_by} is {watched}")
             ended = [callback(history, stepper.net) for callback in settings.callbacks]  # all of them, also after a yes
-        tell(number, settings.epochs, _in_words(history))
+        words = f"train {train_loss:.4f}"
+        if validation is not None:
+            words += f"  validation {loss:.4f}  best at {history.best_epoch}"
+        tell(number, settings.epochs, words)
         if any(ended):
             return "a callback"
-        if epoch.ends_cycle:
+        if ends_cycle:
             cycles_without_gain, improved = 0 if improved else cycles_without_gain + 1, False
             if cycles_without_gain >= settings.patience:
                 return "no gain"
     return "all epochs"
-
-
-def _in_words(history: TrainingHistory) -> str:
-    """Return the losses of the last epoch."""
-    last = history.epochs[-1]
-    losses = f"train {last['train_loss']:.4f}"
-    if last["validation_loss"] is None:
-        return losses
-    return f"{losses}  validation {last['validation_loss']:.4f}  best at {history.best_epoch}"
 
 
 @torch.inference_mode()
@@ -280,20 +337,11 @@ class _Stepper:
         trainable = [weights for weights in net.parameters() if weights.requires_grad]
         if not trainable:
             raise InputError("net has no weights to train")
-        self.weights = trainable
-        rate = settings.schedule.rate
-        self.optimiser = (
-            torch.optim.AdamW(
-                trainable, lr=torch.tensor(rate, device=examples.numbers.device) if on_gpu else rate, betas=(0.9, 0.99),
-                weight_decay=settings.weight_decay, fused=True, capturable=on_gpu,
-            )
-            if settings.optimizer is None
-            else _made_by(settings.optimizer, trainable, rate)
-        )  # fmt: skip
+        self.optimiser = _made_optimizer(settings, trainable, examples.numbers.device)
         self.total = torch.zeros((), dtype=torch.float64, device=examples.numbers.device)
         self.average = None
         if settings.averaging:
-            moving = [*self.weights, *(buffer for buffer in net.buffers() if buffer.is_floating_point())]
+            moving = [*trainable, *(buffer for buffer in net.buffers() if buffer.is_floating_point())]
             self.average = _Average(moving, settings.averaging)
         self.step = self._captured_step if on_gpu and settings.capture else self._step
         #: By the number of rows: steps before a graph was captured, and graphs.
@@ -351,10 +399,21 @@ class _Stepper:
         graph.replay()
 
 
-def _made_by(factory: OptimizerFactory, weights: list[nn.Parameter], rate: float) -> torch.optim.Optimizer:
-    """Return a user's optimizer, or say why it is none."""
+def _made_optimizer(settings: Settings, weights: list[nn.Parameter], device: torch.device) -> torch.optim.Optimizer:
+    """Return AdamW, or the user's optimizer; say why it is none."""
+    rate = settings.schedule.rate
+    if settings.optimizer is None:
+        on_gpu = device.type == "cuda"
+        return torch.optim.AdamW(
+            weights,
+            lr=torch.tensor(rate, device=device) if on_gpu else rate,
+            betas=(0.9, 0.99),
+            weight_decay=settings.weight_decay,
+            fused=True,
+            capturable=on_gpu,
+        )
     try:
-        made = factory(weights, lr=rate)
+        made = settings.optimizer(weights, lr=rate)
     except TypeError as error:
         raise InputError(f"optimizer must be callable as optimizer(weights, lr=...): {error}") from None
     if not isinstance(made, torch.optim.Optimizer) or isinstance(made, torch.optim.LBFGS):
@@ -390,13 +449,13 @@ class _Average:
             torch._foreach_copy_(self.tensors, latest)
 
 
+@dataclass
 class _Best:
     """The best weights so far."""
 
-    def __init__(self, net: nn.Module) -> None:
-        self.net = net
-        self.loss = float("inf")
-        self.state: dict[str, Tensor] = {}
+    net: nn.Module
+    loss: float = math.inf
+    state: dict[str, Tensor] = field(default_factory=dict)
 
     def keep(self, loss: float) -> None:
         self.loss = loss

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from survscore.inference.intervals import limits
 from survscore.metrics import metric_label
-from survscore.paper import churn
 from survscore.paper import claims as c
 from survscore.paper import studies as s
-from survscore.paper.method_lines import line_of
 from survscore.plots import style
 from survscore.plots.labels import name_panels
 from survscore.plots.scores import time_axis
@@ -27,73 +25,60 @@ SCORES_45 = (s.UNCENSORED, s.ADMINISTRATIVE, s.IPCW_KM, s.IPCW_TRUE, s.IPCW_100,
 ALL_IPCW = (s.IPCW_KM, s.IPCW_TRUE, s.IPCW_100, s.IPCW_1000)
 
 
+COLOURS = style.colours([s.HAZARD, s.BCE, s.BCE_TOLD, s.TRUTH], null=s.TRUTH)
+
+
+def line_of(method: str) -> dict[str, Any]:
+    """Return matplotlib's options for a method's line, the same in all figures of the studies."""
+    if method == s.TRUTH:  # dashed, and above others, which show between its dashes
+        return {"color": COLOURS[method], "linestyle": style.DASHES[1], "zorder": 2.5}
+    return {"color": COLOURS[method]}
+
+
 @dataclass(frozen=True)
 class Figure:
-    """One figure.
-
-    Attributes
-    ----------
-    name, title : str
-        What it is called.
-    study : str
-        Whose replicates it shows.
-    kind : str
-        Which rows of their tables.
-    panels : tuple
-        What distinguishes the panels, in reading order: the paper's, and after them the projected score.
-    losses : tuple of str
-        One drawing for each.
-    claims : tuple of Claim
-        What the paper says about it.
-    """
+    """One figure: which rows of a study's replicates it shows, and what the paper says about it."""
 
     name: str
     title: str
     study: str
+    #: Which rows of the tables.
     kind: str
+    #: What distinguishes the panels, in reading order: the paper's, and after them the projected score.
     panels: tuple[Any, ...]
+    #: One drawing for each.
     losses: tuple[str, ...]
     claims: tuple[c.Claim, ...]
 
-    def numbers(self, replicates: Sequence[pd.DataFrame]) -> pd.DataFrame:
-        """Return every number that is drawn: of each replicate, and over all of them."""
-        return rows_of(self.kind, replicates)
-
     def draw(self, numbers: pd.DataFrame, loss: str, *, about: str = "", width: float = style.PAGE) -> Any:
         """Return a matplotlib figure, so many inches wide; `about` says below the title what must not be missed."""
-        by = "weighting" if self.kind == s.SCORE else "censoring_time"
-        shown = numbers[numbers.loss == loss] if self.kind == s.SCORE else numbers
-        n_columns = self._n_columns(width)
+        of_survival = self.kind == s.SURVIVAL
+        shown = numbers if of_survival else numbers[numbers.loss == loss]
+        of_panel = shown["censoring_time" if of_survival else "weighting"]
+        y_label = "survival" if of_survival else f"{metric_label(loss)} (lower is better)"
+        n_columns = 4 if len(self.panels) == 7 else 3
+        if width < style.NARROW or len(self.panels) in (2, 4):
+            n_columns = 2
+        n = numbers.replicate.nunique()
+        title = self.title + (f", mean and {100 * BAND:.0f} % of {n} replicates" if n > 1 else "")
         with style.applied(width):
             figure, axes = style.panels(len(self.panels), n_columns, width)
-            lines = [
-                _panel(ax, shown[shown[by] == panel], self._words(panel, loss))
-                for ax, panel in zip(axes, self.panels, strict=True)
-            ]
-            if self.kind == s.SURVIVAL:
+            lines = []
+            for ax, panel in zip(axes, self.panels, strict=True):
+                rows = shown[of_panel == panel]
+                lines.append(
+                    {str(model): _line(ax, some, str(model)) for model, some in rows.groupby("model", sort=False)}
+                )
+                time_axis(ax, own=True)
+                style.say(ax, title=f"C* = {panel:g}" if of_survival else str(panel), x="time", y=y_label)
+            if of_survival:
                 for ax, panel in zip(axes, self.panels, strict=True):
                     style.mark(ax, x=panel, color=style.INK)
             style.label_outer(axes, n_columns)
             name_panels(axes, n_columns, lines)
-            style.put(figure.suptitle(""), self._heading(numbers, about), 70.0 * width)
+            style.put(figure.suptitle(""), f"{title}\n{about}" if about else title, 70.0 * width)
             style.refit_panels(figure)
         return figure
-
-    def _n_columns(self, width: float) -> int:
-        if width < style.NARROW or len(self.panels) in (2, 4):
-            return 2
-        return 4 if len(self.panels) == 7 else 3
-
-    def _words(self, panel: Any, loss: str) -> dict[str, str]:
-        """Return what a panel and its axes are called."""
-        if self.kind == s.SURVIVAL:
-            return {"title": f"C* = {panel:g}", "x": "time", "y": "survival"}
-        return {"title": str(panel), "x": "time", "y": f"{metric_label(loss)} (lower is better)"}
-
-    def _heading(self, numbers: pd.DataFrame, about: str) -> str:
-        n = numbers.replicate.nunique()
-        how = f", mean and {100 * BAND:.0f} % of {n} replicates" if n > 1 else ""
-        return f"{self.title}{how}" + (f"\n{about}" if about else "")
 
 
 def rows_of(kind: str, replicates: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -101,17 +86,9 @@ def rows_of(kind: str, replicates: Sequence[pd.DataFrame]) -> pd.DataFrame:
     import pandas as pd
 
     table = pd.concat(
-        [one[one.kind == kind].assign(replicate=k) for k, one in enumerate(replicates)], ignore_index=True
+        [table[table.kind == kind].assign(replicate=k) for k, table in enumerate(replicates)], ignore_index=True
     )
     return table.drop(columns=[column for column in table if table[column].isna().all()])
-
-
-def _panel(ax: Axes, rows: pd.DataFrame, words: dict[str, str]) -> dict[str, Any]:
-    """Draw all models into one panel; return their lines."""
-    lines = {str(model): _line(ax, part, str(model)) for model, part in rows.groupby("model", sort=False)}
-    time_axis(ax, own=True)
-    style.say(ax, **words)
-    return lines
 
 
 def _line(ax: Axes, rows: pd.DataFrame, model: str) -> Any:
@@ -166,40 +143,36 @@ def _claims_5(loss: str) -> list[c.Claim]:
     ]
 
 
-_FIGURE_1 = (s.IPCW_KM, churn.capped(1000))
-_FIGURE_6 = (s.IPCW_KM, s.ADMINISTRATIVE, *(churn.capped(cap) for cap in churn.CAPS), churn.UNCAPPED)
+SCORES_1 = (s.IPCW_KM, s.IPCW_1000)
+SCORES_6 = (s.IPCW_KM, s.ADMINISTRATIVE, *(s.capped(cap) for cap in s.CAPS), s.IPCW_UNCAPPED)
 
 
 def _claims_1(loss: str) -> list[c.Claim]:
-    late = {"kind": churn.LATE, "when": " at the highest times (last third)"}
-    model = churn.capped(1000)
+    late = {"kind": s.LATE, "when": " at the highest times (last third)"}
     return [
-        c.better(churn.STUDY, s.BCE, s.HAZARD, s.IPCW_KM, loss, **late),
-        c.better(churn.STUDY, s.HAZARD, s.BCE, model, loss),
-        c.better(churn.STUDY, s.BCE, s.HAZARD, model, loss, **late),
+        c.better(s.CHURN, s.BCE, s.HAZARD, s.IPCW_KM, loss, **late),
+        c.better(s.CHURN, s.HAZARD, s.BCE, s.IPCW_1000, loss),
+        c.better(s.CHURN, s.BCE, s.HAZARD, s.IPCW_1000, loss, **late),
     ]
 
 
 def _claims_6(loss: str) -> list[c.Claim]:
     return [
-        c.better(churn.STUDY, s.BCE, s.HAZARD, s.IPCW_KM, loss),
-        c.better(churn.STUDY, s.HAZARD, s.BCE, s.ADMINISTRATIVE, loss),
-        c.better(churn.STUDY, s.BCE, s.HAZARD, churn.capped(1), loss),
-        c.better(churn.STUDY, s.HAZARD, s.BCE, churn.capped(1000), loss),
-        c.moves_with_the_cap(churn.STUDY, [churn.capped(cap) for cap in churn.CAPS], loss),
+        c.better(s.CHURN, s.BCE, s.HAZARD, s.IPCW_KM, loss),
+        c.better(s.CHURN, s.HAZARD, s.BCE, s.ADMINISTRATIVE, loss),
+        c.better(s.CHURN, s.BCE, s.HAZARD, s.capped(1), loss),
+        c.better(s.CHURN, s.HAZARD, s.BCE, s.IPCW_1000, loss),
+        c.moves_with_the_cap(loss),
     ]
 
 
 FIGURES = {
     figure.name: figure
     for figure in (
-        Figure(
-            "figure-1", "KKBox: IPCW scores", churn.STUDY, s.SCORE,
-            _FIGURE_1, s.LOSSES, _for_losses(_claims_1),
-        ),
+        Figure("figure-1", "KKBox: IPCW scores", s.CHURN, s.SCORE, SCORES_1, s.LOSSES, _for_losses(_claims_1)),
         Figure(
             "figure-2", "Survival estimates of the BCE method", "constant-hazard", s.SURVIVAL,
-            s.SHOWN_CENSORING_TIMES, ("",), (c.underestimates(), *c.follows_then_falls()),
+            s.SHOWN_CENSORING_TIMES, ("",), c.about_survival(),
         ),
         Figure(
             "figure-3", "Constant hazard, uniform censoring", "constant-hazard", s.SCORE,
@@ -214,9 +187,8 @@ FIGURES = {
             (*SCORES_45, s.PROJECTED), s.LOSSES, _for_losses(_claims_5),
         ),
         Figure(
-            "figure-6", "KKBox: all scores", churn.STUDY, s.SCORE,
-            (*_FIGURE_6, s.PROJECTED), s.LOSSES,
-            (c.further_from_the_truth(churn.STUDY, churn.ERROR), *_for_losses(_claims_6)),
+            "figure-6", "KKBox: all scores", s.CHURN, s.SCORE,
+            (*SCORES_6, s.PROJECTED), s.LOSSES, (c.further_from_the_truth(), *_for_losses(_claims_6)),
         ),
     )
 }  # fmt: skip

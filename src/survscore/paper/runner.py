@@ -1,6 +1,6 @@
-"""The one runner behind the studies and the atlas: pieces of work in processes, each kept as soon as it is done.
+"""The one runner behind the studies and the atlas: jobs in processes, each keeping its result once it is done.
 
-Work that keeps its own results is all that goes on where an interrupted run stopped: what is there already is no job.
+A run that was interrupted goes on where it stopped, since what has a result is no job.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -18,38 +17,32 @@ from survscore.io.ending import end_with_parent
 
 
 def run(
-    work: Callable[..., None], jobs: Mapping[str, tuple[Any, ...]], *, n_done: int, n_jobs: int, progress: Progress
+    work: Callable[..., None],
+    jobs: Mapping[str, tuple[Any, ...]],
+    *,
+    kept: Callable[..., bool],
+    n_jobs: int,
+    progress: Progress,
 ) -> None:
-    """Do work for every job.
+    """Do work for every job that has no result yet, in at most `n_jobs` processes; one is this one.
 
-    Parameters
-    ----------
-    work : callable
-        Of a module, so that other processes find it. Called with a job's arguments; in this process also with
-        ``report=``, a function of what is being done.
-    jobs : mapping of str to tuple
-        Arguments, by what to call each job.
-    n_done : int
-        How many others were done before.
-    n_jobs : int
-        Processes; one is this one.
-    progress : callable
-        Called with (done, total, what).
-
-    Raises
-    ------
-    ChildProcessError
-        If a process was killed.
+    `work`, a function of a module so that other processes find it, is called with the arguments of each job, and in
+    this process with ``report=``, a function of what is being done. `kept` returns from the same arguments whether
+    there is a result; it raises if that can't be used, which is better known now than after hours. Raises
+    ChildProcessError if a process was killed.
     """
-    total, n_processes = n_done + len(jobs), min(n_jobs, len(jobs))
+    missing = {name: given for name, given in jobs.items() if not kept(*given)}
+    total, n_done, n_processes = len(jobs), len(jobs) - len(missing), min(n_jobs, len(missing))
     if n_processes <= 1:
-        for done, (name, given) in enumerate(jobs.items(), n_done):
-            work(*given, report=partial(_pass_on, progress, done, total, name))
+        for done, (name, given) in enumerate(missing.items(), n_done):
+            work(*given, report=lambda what, done=done, name=name: progress(done, total, f"{name}: {what}"))
         progress(total, total, "")
         return
     progress(n_done, total, "starting")
     try:
-        with results_of([(_do, os.getpid(), work, given) for given in jobs.values()], n_processes) as finished:
+        with results_of(
+            [(_in_process, os.getpid(), work, given) for given in missing.values()], n_processes
+        ) as finished:
             for done, _ in enumerate(finished, n_done + 1):
                 progress(done, total, f"{n_processes} at once")
     except BrokenProcessPool:
@@ -58,13 +51,9 @@ def run(
         ) from None
 
 
-def _do(parent: int, work: Callable[..., None], given: tuple[Any, ...]) -> None:
+def _in_process(parent: int, work: Callable[..., None], given: tuple[Any, ...]) -> None:
     end_with_parent(parent)
     work(*given)
-
-
-def _pass_on(progress: Progress, done: int, total: int, name: str, what: str) -> None:
-    progress(done, total, f"{name}: {what}")
 
 
 @contextmanager
@@ -84,10 +73,10 @@ def one_thread() -> Iterator[None]:
 
 def versions_of(packages: Iterable[str]) -> dict[str, str]:
     """Return the version of each package, or that it is not installed."""
-    found = {}
+    versions = {}
     for package in packages:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "not installed"
-    return found
+            versions[package] = "not installed"
+    return versions

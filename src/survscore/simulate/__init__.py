@@ -1,8 +1,7 @@
 """Simulated data with the truth attached."""
 
-from survscore.simulate.competing import CompetingRisksStudy
 from survscore.simulate.expectations import expected_score, irreducible_error, mean_squared_error
-from survscore.simulate.studies import ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
+from survscore.simulate.studies import CompetingRisksStudy, ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
 
 __all__ = [
     "CompetingRisksStudy",

@@ -29,33 +29,21 @@ ATTRIBUTES = ("name", "X", "y", "groups", "horizons", "cutoffs", *IN_WORDS)
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What is known of a data set, and the individuals that are looked at.
-
-    Attributes
-    ----------
-    name : str
-    X : pandas.DataFrame
-        Covariates known at the start, and `ENTRY`.
-    y : Outcomes
-        With dates.
-    groups : ndarray or None
-    horizons : ndarray
-        In the unit of `y`.
-    cutoffs : tuple of datetime64
-        Earlier closing dates, in order.
-    n_all : int
-        Individuals before some were drawn.
-    about : dict
-        Event, start, licence and so on, in words.
-    """
+    """What is known of a data set, and the individuals that are analysed."""
 
     name: str
+    #: Covariates known at the start, and `ENTRY`.
     X: pd.DataFrame
+    #: With dates.
     y: Outcomes
     groups: NDArray[Any] | None
+    #: In the unit of `y`.
     horizons: NDArray[np.float64]
+    #: Earlier closing dates, in order.
     cutoffs: tuple[np.datetime64, ...]
+    #: Individuals before some were drawn.
     n_all: int
+    #: Event, start, licence and so on, in words.
     about: dict[str, str]
 
     @property
@@ -71,18 +59,8 @@ class Prepared:
 def prepare(dataset: Any, most: int, seed: int) -> Prepared:
     """Return a data set with at most so many individuals, drawn without replacement; groups stay whole.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        As `survscore.datasets.load` returns it, or anything with its attributes.
-    most : int
-        How many are looked at.
-    seed : int
-        Of the draw, together with the name.
-
-    Returns
-    -------
-    Prepared
+    `dataset` is as `survscore.datasets.load` returns it, or anything with its attributes. The draw depends on the seed
+    and the set's name, not on other sets.
     """
     lacking = [key for key in ATTRIBUTES if not hasattr(dataset, key)]
     if lacking:
@@ -90,25 +68,36 @@ def prepare(dataset: Any, most: int, seed: int) -> Prepared:
             f"sets must be names, or have the attributes of a Dataset: {type(dataset).__name__} lacks "
             f"{', '.join(lacking)}"
         )
-    name = str(dataset.name)
-    dates = dates_of(name, dataset.y)
+    name, n = str(dataset.name), len(dataset.y)
+    start = dates_of(name, dataset.y).start
     if ENTRY in dataset.X.columns:
         raise InputError(f"{name}: X must not hold a column {ENTRY!r}, which is added")
-    entry = (dates.start - dates.start.min()) / DAY
+    X = dataset.X.reset_index(drop=True).assign(**{ENTRY: (start - start.min()) / DAY})
     groups = None if dataset.groups is None else np.asarray(dataset.groups)
-    rows = _drawn(len(dataset.y), groups, most, _seed_of(name, seed))
-    cutoffs = np.unique(np.asarray(dataset.cutoffs, dtype="datetime64[ns]"))
-    about = {key: str(getattr(dataset, key)) for key in IN_WORDS}
+    rows = np.arange(n)
+    if n > most:
+        own_seed = int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:4], "big")
+        rows = _drawn(n, groups, most, np.random.default_rng(own_seed))
     return Prepared(
         name,
-        dataset.X.reset_index(drop=True).assign(**{ENTRY: entry}).iloc[rows].reset_index(drop=True),
+        X.iloc[rows].reset_index(drop=True),
         dataset.y[rows],
         None if groups is None else groups[rows],
         np.asarray(dataset.horizons, dtype=np.float64),
-        tuple(cutoffs),
-        len(dataset.y),
-        about,
+        tuple(np.unique(np.asarray(dataset.cutoffs, dtype="datetime64[ns]"))),
+        n,
+        {key: str(getattr(dataset, key)) for key in IN_WORDS},
     )
+
+
+def _drawn(n: int, groups: NDArray[Any] | None, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return who is analysed, in the order of the data."""
+    if groups is None:
+        return np.sort(rng.choice(n, most, replace=False))
+    codes = np.unique(groups, return_inverse=True)[1]
+    counts = np.bincount(codes)
+    order = rng.permutation(counts.size)
+    return np.flatnonzero(np.isin(codes, order[np.cumsum(counts[order]) <= most]))
 
 
 def dates_of(name: str, y: Outcomes) -> Dates:
@@ -126,26 +115,9 @@ def hidden_share(y: Outcomes, horizon: float) -> float:
 
 def scoreable(y: Outcomes, horizons: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Return at which horizons enough is known for models to be fitted and scored under every weighting."""
-    end = np.asarray(y.censoring_time)
-    counts = [(np.sum(end >= h), np.sum((end >= h) & y.event & (y.time <= h)), np.sum(y.time > h)) for h in horizons]
-    fewest = (FEWEST_FOLLOWED, FEWEST_WITH_STATUS, FEWEST_WITH_STATUS)
-    return np.array([all(n >= least for n, least in zip(some, fewest, strict=True)) for some in counts], dtype=np.bool_)
-
-
-def _drawn(n: int, groups: NDArray[Any] | None, most: int, seed: int) -> NDArray[np.intp]:
-    """Return who is looked at, in the order of the data."""
-    if n <= most:
-        return np.arange(n)
-    rng = np.random.default_rng(seed)
-    if groups is None:
-        return np.sort(rng.choice(n, most, replace=False))
-    codes = np.unique(groups, return_inverse=True)[1]
-    counts = np.bincount(codes)
-    order = rng.permutation(counts.size)
-    taken = order[np.cumsum(counts[order]) <= most]
-    return np.flatnonzero(np.isin(codes, taken))
-
-
-def _seed_of(name: str, seed: int) -> int:
-    """Return a seed of a set's own, whatever other sets there are."""
-    return int.from_bytes(hashlib.sha256(f"{seed} {name}".encode()).digest()[:4], "big")
+    followed = np.asarray(y.censoring_time)[:, None] >= horizons
+    before = followed & y.event[:, None] & (y.time[:, None] <= horizons)
+    after = y.time[:, None] > horizons
+    enough = before.sum(axis=0) >= FEWEST_WITH_STATUS
+    enough &= (after.sum(axis=0) >= FEWEST_WITH_STATUS) & (followed.sum(axis=0) >= FEWEST_FOLLOWED)
+    return np.asarray(enough)

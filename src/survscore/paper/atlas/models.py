@@ -28,6 +28,7 @@ from survscore.adapters import ScikitSurvival
 from survscore.adapters.survival_model import Curves, SurvivalModel
 from survscore.incidence import IncidenceCurves
 from survscore.models import AalenJohansen, BCESurvival, HorizonClassifiers, KaplanMeier, LogisticHazard
+from survscore.models.grid import Keep
 from survscore.outcomes import Outcomes, as_outcomes
 
 #: The column with the date of entry, in days since the first; data sets come without it.
@@ -78,55 +79,39 @@ SIZES = {
 
 @dataclass(frozen=True)
 class ModelRecipe:
-    """One kind of model.
-
-    Attributes
-    ----------
-    name : str
-    censored : str
-        What becomes of those censored before a horizon. They are ``"dropped"``, though those with event before their
-        censoring stay, which leaks; treated as ``"event-free"``; or ``"outside"``, as all with :math:`C^*` before the
-        horizon are. Of survival models, ``"modelled"``.
-    make : callable
-        From horizons and effort, an estimator of numbers only.
-    needs : str
-        The package it comes from, if that is optional.
-    """
+    """One kind of model."""
 
     name: str
+    #: What becomes of those censored before a horizon. They are "dropped", though those with event before their
+    #: censoring stay, which leaks; treated as "event-free"; or "outside", as all with C* before the horizon are. Of
+    #: survival models, "modelled".
     censored: Censored
-    make: Callable[[NDArray[np.float64], Effort], Any]
+    #: From horizons and effort, an estimator of numbers only.
+    make: Callable[[Values, Effort], Any]
+    #: The package it comes from, if that is optional.
     needs: str = ""
 
 
 def _classifiers(name: str, classifier: Callable[[Effort], Any]) -> list[ModelRecipe]:
     """Return the three ways in which people train a classifier per horizon."""
 
-    def dropping(horizons: NDArray[np.float64], effort: Effort) -> Any:
-        return HorizonClassifiers(classifier(effort), horizons, keep="known")
-
-    def keeping(horizons: NDArray[np.float64], effort: Effort) -> Any:
-        return CensoredAsEventFree(HorizonClassifiers(classifier(effort), horizons, keep="known"))
-
-    def mature(horizons: NDArray[np.float64], effort: Effort) -> Any:
-        return HorizonClassifiers(classifier(effort), horizons, keep="administrative")
+    def of(keep: Keep) -> Callable[[Values, Effort], Any]:
+        return lambda horizons, effort: HorizonClassifiers(classifier(effort), horizons, keep=keep)
 
     return [
-        ModelRecipe(f"{name}, censored dropped", "dropped", dropping),
-        ModelRecipe(f"{name}, censored as event-free", "event-free", keeping),
-        ModelRecipe(f"{name}, C* after horizon", "outside", mature),
+        ModelRecipe(f"{name}, censored dropped", "dropped", of("known")),
+        ModelRecipe(
+            f"{name}, censored as event-free",
+            "event-free",
+            lambda horizons, effort: CensoredAsEventFree(of("known")(horizons, effort)),
+        ),
+        ModelRecipe(f"{name}, C* after horizon", "outside", of("administrative")),
     ]
 
 
 @dataclass(eq=False, repr=False)
 class _OfChangedOutcomes(SurvivalModel):
-    """A model whose outcomes are changed before it is fitted.
-
-    Parameters
-    ----------
-    estimator : estimator
-        With ``fit`` and ``predict_curves``, for `Outcomes`. It is cloned.
-    """
+    """A model, with ``fit`` and ``predict_curves`` for `Outcomes`, whose outcomes are changed before it is fitted."""
 
     estimator: Any
 
@@ -169,7 +154,7 @@ class OnGrid(_OfChangedOutcomes):
 
     def _changed(self, y: Outcomes) -> Outcomes:
         quantiles = np.quantile(y.time, np.arange(1, self.n_times + 1) / self.n_times, method="higher")
-        grid = np.unique(np.concatenate([quantiles, np.asarray(self.horizons, dtype=np.float64)]))
+        grid = np.union1d(quantiles, np.asarray(self.horizons, dtype=np.float64))
         following = grid[np.minimum(np.searchsorted(grid, y.time), grid.size - 1)]
         place = np.searchsorted(grid, y.time, side="right")
         before = np.where(place > 0, grid[np.maximum(place, 1) - 1], y.time)
@@ -186,22 +171,12 @@ class CauseSpecificCox(SurvivalModel):
         \frac{\Delta \Lambda_k(s)}{\Delta \Lambda(s)} ,
 
     so that all :math:`F_k` add up to :math:`1 - e^{-\Lambda}`.
-
-    Parameters
-    ----------
-    times : array_like
-        Of its predictions.
-
-    Attributes
-    ----------
-    models_ : list
-        The fitted Cox model of each cause.
-    causes_ : tuple of str
-        The causes.
     """
 
+    #: Of its predictions.
     times: ArrayLike
 
+    #: The fitted Cox model of each cause.
     models_: list[Any] = field(init=False)
     causes_: tuple[str, ...] = field(init=False)
 
@@ -237,21 +212,21 @@ def combined(hazards: Values, jumps: Values, times: Values) -> Values:
     return np.moveaxis(incidence[..., np.searchsorted(jumps, times, side="right")], 0, 1)
 
 
-def _cox(horizons: NDArray[np.float64], effort: Effort) -> Any:
+def _cox(horizons: Values, effort: Effort) -> Any:
     from sksurv.linear_model import CoxPHSurvivalAnalysis
 
     # a weak ridge, since a fold may have a category with no events
     return ScikitSurvival(CoxPHSurvivalAnalysis(alpha=1.0), times=horizons)
 
 
-def _forest(horizons: NDArray[np.float64], effort: Effort) -> Any:
+def _forest(horizons: Values, effort: Effort) -> Any:
     from sksurv.ensemble import RandomSurvivalForest
 
     forest = RandomSurvivalForest(n_estimators=effort.trees, min_samples_leaf=15, max_samples=0.5)
     return OnGrid(ScikitSurvival(forest, times=horizons), horizons, GRID_OF_FOREST)
 
 
-def _boosting(horizons: NDArray[np.float64], effort: Effort) -> Any:
+def _boosting(horizons: Values, effort: Effort) -> Any:
     from sksurv.ensemble import GradientBoostingSurvivalAnalysis
 
     boosting = GradientBoostingSurvivalAnalysis(
@@ -260,8 +235,8 @@ def _boosting(horizons: NDArray[np.float64], effort: Effort) -> Any:
     return ScikitSurvival(boosting, times=horizons)
 
 
-def _net(kind: Any) -> Callable[[NDArray[np.float64], Effort], Any]:
-    def make(horizons: NDArray[np.float64], effort: Effort) -> Any:
+def _net(kind: Any) -> Callable[[Values, Effort], Any]:
+    def make(horizons: Values, effort: Effort) -> Any:
         # the same number of steps up to each horizon from the one before
         ends = np.concatenate([[0.0], horizons])
         steps = np.arange(1, effort.steps + 1) / effort.steps
@@ -315,26 +290,26 @@ class ListedModel:
 def listed(*, by_cause: bool = False) -> tuple[ListedModel, ...]:
     """Return the models of the list, all that there are."""
     recipes = CAUSE_RECIPES if by_cause else RECIPES
-    return tuple(
-        ListedModel(one, entry) for one in recipes for entry in (False, True) if not (entry and one.name in NULLS)
-    )
+    both = [ListedModel(recipe, entry) for recipe in recipes for entry in (False, True)]
+    return tuple(model for model in both if not (model.entry and model.recipe.name in NULLS))
 
 
 def installed(entries: Iterable[ListedModel]) -> tuple[list[ListedModel], list[str]]:
     """Return the models that can be fitted here, and the packages that others need."""
-    found = list(entries)
-    missing = sorted({one.recipe.needs for one in found if one.recipe.needs and find_spec(one.recipe.needs) is None})
-    return [one for one in found if one.recipe.needs not in missing], missing
+    models = list(entries)
+    needed = {model.recipe.needs for model in models} - {""}
+    missing = sorted(package for package in needed if find_spec(package) is None)
+    return [model for model in models if model.recipe.needs not in missing], missing
 
 
-def estimators(entries: Iterable[ListedModel], horizons: NDArray[np.float64], effort: Effort) -> dict[str, Any]:
+def estimators(entries: Iterable[ListedModel], horizons: Values, effort: Effort) -> dict[str, Any]:
     """Return the models by name, as estimators of data frames that hold `ENTRY`."""
-    return {
-        one.name: one.recipe.make(horizons, effort)
-        if one.recipe.name in NULLS
-        else Pipeline([("features", features(entry=one.entry)), ("model", one.recipe.make(horizons, effort))])
-        for one in entries
-    }
+    made = {}
+    for model in entries:
+        made[model.name] = model.recipe.make(horizons, effort)
+        if model.recipe.name not in NULLS:
+            made[model.name] = Pipeline([("features", features(entry=model.entry)), ("model", made[model.name])])
+    return made
 
 
 def features(*, entry: bool) -> ColumnTransformer:
@@ -361,13 +336,13 @@ def features(*, entry: bool) -> ColumnTransformer:
 
 #: Which models are compared with each other: all, or without those that know too much.
 FAMILIES: Mapping[str, Callable[[ListedModel], bool]] = {
-    "all": lambda one: True,
-    "none drops the censored": lambda one: one.recipe.censored != "dropped",
-    "without date of entry": lambda one: not one.entry,
-    "neither": lambda one: one.recipe.censored != "dropped" and not one.entry,
+    "all": lambda model: True,
+    "none drops the censored": lambda model: model.recipe.censored != "dropped",
+    "without date of entry": lambda model: not model.entry,
+    "neither": lambda model: model.recipe.censored != "dropped" and not model.entry,
 }
 
 
 def family(name: str, entries: Iterable[ListedModel]) -> list[str]:
     """Return the names of a family's models."""
-    return [one.name for one in entries if FAMILIES[name](one)]
+    return [model.name for model in entries if FAMILIES[name](model)]

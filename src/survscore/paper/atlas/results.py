@@ -1,4 +1,4 @@
-"""What the atlas found: tables of all sets, means over them, and what that says in words."""
+"""The results of the atlas: tables of all sets, means over them, and what that says in words."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
 from survscore.inference.intervals import student_quantile
 from survscore.io.files import check_regular, written_whole
-from survscore.paper.atlas.closing import MEAN
+from survscore.paper.atlas.judging import MEAN
 from survscore.paper.atlas.models import FAMILIES, NULLS
 from survscore.paper.atlas.scores import ADMINISTRATIVE, KAPLAN_MEIER, PROJECTED
 
@@ -89,11 +90,11 @@ class Atlas:
 
         tables = {}
         for table, keys in TABLES.items():
-            rows = [{"set": name, **row} for name, one in results.items() for row in one["tables"].get(table, ())]
+            rows = [{"set": name, **row} for name, result in results.items() for row in result["tables"].get(table, ())]
             frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=["set", *keys])
             tables[table] = frame.where(frame.notna(), np.nan).infer_objects()  # NaN is null in JSON
-        about = pd.DataFrame([{"set": name, **_in_words(one["about"])} for name, one in results.items()])
-        seconds = {name: round(one["seconds"], 1) for name, one in results.items()}
+        about = pd.DataFrame([{"set": name} | _as_cells(result["about"]) for name, result in results.items()])
+        seconds = {name: round(result["seconds"], 1) for name, result in results.items()}
         versions = next(iter(results.values()))["versions"]
         settings = {**settings, "versions": versions, "seconds": seconds}
         return cls(about=about, models=against_null(tables["truths"]), settings=settings, **tables)
@@ -117,7 +118,7 @@ class Atlas:
 
     def save(self, folder: Path) -> None:
         """Write all tables, the settings, and the forest plot."""
-        from survscore.paper.atlas.drawing import forest
+        from survscore.paper.atlas.page import forest
 
         prefix = "causes_" * self.by_cause
         names = ("about", "models", *(BY_CAUSE if self.by_cause else TABLES), "summary")
@@ -134,7 +135,7 @@ class Atlas:
         """Whether scores are of single causes."""
         return "cause" in self.backtests
 
-    @property
+    @cached_property
     def summary(self) -> pd.DataFrame:
         """One row for each family and score: means over sets, each set counting once.
 
@@ -150,16 +151,9 @@ class Atlas:
         rows, halves = [], halves_of(self.backtests)
         for (family, score), runs in self.backtests.groupby(["family", "score"], sort=False):
             by_set = runs.groupby("set")[["ordered", "relative_regret"]].mean()
-            row = {
-                "family": family,
-                "score": score,
-                "sets": len(by_set),
-                "runs": len(runs),
-                "ordered": by_set["ordered"].mean(),
-                "relative_regret": by_set["relative_regret"].mean(),
-                "median_regret": by_set["relative_regret"].median(),
-                **halves[str(family), str(score)],
-            }
+            row: dict[Any, Any] = {"family": family, "score": score, "sets": len(by_set), "runs": len(runs)}
+            row |= by_set.mean().to_dict()
+            row |= {"median_regret": by_set["relative_regret"].median(), **halves[str(family), str(score)]}
             if len(self.sets):
                 some = self.sets[(self.sets["family"] == family) & (self.sets["score"] == score)]
                 for what in ("gain", "excess"):
@@ -183,18 +177,11 @@ class Atlas:
             for low, high in pairwise(HIDDEN):
                 within = some[(some["hidden"] >= low) & ((some["hidden"] < high) | (high == HIDDEN[-1]))]
                 pairs = int(within["n_pairs"].sum())
-                rows.append(
-                    {
-                        "against": against,
-                        "from": low,
-                        "to": high,
-                        "sets": within["set"].nunique(),
-                        "horizons": len(within),
-                        "n_pairs": pairs,
-                        "differ": within["differ"].sum() / pairs if pairs else np.nan,
-                        "opposite_and_sure": within["opposite_and_sure"].sum() / pairs if pairs else np.nan,
-                    }
-                )
+                row = {"against": against, "from": low, "to": high}
+                row |= {"sets": within["set"].nunique(), "horizons": len(within), "n_pairs": pairs}
+                for name in ("differ", "opposite_and_sure"):
+                    row[name] = within[name].sum() / pairs if pairs else np.nan
+                rows.append(row)
         return pd.DataFrame(rows)
 
     @property
@@ -205,16 +192,13 @@ class Atlas:
         ordered (shares of pairs, and of those decided), n_settled (decided, and significantly different in truth), and
         wrong, the proportion of these that were decided in the wrong order.
         """
-        counts = self.recommendations.groupby(["family", "individuals"], sort=False)
-        sums = counts[["n_pairs", "n_decided", "n_ordered", "n_settled", "n_wrong"]].sum().reset_index()
-        shares = {
-            "decided": sums["n_decided"] / sums["n_pairs"],
-            "ordered": sums["n_ordered"] / sums["n_decided"],
-            "wrong": sums["n_wrong"] / sums["n_settled"],
-        }
-        return sums.assign(**shares)[
-            ["family", "individuals", "n_pairs", "decided", "ordered", "n_settled", "wrong", "n_wrong"]
-        ]
+        by = ["family", "individuals"]
+        counts = ["n_pairs", "n_decided", "n_ordered", "n_settled", "n_wrong"]
+        sums = self.recommendations.groupby(by, sort=False)[counts].sum().reset_index()
+        sums["decided"] = sums["n_decided"] / sums["n_pairs"]
+        sums["ordered"] = sums["n_ordered"] / sums["n_decided"]
+        sums["wrong"] = sums["n_wrong"] / sums["n_settled"]
+        return sums[[*by, "n_pairs", "decided", "ordered", "n_settled", "wrong", "n_wrong"]]
 
     def of_summary(self, family: str, score: str) -> pd.Series:
         """Return a row of the summary."""
@@ -225,46 +209,43 @@ class Atlas:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What the scores said when the studies stood years ago, and what happened since; none without earlier days."""
+        """How the scores ranked models when follow-up ended years earlier, and what happened since; none without."""
         if not len(self.backtests):
             return ()
-        everyone, strict = ({one: self.of_summary(family, one) for one in SCORES} for family in (ALL, NEITHER))
-
-        def three(rows: dict[str, pd.Series], name: str) -> str:
-            return three_shares(lambda score: rows[score][name])
-
         n_models, runs = len(self.settings["models"]), self.backtests
         days = runs[["set", "cutoff"]].drop_duplicates().merge(self.about[["set", "closing_date"]], on="set")
+        n_sets = days["set"].nunique()
         if self.by_cause:
-            of_cause = " of a cause"
+            n_causes, n_runs = len(runs[["set", "cause"]].drop_duplicates()), self.of_summary(ALL, PROJECTED)["runs"]
             opening = (
-                f"{days['set'].nunique()} sets have {len(runs[['set', 'cause']].drop_duplicates())} causes. With "
-                f"{n_models} models on {len(days)} earlier days that makes {everyone[PROJECTED]['runs']} runs, of one "
-                "cause, day and horizon each."
+                f"{n_sets} sets have {n_causes} causes. With {n_models} models on {len(days)} earlier days that makes "
+                f"{n_runs} runs, of one cause, day and horizon each."
             )
         else:
-            of_cause = ""
             closing, earlier = (days[name].to_numpy(dtype="datetime64[D]") for name in ("closing_date", "cutoff"))
             years = (closing - earlier) / np.timedelta64(1, "D") / 365.25
             opening = (
-                f"We ended the follow-up of {days['set'].nunique()} real data sets {years.min():.0f} to "
-                f"{years.max():.0f} years early, on {len(days)} days in all, scored {n_models} models with the data "
-                "known then, and compared the scores with what happened later."
+                f"We ended the follow-up of {n_sets} real data sets {years.min():.0f} to {years.max():.0f} years "
+                f"early, on {len(days)} days in all, scored {n_models} models with the data known then, and compared "
+                "the scores with what happened later."
             )
+
+        def three(family: str, column: str) -> str:
+            return three_shares(lambda score: self.of_summary(family, score)[column])
+
         return (
             opening,
-            f"The projected, the administrative and the IPCW score{of_cause} ranked {three(everyone, 'ordered')} of "
-            "the pairs of models in their true order.",
-            f"The models with the best of these scores were in truth {three(everyone, 'relative_regret')} worse than "
-            f"the best model (means over sets; medians {three(everyone, 'median_regret')}).",
-            f"Among models that neither drop the censored nor use the date of entry, {three(strict, 'ordered')} of "
-            f"pairs are in the true order, and the choices are {three(strict, 'relative_regret')} worse than the best "
-            f"(medians {three(strict, 'median_regret')}).",
+            f"The projected, the administrative and the IPCW score{' of a cause' * self.by_cause} ranked "
+            f"{three(ALL, 'ordered')} of the pairs of models in their true order.",
+            f"The models with the best of these scores were in truth {three(ALL, 'relative_regret')} worse than "
+            f"the best model (means over sets; medians {three(ALL, 'median_regret')}).",
+            f"Among models that neither drop the censored nor use the date of entry, {three(NEITHER, 'ordered')} of "
+            f"pairs are in the true order, and the choices are {three(NEITHER, 'relative_regret')} worse than the best "
+            f"(medians {three(NEITHER, 'median_regret')}).",
             "With scores from one half of the individuals and the truth from the other half, "
-            f"{three(everyone, 'half_ordered')} of pairs are in the true order among all models, and "
-            f"{three(strict, 'half_ordered')} among those that neither drop the censored nor use the date of entry; of "
-            f"the differences that are significant in both halves, {three(everyone, 'half_wrong')} have opposite "
-            "signs.",
+            f"{three(ALL, 'half_ordered')} of pairs are in the true order among all models, and "
+            f"{three(NEITHER, 'half_ordered')} among those that neither drop the censored nor use the date of entry; "
+            f"of the differences that are significant in both halves, {three(ALL, 'half_wrong')} have opposite signs.",
             *filter(None, [self.recommendation_sentence]),
         )
 
@@ -308,23 +289,19 @@ def percent(share: float) -> str:
 
 
 def three_shares(values: Callable[[str], float]) -> str:
-    """Return what was found of the projected, the administrative and the IPCW score, in per cent."""
+    """Return a value of the projected, the administrative and the IPCW score, in per cent."""
     return "{}, {} and {}".format(*(percent(values(score)) for score in SCORES))
 
 
 def halves_of(backtests: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """Return how each score of one half did by the truth of the other, by family and score."""
-    found = {}
+    halves = {}
     for (family, score), runs in backtests.groupby(["family", "score"], sort=False):
-        by_set = runs.groupby("set")[["half_ordered", "half_regret"]].mean()
+        means: dict[Any, Any] = runs.groupby("set")[["half_ordered", "half_regret"]].mean().mean().to_dict()
         settled, wrong = int(runs["half_settled"].sum()), int(runs["half_wrong"].sum())
-        found[str(family), str(score)] = {
-            "half_ordered": by_set["half_ordered"].mean(),
-            "half_regret": by_set["half_regret"].mean(),
-            "half_settled": settled,
-            "half_wrong": wrong / settled if settled else np.nan,
-        }
-    return found
+        shares = {"half_settled": settled, "half_wrong": wrong / settled if settled else np.nan}
+        halves[str(family), str(score)] = means | shares
+    return halves
 
 
 def against_null(truths: pd.DataFrame) -> pd.DataFrame:
@@ -344,15 +321,15 @@ def against_null(truths: pd.DataFrame) -> pd.DataFrame:
     return by_model.agg(runs=("said", "size"), said=("said", "mean"), truth=("truth", "mean")).reset_index()
 
 
-def _in_words(about: Mapping[str, Any]) -> dict[str, Any]:
+def _as_cells(about: Mapping[str, Any]) -> dict[str, Any]:
     """Return a description with lists as text, for a table."""
 
-    def told(value: Any) -> Any:
+    def cell(value: Any) -> Any:
         if isinstance(value, dict):
-            return "; ".join(f"{key}: {told(some)}" for key, some in value.items() if some)
+            return "; ".join(f"{key}: {cell(part)}" for key, part in value.items() if part)
         return ", ".join(f"{number:g}" for number in value) if isinstance(value, list) else value
 
-    return {key: told(value) for key, value in about.items()}
+    return {key: cell(value) for key, value in about.items()}
 
 
 def _mean_over_sets(values: np.ndarray) -> tuple[float, float, float]:
@@ -360,5 +337,5 @@ def _mean_over_sets(values: np.ndarray) -> tuple[float, float, float]:
     mean = float(values.mean())
     if values.size < 2:
         return mean, np.nan, np.nan
-    half = float(student_quantile(0.95, np.array([values.size - 1.0]))[0]) * float(values.std(ddof=1))
-    return mean, mean - half / np.sqrt(values.size), mean + half / np.sqrt(values.size)
+    half = float(student_quantile(0.95, values.size - 1.0)) * float(values.std(ddof=1)) / np.sqrt(values.size)
+    return mean, mean - half, mean + half

@@ -21,9 +21,16 @@ from survscore._validation import InputError, check_choice, check_whole
 from survscore._version import __version__
 from survscore.io.files import written_whole
 from survscore.paper import runner
-from survscore.paper.atlas import earlier
-from survscore.paper.atlas.closing import LEVEL, Row, at_closing
 from survscore.paper.atlas.data import FEWEST_FOLLOWED, FEWEST_WITH_STATUS, Prepared, prepare, scoreable
+from survscore.paper.atlas.judging import (
+    LEAST_HIDDEN,
+    LEAST_JUDGED,
+    LEVEL,
+    Row,
+    at_closing,
+    horizons_on,
+    on_earlier_days,
+)
 from survscore.paper.atlas.models import FAMILIES, SIZES, AtlasSize, ListedModel, family, installed, listed
 from survscore.paper.atlas.results import BY_CAUSE, TABLES, Atlas
 from survscore.paper.atlas.scores import scores
@@ -42,21 +49,15 @@ class AtlasPlan:
     folder: Path
     by_cause: bool = False
 
-    @property
-    def tables(self) -> set[str]:
-        """The tables that a set's results have."""
-        return set(BY_CAUSE if self.by_cause else TABLES)
-
     def path(self, name: str) -> Path:
         """Return where a set's results are kept."""
         return self.folder / ("causes" if self.by_cause else "sets") / f"{_file_name(name)}.json"
 
     def computed(self, data: Prepared, progress: Progress) -> dict[str, list[Row]]:
         """Compute the tables of a set."""
-        entries = [one for one in listed(by_cause=self.by_cause) if one.name in self.models]
-        closing = {} if self.by_cause else at_closing(data, entries, self.size.effort, self.size.folds, self.seed)
-        days = earlier.on_earlier_days(data, entries, self.size, self.seed, progress, by_cause=self.by_cause)
-        return closing | days
+        entries = [entry for entry in listed(by_cause=self.by_cause) if entry.name in self.models]
+        closing = {} if self.by_cause else at_closing(data, entries, self.size, self.seed)
+        return closing | on_earlier_days(data, entries, self.size, self.seed, progress, by_cause=self.by_cause)
 
     def settings(self, data: Prepared) -> dict[str, Any]:
         """Return what kept results must agree with."""
@@ -72,8 +73,8 @@ class AtlasPlan:
             "rules": {
                 "fewest_followed": FEWEST_FOLLOWED,
                 "fewest_with_status": FEWEST_WITH_STATUS,
-                "least_judged": earlier.LEAST_JUDGED,
-                "least_hidden": earlier.LEAST_HIDDEN,
+                "least_judged": LEAST_JUDGED,
+                "least_hidden": LEAST_HIDDEN,
             },
         }
 
@@ -142,50 +143,48 @@ def atlas(
         check_choice("size", size, tuple(SIZES))
         size = SIZES[size]
     entries, missing = installed(_wanted(models, by_cause=by_cause))
-    plan = AtlasPlan(size, seed, tuple(one.name for one in entries), Path(out), by_cause)
+    plan = AtlasPlan(size, seed, tuple(entry.name for entry in entries), Path(out), by_cause)
     chosen, unavailable = _loaded(sets, by_cause=by_cause)
-    data = [prepare(one, size.most, seed) for one in chosen]
-    _check_names(data)
-    if by_cause:
-        _check_causes(data)
-    kept = {one.name for one in data if plan.path(one.name).exists()}
-    for one in data:  # a leftover that can't be used is better known now than after an hour
-        if one.name in kept:
-            load(one, plan)
-    _compute([one for one in data if one.name not in kept], len(data), plan, n_jobs, progress or silent)
-    settings = plan.settings(data[0]) | {"missing_packages": missing, "sets_not_available": unavailable}
+    sets_of_run = [prepare(dataset, size.most, seed) for dataset in chosen]
+    _check(sets_of_run, by_cause=by_cause)
+    # the largest first, so that no process is left alone with it at the end
+    ordered = sorted(sets_of_run, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
+    jobs = {data.name: (data, plan) for data in ordered}
+    runner.run(_compute_one, jobs, kept=kept, n_jobs=n_jobs, progress=progress or silent)
+    settings = plan.settings(sets_of_run[0]) | {"missing_packages": missing, "sets_not_available": unavailable}
     del settings["set"], settings["data"]
-    results = {one.name: load(one, plan) for one in data}
-    if by_cause and not any(one["tables"]["backtests"] for one in results.values()):
+    results = {data.name: load(data, plan) for data in sets_of_run}
+    if by_cause and not any(result["tables"]["backtests"] for result in results.values()):
         raise InputError(
             f"sets: none of {', '.join(results)} has an earlier closing date on which enough events of each cause "
             "were known, and enough was hidden"
         )
-    found = Atlas.of(results, settings)
-    found.save(plan.folder)
-    return found
+    result = Atlas.of(results, settings)
+    result.save(plan.folder)
+    return result
 
 
 def _wanted(models: Sequence[str] | None, *, by_cause: bool = False) -> list[ListedModel]:
     """Return the models of the list that are wanted."""
-    every = {one.name: one for one in listed(by_cause=by_cause)}
+    every = {entry.name: entry for entry in listed(by_cause=by_cause)}
     if models is None:
         return list(every.values())
     wanted = [models] if isinstance(models, str) else list(models)
     unknown = [name for name in wanted if name not in every]
-    if unknown:
-        raise InputError(
-            f"models must be of the list: {len(unknown)} of {len(wanted)} are not, the first {unknown[0]!r}; they are "
-            f"{', '.join(every)}"
-        )
-    some = [one for name, one in every.items() if name in wanted]
+    _refuse("models", "of the list", unknown, len(wanted), f"; they are {', '.join(every)}")
+    some = [entry for name, entry in every.items() if name in wanted]
     for name in FAMILIES:
-        if len(family(name, some)) < 2:
+        n = len(family(name, some))
+        if n < 2:
             raise InputError(
-                f"models must have at least two of each family, to choose among: of {name!r} there are "
-                f"{len(family(name, some))}"
+                f"models must have at least two of each family, to choose among: of {name!r} there are {n}"
             )
     return some
+
+
+def _refuse(name: str, rule: str, unknown: Sequence[Any], n: int, more: str = "") -> None:
+    if unknown:
+        raise InputError(f"{name} must be {rule}: {len(unknown)} of {n} are not, the first {unknown[0]!r}{more}")
 
 
 # Data sets
@@ -196,41 +195,35 @@ def _loaded(sets: Sequence[Any] | None, *, by_cause: bool = False) -> tuple[list
     from survscore import datasets
 
     names = list(datasets.names(causes=True) if by_cause else datasets.names())
-    there = [name for name in datasets.available() if name in names]
     get = partial(datasets.load, causes=True) if by_cause else datasets.load
     if sets is None:
-        if not there:
+        here = [name for name in datasets.available() if name in names]
+        if not here:
             raise InputError(
                 f"sets: none of {len(names)} data sets can be loaded here; install a package that has some, such as "
                 "lifetimes, or name sets of your own"
             )
-        return [get(name) for name in there], [name for name in names if name not in there]
+        return [get(name) for name in here], [name for name in names if name not in here]
     wanted = [sets] if isinstance(sets, str) else list(sets)
     if not wanted:
         raise InputError("sets is empty: name at least one")
-    unknown = [one for one in wanted if isinstance(one, str) and one not in names]
-    if unknown:
-        raise InputError(
-            f"sets must be among {', '.join(names)}: {len(unknown)} of {len(wanted)} are not, the first {unknown[0]!r}"
-        )
-    return [get(one) if isinstance(one, str) else one for one in wanted], []
+    unknown = [dataset for dataset in wanted if isinstance(dataset, str) and dataset not in names]
+    _refuse("sets", f"among {', '.join(names)}", unknown, len(wanted))
+    return [get(dataset) if isinstance(dataset, str) else dataset for dataset in wanted], []
 
 
-def _check_causes(data: Sequence[Prepared]) -> None:
-    without = [one.name for one in data if len(one.y.causes) < 2]
+def _check(sets: Sequence[Prepared], *, by_cause: bool) -> None:
+    """Refuse sets whose results would have the same file, and those without causes where these are wanted."""
+    seen = set()
+    for data in sets:
+        if _file_name(data.name) in seen:
+            raise InputError(f"sets must have names of their own: {data.name!r} comes twice")
+        seen.add(_file_name(data.name))
+    without = [data.name for data in sets if by_cause and len(data.y.causes) < 2]
     if without:
         raise InputError(
-            f"sets must have outcomes with causes: {len(without)} of {len(data)} have none, the first {without[0]!r}"
+            f"sets must have outcomes with causes: {len(without)} of {len(sets)} have none, the first {without[0]!r}"
         )
-
-
-def _check_names(data: Sequence[Prepared]) -> None:
-    seen: dict[str, str] = {}
-    for one in data:
-        name = _file_name(one.name)
-        if name in seen:
-            raise InputError(f"sets must have names of their own: {one.name!r} comes twice")
-        seen[name] = one.name
 
 
 def _file_name(name: str) -> str:
@@ -238,14 +231,6 @@ def _file_name(name: str) -> str:
 
 
 # Results of a set
-
-
-def _compute(missing: Sequence[Prepared], total: int, plan: AtlasPlan, n_jobs: int, progress: Progress) -> None:
-    """Compute the sets that are not there yet; each is kept as soon as it is done."""
-    # the largest first, so that no process is left alone with it at the end
-    ordered = sorted(missing, key=lambda data: -len(data.y) * (1 + len(data.cutoffs)))
-    jobs = {data.name: (data, plan) for data in ordered}
-    runner.run(_compute_one, jobs, n_done=total - len(missing), n_jobs=n_jobs, progress=progress)
 
 
 def _compute_one(data: Prepared, plan: AtlasPlan, *, report: Callable[[str], None] = lambda what: None) -> None:
@@ -263,57 +248,56 @@ def _compute_one(data: Prepared, plan: AtlasPlan, *, report: Callable[[str], Non
         "about": described(data),
         "versions": runner.versions_of(PACKAGES),
         "seconds": time.perf_counter() - began,
-        "tables": {name: [_plain(row) for row in rows] for name, rows in tables.items()},
+        "tables": {
+            name: [{key: _plain(value) for key, value in row.items()} for row in rows] for name, rows in tables.items()
+        },
     }
     with written_whole(plan.path(data.name)) as temporary:
         temporary.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
 
 
+def _plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: numbers of Python, and None for what is none."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def described(data: Prepared) -> Row:
-    """Return what a set is, and what of it is looked at."""
-    y, closing = data.y, data.dates.cutoff.max()
+    """Return what a set is, and what of it is analysed."""
+    y, dates = data.y, data.dates
     return {
         "n": len(y),
         "n_all": data.n_all,
         "n_events": int(y.event.sum()),
         "n_lost": int(y.n_dropped_out or 0),
-        "first_entry": str(data.dates.start.min())[:10],
-        "last_entry": str(data.dates.start.max())[:10],
-        "closing_date": str(closing)[:10],
-        "unit": str(data.dates.unit),
+        "first_entry": str(dates.start.min())[:10],
+        "last_entry": str(dates.start.max())[:10],
+        "closing_date": str(dates.cutoff.max())[:10],
+        "unit": str(dates.unit),
         "horizons": data.horizons[scoreable(y, data.horizons)].tolist(),
-        "cutoffs": {str(day)[:10]: earlier.horizons_on(data, day).tolist() for day in data.cutoffs},
+        "cutoffs": {str(day)[:10]: horizons_on(data, day).tolist() for day in data.cutoffs},
         "n_covariates": data.X.shape[1] - 1,
         **({"causes": ", ".join(f"{cause} ({n})" for cause, n in y.n_by_cause.items())} if y.causes else {}),
         **data.about,
     }
 
 
+def kept(data: Prepared, plan: AtlasPlan) -> bool:
+    """Return whether a set's results are there; raise if they can't be used."""
+    return plan.path(data.name).exists() and load(data, plan) is not None
+
+
 def load(data: Prepared, plan: AtlasPlan) -> dict[str, Any]:
     """Return a set's kept results, or say why they can't be used."""
     path = plan.path(data.name)
     try:
-        whole = json.loads(path.read_text(encoding="utf-8"))
-        settings, tables = whole["settings"], whole["tables"]
-        complete = set(tables) == plan.tables and {"about", "versions", "seconds"} <= set(whole)
+        whole: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        settings, wanted = whole["settings"], set(BY_CAUSE if plan.by_cause else TABLES)
+        complete = set(whole["tables"]) == wanted and {"about", "versions", "seconds"} <= set(whole)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} can't be read ({type(error).__name__}): {REMEDY}") from None
     expected = json.loads(json.dumps(plan.settings(data)))
     if settings != expected or not complete:
-        other = (
-            [name for name in expected if settings.get(name) != expected[name]] if isinstance(settings, dict) else []
-        )
-        raise InputError(f"{path} was made with another {' and '.join(other) or 'form'}: {REMEDY}")
-    result: dict[str, Any] = whole
-    return result
-
-
-def _plain(row: Row) -> Row:
-    """Return a row as JSON can hold it: numbers of Python, and None for what is none."""
-    return {key: _plain_value(value) for key, value in row.items()}
-
-
-def _plain_value(value: Any) -> Any:
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+        differing = [name for name in expected if isinstance(settings, dict) and settings.get(name) != expected[name]]
+        raise InputError(f"{path} was made with another {' and '.join(differing) or 'form'}: {REMEDY}")
+    return whole

@@ -34,12 +34,12 @@ def scores(*, by_cause: bool = False) -> dict[str, Score]:
 
     A Cox model of censoring is as misleading for causes as it is for events of one kind, and left out there.
     """
-    found: dict[str, Score] = {
+    weightings: dict[str, Score] = {
         ADMINISTRATIVE: lambda y: Administrative(),
         PROJECTED: lambda y: Projected(min_followed=FEWEST_EVENT_FREE),
         KAPLAN_MEIER: lambda y: IPCW(),
     }
-    return found if by_cause or find_spec("sksurv") is None else {**found, COX: censored_by_entry}
+    return weightings if by_cause or find_spec("sksurv") is None else weightings | {COX: censored_by_entry}
 
 
 def censored_by_entry(y: Outcomes) -> IPCW:
