@@ -105,7 +105,7 @@ def test_frames_give_the_same_sums(client, folders, table, wanted):
 
 @pytest.mark.nightly
 def test_a_frame_needs_no_cluster(table, wanted, monkeypatch):
-    monkeypatch.setattr("survscore.scale.on_dask._active_client", lambda: None)
+    monkeypatch.setattr("survscore.scale.engines._active_client", lambda: None)
     with dask.config.set(scheduler="threads"):
         check_alike(sums(frame_of(table, 20)), wanted)
 

@@ -16,10 +16,11 @@ import pytest
 import survscore as ss
 from cluster_case import check_alike, check_close, in_files, in_memory, rows, sums
 from survscore._validation import InputError
-from survscore.scale import threads
+from survscore.scale import engines
+from survscore.scale.engines import attempted, check_importable, checked
 from survscore.scale.files import BadFileError
 from survscore.scale.state import BinsNeededError
-from survscore.scale.work import Work, attempted, check_importable, checked
+from survscore.scale.work import Work
 
 pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
 
@@ -114,7 +115,7 @@ def test_a_file_without_a_column_is_named(tmp_path):
 def test_after_an_error_threads_compile_to_the_end(compiles, monkeypatch):
     """What else they do is waited for only some seconds: a storage may be silent."""
     compiler_lock = pytest.importorskip("numba.core.compiler_lock").global_compiler_lock
-    monkeypatch.setattr(threads, "PATIENCE", 0.1)
+    monkeypatch.setattr(engines, "PATIENCE", 0.1)
     begun, ended, judged = threading.Event(), threading.Event(), threading.Event()
 
     def work(item):
@@ -130,7 +131,7 @@ def test_after_an_error_threads_compile_to_the_end(compiles, monkeypatch):
             ended.set()
 
     with pytest.raises(InputError, match="bad"):
-        list(threads._each(work, ["long", "bad"], 2, threading.Event(), lambda: None))
+        list(engines._each(work, ["long", "bad"], 2, threading.Event(), lambda: None))
     assert ended.is_set() == compiles
     judged.set()
     ended.wait()
