@@ -133,6 +133,8 @@ def test_names_of_folders_are_columns(cluster, table, format, tmp_path):
     import pyarrow.dataset as ds
 
     rng = np.random.default_rng(3)
+    types = [column.with_type(pa.float64()) if column.name[-1] == "0" else column for column in table.schema]
+    table = table.cast(pa.schema(types))  # as CSV has predictions
     country = pa.array([None if one == "IT" else one for one in table["country"].to_pylist()])
     table = table.set_column(table.column_names.index("country"), "country", country)
     table = table.append_column("weight", pa.array(rng.integers(1, 4, len(table))))

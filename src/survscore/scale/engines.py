@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
 from operator import add as plus
 from queue import Empty, SimpleQueue
@@ -38,7 +38,7 @@ PATIENCE = 2.0  # seconds for threads to end; between batches they notice that t
 RETRIES = 2  # of a task on Dask
 AT_ONCE = 8  # results that are merged in one task on Dask
 DIRECT = 32  # results of Dask at most that are added here, while others are computed
-NAMES, RESULTS = "number long, part binary", "number long, count long, found binary"
+NAMES, RESULTS = "number long, part binary", "number long, count long, result binary"
 GROUPS = 8  # in which results of a Spark frame are merged on the cluster
 TASKS_PER_CORE = 8  # of Spark, so that few cores are idle while the last file of a job is read
 CORES = 4  # of Spark at least: Connect does not know how many there are
@@ -114,9 +114,9 @@ class Threads:
             try:
                 with closing(_each(result_of, tasks, n, stopped, waiting)) as results:
                     for part, several in zip(parts, pieces, strict=True):
-                        found = list(islice(results, len(several)))
-                        bad = next((one for one in found if isinstance(one, BadFileError)), None)
-                        yield 1, merged(found) if bad is None else work.left_out(part, bad)
+                        own = list(islice(results, len(several)))
+                        bad = next((one for one in own if isinstance(one, BadFileError)), None)
+                        yield 1, merged(own) if bad is None else work.left_out(part, bad)
             finally:
                 arrow().default_memory_pool().release_unused()  # what Arrow keeps for threads that have ended
 
@@ -379,7 +379,7 @@ class SparkEngine:
             rows = [(k, pickle.dumps(part)) for k, part in enumerate(some)]
             # ranges of numbers that are all different: as many files in every task, where hashes would leave some empty
             names = self.session.createDataFrame(rows, NAMES).repartitionByRange(min(n_tasks, len(some)), "number")
-            yield from _collected(self.session, names.mapInArrow(_RunFiles(work, each), RESULTS))
+            yield from _collected(self.session, names.mapInArrow(partial(_run_files, work, each), RESULTS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,7 +401,7 @@ class SparkFrame:
             raise InputError(f"engine of a Spark frame must be its Spark session, not {type(engine).__name__}")
         # dots in a name would look into a column
         chosen = self.frame.select(*("`" + name.replace("`", "``") + "`" for name in work.columns))
-        results = chosen.mapInArrow(_RunRows(work, self.name), RESULTS)
+        results = chosen.mapInArrow(partial(_run_rows, work, self.name), RESULTS)
         # by number, not round robin: a task that is repeated gets the same results
         together = results.repartition(GROUPS, sql.col("number") % GROUPS).mapInArrow(_merge_spark, RESULTS)
         yield from _collected(self.frame.sparkSession, together)
@@ -422,8 +422,8 @@ def _collected(session: Any, results: Any) -> list[tuple[int, Any]]:
         raise
     finally:
         session.removeTag(tag)
-    found = sorted(((row["number"], row["count"], pickle.loads(row["found"])) for row in rows), key=lambda one: one[0])
-    return [(count, checked(one)) for _, count, one in found]
+    in_order = sorted(rows, key=lambda row: row["number"])
+    return [(row["count"], checked(pickle.loads(row["result"]))) for row in in_order]
 
 
 def _cores(session: Any) -> int:
@@ -438,32 +438,18 @@ def _cores(session: Any) -> int:
 # anywhere, are not.
 
 
-@dataclass(frozen=True)
-class _RunFiles:
-    work: Work
-    each: bool
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        several = self._results(batches)
-        return several if self.each else _merge_spark(several)
-
-    def _results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number, part in zip(batch["number"].to_pylist(), batch["part"].to_pylist(), strict=True):
-                yield _answer(number, 1, attempted(self.work.run, pickle.loads(part)))
+def _run_files(work: Work, each: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    parts = (row for batch in batches for row in batch.to_pylist())
+    results = (_answer(row["number"], 1, attempted(work.run, pickle.loads(row["part"]))) for row in parts)
+    return results if each else _merge_spark(results)
 
 
-@dataclass(frozen=True)
-class _RunRows:
-    work: Work
-    name: str
+def _run_rows(work: Work, name: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    from pyspark import TaskContext
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        number = 0 if context is None else context.partitionId()
-        yield _answer(number, 1, attempted(self.work.run_rows, f"partition {number} of {self.name}", batches))
+    context = TaskContext.get()
+    number = 0 if context is None else context.partitionId()
+    yield _answer(number, 1, attempted(work.run_rows, f"partition {number} of {name}", batches))
 
 
 def _merge_spark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -471,19 +457,19 @@ def _merge_spark(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     total: Any = None
     first, n = 0, 0
     for batch in batches:
-        for number, count, found in zip(*(batch[name].to_pylist() for name in batch.schema.names), strict=True):
-            one = pickle.loads(found)
-            if isinstance(one, InputError):
-                yield _answer(number, count, one)
+        for row in batch.to_pylist():
+            result = pickle.loads(row["result"])
+            if isinstance(result, InputError):
+                yield _answer(row["number"], row["count"], result)
                 continue
-            first, n = (number if total is None else min(first, number)), n + count
-            total = one if total is None else merged((total, one))
+            first, n = (row["number"] if total is None else min(first, row["number"])), n + row["count"]
+            total = result if total is None else merged((total, result))
     if total is not None:
         yield _answer(first, n, total)
 
 
-def _answer(number: int, count: int, found: Any) -> pa.RecordBatch:
+def _answer(number: int, count: int, result: Any) -> pa.RecordBatch:
     """Return one result as the row that comes back."""
-    columns = {"number": [number], "count": [count], "found": [pickle.dumps(found)]}
-    schema = arrow().schema([("number", "int64"), ("count", "int64"), ("found", "binary")])
+    columns = {"number": [number], "count": [count], "result": [pickle.dumps(result)]}
+    schema = arrow().schema([("number", "int64"), ("count", "int64"), ("result", "binary")])
     return arrow().RecordBatch.from_pydict(columns, schema)

@@ -78,15 +78,15 @@ class ExpectedSchema:
 
     def unexpected(self, names: Sequence[str]) -> list[str]:
         """Return the columns of predictions among `names` that the first file does not have."""
-        new, found = sorted(set(names) - set(self.names)), set()
+        new, unexpected = sorted(set(names) - set(self.names)), set()
         for pattern in self.naming or () if new else ():
             named = NamedColumns.of(new, [], pattern or None)
             by_time, by_cause = (
                 {model: own for model, own in by_model.items() if not self.models or model in self.models}
                 for by_model in (named.by_time, named.by_cause)
             )
-            found |= replace(named, by_time=by_time, by_cause=by_cause).columns  # type: ignore[arg-type]
-        return sorted(found)
+            unexpected |= replace(named, by_time=by_time, by_cause=by_cause).columns  # type: ignore[arg-type]
+        return sorted(unexpected)
 
 
 @dataclass(frozen=True)

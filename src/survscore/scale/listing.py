@@ -74,25 +74,25 @@ def file_parts(
     system = places[0][0]
     if any(other != system for other, _ in places):
         raise InputError("source must be a list of paths of one file system with one set of storage_options")
-    found: list[Entry] = []
+    entries: list[Entry] = []
     roots = []
     for (_, path), entry in zip(places, _entries(system, [path for _, path in places]), strict=True):
         files, root = _files(system, path, entry)
-        found += files
+        entries += files
         roots.append(root)
     root = roots[0] if len(places) == 1 else _unnamed(posixpath.commonpath(roots))
     if manifest is not None:
-        found = _checked_manifest(system, found, root, manifest, storage_options)
-    if not found:
+        entries = _checked_manifest(system, entries, root, manifest, storage_options)
+    if not entries:
         raise InputError(f"{name_of(system, places[0][1])}: there are no files")
-    formats = [format or _format(system, entry.path) for entry in found]
-    for entry, other in zip(found, formats, strict=True):
+    formats = [format or _format(system, entry.path) for entry in entries]
+    for entry, other in zip(entries, formats, strict=True):
         if other != formats[0]:
             raise InputError(
-                f"files must be of one format: {name_of(system, found[0].path)} is {formats[0]}, "
+                f"files must be of one format: {name_of(system, entries[0].path)} is {formats[0]}, "
                 f"but {name_of(system, entry.path)} is {other}"
             )
-    return _parts(system, found, root, formats[0], with_types([_folders(entry.path, root) for entry in found]))
+    return _parts(system, entries, root, formats[0], with_types([_folders(entry.path, root) for entry in entries]))
 
 
 def dataset_parts(source: Any) -> list[FilePart] | None:
@@ -122,24 +122,24 @@ def dataset_parts(source: Any) -> list[FilePart] | None:
         return None  # it can't be sent to other processes: the dataset is read as a stream
     paths = [prefix + fragment.path for fragment in fragments]
     paths = [os.path.abspath(path) for path in paths] if system.type_name == "local" else paths
-    found = []
+    entries = []
     for path, entry in zip(paths, _entries(system, paths), strict=True):
         if entry is None:
             raise InputError(f"{name_of(system, path)}: there is no such file, though it is in the dataset")
-        found.append(entry)
+        entries.append(entry)
     keys = [dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments]
     constants = [{k: v if isinstance(v, int | None) else str(v) for k, v in values.items()} for values in keys]
-    return _parts(system, found, _unnamed(posixpath.commonpath(map(posixpath.dirname, paths))), format, constants)
+    return _parts(system, entries, _unnamed(posixpath.commonpath(map(posixpath.dirname, paths))), format, constants)
 
 
 def _parts(
-    system: Any, found: Sequence[Entry], root: str, format: str, constants: Sequence[Mapping[str, Any]]
+    system: Any, entries: Sequence[Entry], root: str, format: str, constants: Sequence[Mapping[str, Any]]
 ) -> list[FilePart]:
     """Return the files; raise if one is named twice, or there under two names: by links, its rows would count twice."""
     by_key: dict[str, list[Entry]] = defaultdict(list)
-    for entry in found:
+    for entry in entries:
         by_key[entry.key].append(entry)
-    repeated = [entries for entries in by_key.values() if len(entries) > 1]
+    repeated = [same for same in by_key.values() if len(same) > 1]
     if repeated:
         first, other = repeated[0][:2]
         links = f", which {name_of(system, other.path)} is, too, by a link" if other.path != first.path else ""
@@ -147,7 +147,7 @@ def _parts(
         raise InputError(f"{count}, the first {name_of(system, first.path)}{links}")
     return [
         FilePart(entry.path, system, format, entry.size, entry.changed, values, relative=_relative(entry.path, root))
-        for entry, values in zip(found, constants, strict=True)
+        for entry, values in zip(entries, constants, strict=True)
     ]
 
 
@@ -333,7 +333,11 @@ def _files(system: Any, path: str, entry: Entry | None) -> tuple[list[Entry], st
 
 
 def _checked_manifest(
-    system: Any, found: list[Entry], root: str, manifest: str | Path | Sequence[str], options: Mapping[str, Any] | None
+    system: Any,
+    entries: list[Entry],
+    root: str,
+    manifest: str | Path | Sequence[str],
+    options: Mapping[str, Any] | None,
 ) -> list[Entry]:
     """Return the files without the manifest, or raise if they are not those that it names."""
     where = "manifest"
@@ -345,12 +349,12 @@ def _checked_manifest(
             check_regular(Path(path))
         with _listing(place, path), place.open_input_stream(path, compression=None) as stream:
             names = [line.strip() for line in stream.read().decode().splitlines() if line.strip()]
-        found = [entry for entry in found if place != system or entry.path != path]
+        entries = [entry for entry in entries if place != system or entry.path != path]
     else:
         names = [str(name) for name in manifest]
     if not names:
         raise InputError(f"{where}: names no files")
-    there, wanted = {_relative(entry.path, root) for entry in found}, {name.removeprefix("./") for name in names}
+    there, wanted = {_relative(entry.path, root) for entry in entries}, {name.removeprefix("./") for name in names}
     missing, unexpected = sorted(wanted - there), sorted(there - wanted)
     wrong = []
     if missing:
@@ -359,7 +363,7 @@ def _checked_manifest(
         wrong.append(f"{plural(len(unexpected), 'file')} unexpected, the first {shown(unexpected[0])!r}")
     if wrong:
         raise InputError(f"{where}: not the files in {name_of(system, root)}: {'; '.join(wrong)}")
-    return found
+    return entries
 
 
 def _format(system: Any, path: str) -> str:

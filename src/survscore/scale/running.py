@@ -196,8 +196,8 @@ class Run:
         several: Any = self._of_files(work, budget, meter) if frame is None else frame.run(work, self.engine)
         total, done = work.nothing(), 0
         with closing(several):  # an interrupt gives up what has not begun
-            for count, found in several:
-                total, done = total + found, done + count
+            for count, result in several:
+                total, done = total + result, done + count
                 rows = total.n if kind in ("state", "rows") else 0
                 self.progress(done, len(parts) or done, meter.text(rows))
         if kind in ("state", "rows") and parts:
@@ -228,12 +228,12 @@ class Run:
             self.progress(done, len(parts), meter.text(rows))
 
         engine = Threads(budget.threads, tell) if self.engine is None else as_engine(self.engine)
-        for count, found in engine.run(work, waiting, each=kept is not None):
+        for count, result in engine.run(work, waiting, each=kept is not None):
             if kept is not None:
-                kept.save(found)
+                kept.save(result)
             done += count
             meter.read += count * size
-            yield count, found
+            yield count, result
 
     def _streamed(self, work: Work, meter: _Meter) -> Any:
         """Return what comes of a stream, which is read here."""
@@ -285,10 +285,10 @@ class _Kept:
         same = state.files in ((part.id,), (part.uncounted_id,)) and state.specification.digest == self.what.digest
         return state if same and not state.skipped else None  # a file that could not be read is tried again
 
-    def save(self, found: State) -> None:
+    def save(self, result: State) -> None:
         """Keep the sums of a file."""
-        with written_whole(self._path(found.files[0])) as path:
-            path.write_bytes(found.to_bytes())
+        with written_whole(self._path(result.files[0])) as path:
+            path.write_bytes(result.to_bytes())
 
 
 class _Meter:

@@ -47,12 +47,7 @@ class Source:
         return self._schema() if self.frame is None else self.frame.schema()
 
     def batches(
-        self,
-        columns: Sequence[str],
-        *,
-        rows: int = ROWS,
-        nullable: Collection[str] = (),
-        numeric: Collection[str] = (),
+        self, columns: Sequence[str], *, rows: int = ROWS, nullable: Collection[str] = (), numeric: Collection[str] = ()
     ) -> Iterator[pa.RecordBatch]:
         """Read some columns of all rows, checked; see `FilePart.batches`."""
         if self.parts is not None:
@@ -79,25 +74,14 @@ def open_source(
 ) -> Source:
     """Return a source of rows, without reading them.
 
-    Parameters
-    ----------
-    source : path, list of paths, dataset, table, frame, relation or iterator
-        A folder, a pattern, a file, a list of these, or an address (``s3://``, ``gs://``, ``abfs://``, ``file://``,
-        and those of fsspec); a pyarrow Dataset, Table or RecordBatchReader; a Polars, pandas, Dask or Spark frame; a
-        DuckDB relation; RecordBatches or Tables in any iterable, or a function that returns one.
-    storage_options : dict, optional
-        How to reach remote storage: arguments of pyarrow's ``S3FileSystem``, ``GcsFileSystem`` or ``AzureFileSystem``,
-        or for other addresses of fsspec.
-    format : {"parquet", "csv", "arrow"}, optional
-        Of files, by default what their endings say.
-    manifest : path or sequence of str, optional
-        The names of all files, relative to the folder: a missing or an additional one is an error.
-    name : str
-        What to call it in messages where it has no name of its own.
+    It may be a folder, a pattern, a file, a list of these, or an address (``s3://``, ``gs://``, ``abfs://``,
+    ``file://``, and those of fsspec); a pyarrow Dataset, Table or RecordBatchReader; a Polars, pandas, Dask or Spark
+    frame; a DuckDB relation; RecordBatches or Tables in any iterable, or a function that returns one.
 
-    Returns
-    -------
-    Source
+    For files, `storage_options` are arguments of pyarrow's ``S3FileSystem``, ``GcsFileSystem`` or ``AzureFileSystem``,
+    or for other addresses of fsspec; `format` is "parquet", "csv" or "arrow", by default by their endings; `manifest`
+    has the names of all files, relative to the folder: a missing or an additional one is an error. `name` is for
+    messages.
 
     Examples
     --------
