@@ -222,6 +222,13 @@ def test_addresses_nobody_knows(tmp_path):
         open_source("md:folder")  # a path like any other
 
 
+def test_hidden_names_fit_patterns_that_ask_for_them(folder):
+    assert [part.short_name for part in open_source(f"{folder}/_*/part-*").parts] == ["_tmp/part-9.parquet"]
+    for pattern in ("*mp/part-*", "**/part-9.parquet"):
+        with pytest.raises(InputError, match="no file matches this pattern"):
+            open_source(f"{folder}/{pattern}")
+
+
 def test_a_name_with_the_signs_of_a_pattern_is_a_name(tmp_path, table):
     pq.write_table(table, tmp_path / "data[1]*.parquet")
     assert rows_of(open_source(tmp_path / "data[1]*.parquet")) == expected_rows(table)

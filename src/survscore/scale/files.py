@@ -205,16 +205,15 @@ class FilePart:
     def _with_folders(self, schema: pa.Schema) -> pa.Schema:
         for name, value in self.constants.items():
             if name not in schema.names:
-                schema = schema.append(arrow().field(name, _type_of(value)))
+                schema = schema.append(arrow().field(name, _scalar(value).type))
         return schema
 
     def _constant(self, name: str, count: int, label: bool) -> pa.Array:
-        pa = arrow()
         value = self.constants[name]
-        if label:  # a folder without a value is a segment of its own
-            one = pa.array([NO_VALUE if value is None else value])
-            return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), one)
-        return pa.nulls(count, _type_of(value)) if value is None else pa.repeat(pa.scalar(value), count)
+        if not label:
+            return arrow().repeat(_scalar(value), count)
+        # a folder without a value is a segment of its own
+        return arrow().repeat(_scalar(NO_VALUE if value is None else value), count).dictionary_encode()
 
     def _check_constant(self, name: str, column: pa.Array, first: int) -> None:
         """Raise if a column of the file contradicts the name of its folder."""
@@ -224,7 +223,7 @@ class FilePart:
         value = self.constants[name]
         column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         try:
-            wanted = pa.array([value]).cast(column.type)[0]
+            wanted = _scalar(value).cast(column.type)
             same = column.is_null() if value is None else pc.fill_null(pc.equal(column, wanted), False)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # '2024-W1' is no number at all
             same = pa.array(np.zeros(len(column), dtype=bool))
@@ -485,9 +484,9 @@ def _is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _type_of(value: Any) -> Any:
-    """Return the type of a column in the name of a folder; text, where it has no value."""
-    return arrow().scalar("" if value is None else value).type
+def _scalar(value: Any) -> Any:
+    """Return what the name of a folder says; text, where it has no value."""
+    return arrow().scalar(value, arrow().string() if value is None else None)
 
 
 def counted_twice(files: Collection[str], others: Collection[str]) -> str | None:

@@ -279,7 +279,7 @@ def _walk(system: Any, folder: str, patterns: set[tuple[str, ...]], above: tuple
     deep = not local and patterns == {EVERYTHING}
     for entry in _members(system, folder, deep):
         rest = patterns
-        for name in _relative(entry.path, folder).strip("/").split("/"):
+        for name in _relative(entry.path, folder).split("/"):
             if name in LOGGED and any(first == "**" for first, *_ in rest):
                 raise InputError(
                     f"{name_of(system, folder)}: is {LOGGED[name]}, whose log says which files count; "

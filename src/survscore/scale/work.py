@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from survscore.results.segments import SegmentedComparison
 
 Kind = Literal["state", "look", "influences", "rows"]
+Watch: TypeAlias = Callable[[int], None]
 COPIES = 4  # of gathered rows: as they came, side by side, as matrices, and in scores
 
 
@@ -68,7 +68,7 @@ class Work:
         """Those that must hold numbers."""
         return [name for name in self.specification.numeric() if name in self.columns]
 
-    def run(self, part: FilePart, watch: Callable[[int], None] = lambda _: None) -> Any:
+    def run(self, part: FilePart, watch: Watch = lambda _: None) -> Any:
         """Do it with one file; `watch` gets the number of rows of every batch, and may raise `StoppedError`."""
         what = self.specification
         try:
@@ -82,15 +82,10 @@ class Work:
                 checksums=self.checksums,
                 labels=what.label_columns(),
             )
-            first = 0
-            for rows in several:
-                watch(rows.num_rows)
-                with _of_file(part, first):
-                    result = result.update(rows)
-                first += rows.num_rows
+            result = _updated(result, several, part.name, part.start, watch)
             if isinstance(result, State) and not result.n:
                 result.files = tuple(part.uncounted_id for _ in part.ids)
-            return finished(result)
+            return result
         except BadFileError as error:
             if not self.skip_bad:
                 raise
@@ -98,21 +93,13 @@ class Work:
 
     def run_rows(self, name: str, rows: Iterable[Any]) -> Any:
         """Do it with one piece of a frame: record batches or tables, checked as files are; `name` is for messages."""
-        result = self.nothing(name=name)
         # of columns of Python objects a frame knows no type
         typed = {column: kind for column, kind in self.expected.types.items() if kind != "null"}
         expected, nullable = ExpectedSchema(self.expected.part, typed), self.specification.outcomes.nullable()
         several = checked_rows(
             name, rows, self.columns, rows=self.rows, nullable=nullable, numeric=self.numeric, expected=expected
         )
-        for batch in several:
-            try:
-                result = result.update(batch)
-            except (BinsNeededError, MemoryLimitError):
-                raise
-            except InputError as error:
-                raise InputError(f"{name}: {error}") from None
-        return finished(result)
+        return _updated(self.nothing(name=name), several, name)
 
     def left_out(self, part: FilePart, error: BadFileError) -> Any:
         """Return the result of a file that can't be read: no rows, and why, with its path below the source."""
@@ -141,18 +128,24 @@ def finished(result: Any) -> Any:
     return result.close() if isinstance(result, State) else result
 
 
-@contextmanager
-def _of_file(part: FilePart, first: int) -> Iterator[None]:
-    """Name the file in errors about its rows from `first` on; errors about all of it stay as they are."""
-    try:
-        yield
-    except (BinsNeededError, MemoryLimitError, BadFileError):
-        raise
-    except InputError as error:
-        origin = [f"row {first}"] if first else []
-        origin += [f"row group {part.start}"] if part.start else []
-        counted = f" (counted from {' of '.join(origin)})" if origin else ""
-        raise BadFileError(part.name, f"{error}{counted}") from None
+def _updated(
+    result: Any, several: Iterable[pa.RecordBatch], name: str, start: int = 0, watch: Watch = lambda _: None
+) -> Any:
+    """Return a result with some batches of rows, the first of row group `start`; their errors get a name."""
+    first = 0
+    for rows in several:
+        watch(rows.num_rows)
+        try:
+            result = result.update(rows)
+        except (BinsNeededError, MemoryLimitError, BadFileError):  # not about single rows
+            raise
+        except InputError as error:
+            origin = [f"row {first}"] if first else []
+            origin += [f"row group {start}"] if start else []
+            counted = f" (counted from {' of '.join(origin)})" if origin else ""
+            raise BadFileError(name, f"{error}{counted}") from None
+        first += rows.num_rows
+    return finished(result)
 
 
 @dataclass(frozen=True, eq=False)
