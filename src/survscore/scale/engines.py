@@ -10,13 +10,15 @@ import sys
 import threading
 import time as clock
 import uuid
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from concurrent.futures import FIRST_COMPLETED, Future, InvalidStateError, wait
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from itertools import islice
 from operator import add as plus
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from survscore._config import config
@@ -145,49 +147,49 @@ def _each(
     wait for storage that is silent. After an error they may compile to the end: meanwhile numba changes how the process
     shows its warnings.
     """
-    failed = False
-    untaken, taking = iter(enumerate(items)), threading.Lock()
-    results: SimpleQueue[tuple[int, Result | None, BaseException | None]] = SimpleQueue()
-    early: dict[int, Result | None] = {}
-    room = threading.Semaphore(n * (1 + AHEAD))  # results that wait take memory
+    tasks: SimpleQueue[tuple[Item, Future[Any]] | None] = SimpleQueue()
+    turns: deque[Future[Any]] = deque()
+    failure: Future[Any] = Future()
 
     def work() -> None:
-        while True:
-            room.acquire()
-            with taking:
-                place, item = (-1, None) if stopped.is_set() else next(untaken, (-1, None))
-            if item is None:
-                return
+        while (task := tasks.get()) is not None and not stopped.is_set():
             try:
-                results.put((place, function(item), None))
-            except StoppedError:
-                return
+                task[1].set_result(function(task[0]))
             except BaseException as error:  # raised below, in the thread of the caller
-                results.put((place, None, error))
+                with suppress(InvalidStateError):  # another was first
+                    failure.set_exception(error)
+                return
+            del task  # with its result
 
     threads = [threading.Thread(target=work, name=f"survscore-{k}", daemon=True) for k in range(min(n, len(items)))]
+    left = iter(items)
+
+    def begin(count: int) -> None:
+        for item in islice(left, count):
+            turns.append(Future())
+            tasks.put((item, turns[-1]))
+
     try:
         for thread in threads:
             thread.start()
-        for turn in range(len(items)):
-            while turn not in early:
-                try:
-                    place, result, error = results.get(timeout=TICK)
-                except Empty:
-                    waiting()
-                    continue
-                if error is not None:
-                    failed = True
-                    raise error
-                early[place] = result
-            room.release()
-            yield early.pop(turn)  # type: ignore[misc]
+        begin(n * (1 + AHEAD))  # results that wait take memory
+        while turns:
+            wait([turns[0], failure], TICK, return_when=FIRST_COMPLETED)
+            if failure.done():
+                failure.result()
+            if turns[0].done():
+                begin(1)
+                yield turns.popleft().result()
+            else:
+                waiting()
     finally:
+        failed = failure.done()
         stopped.set()
-        room.release(2 * n * (1 + AHEAD))
+        for _ in threads:
+            tasks.put(None)
         last = clock.monotonic() + PATIENCE
-        while clock.monotonic() < last and (left := [thread for thread in threads if thread.is_alive()]):
-            left[0].join(MOMENT)
+        while clock.monotonic() < last and (alive := [thread for thread in threads if thread.is_alive()]):
+            alive[0].join(MOMENT)
             last += _wait_for_compiler() if failed else 0.0
 
 
