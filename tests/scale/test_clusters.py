@@ -13,6 +13,7 @@ import pytest
 
 import survscore as ss
 from cluster_case import check_alike, check_close, in_files, in_memory, rows, spoiled, sums, with_ids
+from scale_tables import in_folders
 from survscore._validation import InputError
 from survscore.scale.files import NO_VALUE, BadFileError
 from survscore.scale.sources import open_source
@@ -130,8 +131,6 @@ def test_frames_give_the_same_sums(cluster, folders, table, wanted):
 @pytest.mark.parametrize("format", ["parquet", pytest.param("csv", marks=pytest.mark.nightly)])
 def test_names_of_folders_are_columns(cluster, table, format, tmp_path):
     """Text, whole numbers, dates and no value; in segments, groups and weights."""
-    import pyarrow.dataset as ds
-
     rng = np.random.default_rng(3)
     types = [column.with_type(pa.float64()) if column.name[-1] == "0" else column for column in table.schema]
     table = table.cast(pa.schema(types))  # as CSV has predictions
@@ -139,14 +138,12 @@ def test_names_of_folders_are_columns(cluster, table, format, tmp_path):
     table = table.set_column(table.column_names.index("country"), "country", country)
     table = table.append_column("weight", pa.array(rng.integers(1, 4, len(table))))
     table = table.append_column("day", pa.array(rng.choice(["2024-06-01", "2024-06-02"], len(table))))
-    names = ["country", "weight", "day"]
-    flavor = ds.partitioning(pa.schema([table.schema.field(name) for name in names]), flavor="hive")
-    ds.write_dataset(table, tmp_path / "lake", format=format, partitioning=flavor)
+    lake = in_folders(table, ["country", "weight", "day"], tmp_path / "lake", format)
     # in memory a missing label has to be spelt out
     named = table.set_column(table.column_names.index("country"), "country", country.fill_null(NO_VALUE))
     options = {"weighting": "administrative", "by": ["country", "day"], "weights": "weight"}
     here = ss.evaluate(named, **options)
-    there = ss.evaluate(tmp_path / "lake", engine=cluster.engine, **options)
+    there = ss.evaluate(lake, engine=cluster.engine, **options)
     assert len(there.parts) == 6
     assert set(there.parts) == set(here.parts)
     for label, part in [(None, there.total), *there.parts.items()]:
@@ -155,7 +152,7 @@ def test_names_of_folders_are_columns(cluster, table, format, tmp_path):
     options = {"weighting": "administrative", "groups": "day"}
     found, expected = (
         ss.evaluate(source, engine=engine, **options).scores
-        for source, engine in ((tmp_path / "lake", cluster.engine), (table, None))
+        for source, engine in ((lake, cluster.engine), (table, None))
     )
     np.testing.assert_allclose(found[["score", "se"]], expected[["score", "se"]], rtol=1e-10)
 

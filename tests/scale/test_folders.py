@@ -12,7 +12,7 @@ import pytest
 
 import survscore as ss
 from registry import one_curve
-from scale_tables import make, same
+from scale_tables import in_folders, make, same
 from survscore.scale import evaluate_state
 from survscore.scale.files import BadFileError
 
@@ -39,9 +39,7 @@ def partitioned(case, folder, labels, format="parquet"):
     table = case.table.drop_columns(["country"])
     for name, values in labels.items():
         table = table.append_column(name, pa.array(values))
-    flavour = ds.partitioning(pa.schema([table.schema.field(name) for name in labels]), flavor="hive")
-    ds.write_dataset(table, folder, format=format, partitioning=flavour)
-    return folder
+    return in_folders(table, labels, folder, format)
 
 
 @pytest.mark.parametrize("kind", KEYS)

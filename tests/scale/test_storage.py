@@ -6,12 +6,11 @@ import urllib.request
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
-from scale_tables import make
+from scale_tables import in_folders, make
 from survscore._validation import InputError
 from survscore.scale.files import BadFileError
 from survscore.scale.sources import open_source
@@ -98,10 +97,7 @@ def test_names_of_folders_are_columns(bucket, options, format, tmp_path):
     table = table.set_column(table.column_names.index("country"), "country", country)
     table = table.append_column("year", pa.array([2024 + k % 2 for k in range(300)]))
     table = table.append_column("day", pa.array([f"2024-06-0{1 + k % 3}" for k in range(300)]))
-    names = ["country", "year", "day"]
-    flavor = ds.partitioning(pa.schema([table.schema.field(name) for name in names]), flavor="hive")
-    ds.write_dataset(table, tmp_path / "lake", format=format, partitioning=flavor)
-    for path in (tmp_path / "lake").rglob(f"*.{format}"):
+    for path in in_folders(table, ["country", "year", "day"], tmp_path / "lake", format).rglob(f"*.{format}"):
         bucket.upload_file(str(path), "scores", str(path.relative_to(tmp_path)))
     asked = {"weighting": "administrative", "times": [30], "by": ["country", "year"], "groups": "day"}
     here = ss.evaluate(tmp_path / "lake", **asked)
