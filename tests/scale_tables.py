@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 import survscore as ss
@@ -48,6 +49,13 @@ def make(n=3000, seed=0, *, drop_outs=True, whole=True, n_times=6, dtype=np.floa
         columns |= {f"{name}:{t:g}": curves[:, j] for j, t in enumerate(times)}
     models = {"a": ss.SurvivalCurves(first, times), "b": ss.SurvivalCurves(second, times)}
     return Case(pa.table(columns), ss.Outcomes(time, event, end), models, times, country, customer)
+
+
+def in_folders(table, names, folder, format="parquet"):
+    """Write the rows below folders that are named after the values of some columns, which files do not have."""
+    flavor = ds.partitioning(pa.schema([table.schema.field(name) for name in names]), flavor="hive")
+    ds.write_dataset(table, folder, format=format, partitioning=flavor)
+    return folder
 
 
 def same(result, expected, *, score=1e-12, se=1e-7):

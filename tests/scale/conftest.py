@@ -1,3 +1,4 @@
+import logging
 import os
 import shutil
 import sys
@@ -43,6 +44,23 @@ def folder(tmp_path, table):
     (root / "_tmp").mkdir()
     (root / "_tmp" / "part-9.parquet").write_text("half")
     return root
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A Dask client of two processes; tests that ask for it are left out where Dask is missing."""
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cluster = distributed.LocalCluster(
+            n_workers=2, processes=True, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        )
+        client = distributed.Client(cluster)
+    yield client
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        client.close()
+        cluster.close()
 
 
 @pytest.fixture(scope="module")

@@ -152,7 +152,7 @@ def test_the_first_file_may_be_the_bad_one(kind, data, tmp_path, capsys):
 
 
 def test_a_bad_piece_makes_the_whole_file_bad(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("survscore.scale.threads.PIECE_ROWS", 1)
+    monkeypatch.setattr("survscore.scale.engines.PIECE_ROWS", 1)
     monkeypatch.setattr("survscore._config.Config.n_cores", lambda _: 8)
     folder = write(tmp_path / "data", files=2, n=400)
     table = rows(400, 1)

@@ -311,7 +311,7 @@ def test_pieces_of_a_file_make_the_same_sums(whole, tmp_path, monkeypatch):
     found = []
     for cores, least in ((1, 1), (2, 1), (7, 1), (7, 1000), (7, 10_000)):
         monkeypatch.setattr("survscore._config.Config.n_cores", lambda _, n=cores: n)
-        monkeypatch.setattr("survscore.scale.threads.PIECE_ROWS", least)
+        monkeypatch.setattr("survscore.scale.engines.PIECE_ROWS", least)
         state = evaluate_state(tmp_path / "a.parquet", weighting=["administrative", "ipcw"], by="country")
         assert len(state.files) == 1
         found.append(state)
@@ -395,7 +395,7 @@ def test_many_exits_are_sampled_alike_however_they_are_cut(monkeypatch):
 
 def test_progress_tells_files_rows_and_what_is_left(data, monkeypatch):
     told = []
-    monkeypatch.setattr("survscore.scale.threads.TICK", 1e-4)
+    monkeypatch.setattr("survscore.scale.engines.TICK", 1e-4)
     evaluate_state(data, weighting="ipcw", progress=lambda *what: told.append(what))
     files = [done for done, total, _ in told if total == 6]
     assert sorted(files) == files

@@ -10,41 +10,18 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
-from cluster_case import check_alike, check_close, in_files, in_memory, rows, sums
+from cluster_case import check_alike, in_files, rows, sums
 from survscore._validation import InputError
-from survscore.scale import threads
+from survscore.scale import engines
+from survscore.scale.engines import attempted, check_importable, checked
 from survscore.scale.files import BadFileError
 from survscore.scale.state import BinsNeededError
-from survscore.scale.work import Work, attempted, check_importable, checked
-
-pl, duckdb = pytest.importorskip("polars"), pytest.importorskip("duckdb")
+from survscore.scale.work import Work
 
 
-@pytest.mark.parametrize("fractional", [False, True])
-def test_the_same_sums_however_rows_come(tmp_path, fractional):
-    table = rows(fractional=fractional)
-    wanted = sums(table)
-    for count in (1, 20) if fractional else (1, 20, 200):
-        state = sums(in_files(tmp_path / str(count), table, count))
-        assert len(state.files) == count
-        check_alike(state, wanted)
-    pattern = str(tmp_path / "20" / "*.parquet")
-    check_alike(sums(pl.scan_parquet(pattern)), wanted)
-    check_alike(sums(duckdb.connect().read_parquet(pattern)), wanted)
-
-
-def test_the_same_scores_as_in_memory(tmp_path):
-    table = rows()
-    folder = in_files(tmp_path / "data", table, 20)
-    weighting, metric = ("administrative", "ipcw"), ("brier", "log")
-    check_close(ss.evaluate(folder, weighting=weighting, metric=metric), in_memory(table))
-
-
-@pytest.mark.nightly
 def test_a_killed_process_goes_on_where_it_was(tmp_path, monkeypatch):
     table = rows()
     folder = in_files(tmp_path / "data", table, 20)
@@ -102,19 +79,12 @@ def test_an_engine_that_loses_a_file_is_found_out(tmp_path):
         ss.evaluate(folder, weighting="ipcw", engine=Forgetful())
 
 
-def test_a_file_without_a_column_is_named(tmp_path):
-    folder = in_files(tmp_path / "data", rows(400), 4)
-    pq.write_table(rows(100).drop_columns(["net:20"]), folder / "001.parquet")
-    with pytest.raises(BadFileError, match=r"001\.parquet: has no column 'net:20'; .*000\.parquet has"):
-        ss.evaluate(folder, weighting="ipcw")
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("compiles", [True, False])
 def test_after_an_error_threads_compile_to_the_end(compiles, monkeypatch):
     """What else they do is waited for only some seconds: a storage may be silent."""
     compiler_lock = pytest.importorskip("numba.core.compiler_lock").global_compiler_lock
-    monkeypatch.setattr(threads, "PATIENCE", 0.1)
+    monkeypatch.setattr(engines, "PATIENCE", 0.1)
     begun, ended, judged = threading.Event(), threading.Event(), threading.Event()
 
     def work(item):
@@ -130,7 +100,7 @@ def test_after_an_error_threads_compile_to_the_end(compiles, monkeypatch):
             ended.set()
 
     with pytest.raises(InputError, match="bad"):
-        list(threads._each(work, ["long", "bad"], 2, threading.Event(), lambda: None))
+        list(engines._each(work, ["long", "bad"], 2, threading.Event(), lambda: None))
     assert ended.is_set() == compiles
     judged.set()
     ended.wait()

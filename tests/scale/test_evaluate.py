@@ -13,11 +13,11 @@ from combinations import every_pair
 from registry import without_predictions
 from scale_tables import make, same
 from survscore.scale import ModelColumns, State, evaluate_state, specify
+from survscore.scale.engines import Threads
 from survscore.scale.finishing import finish, first_pass
 from survscore.scale.influences import Influences
 from survscore.scale.running import Run
 from survscore.scale.sources import open_source
-from survscore.scale.threads import Threads
 
 
 def compared(case, weighting, **more):

@@ -1,16 +1,23 @@
 """What goes wrong around the data: nothing is lost, nothing is counted twice, and one line says what it was.
 
-Elsewhere: workers and executors that are killed (`test_dask`, `test_spark`), processes (`test_engines`), interrupts
+Elsewhere: workers and executors that are killed (`test_clusters`), processes (`test_engines`), interrupts
 (`test_command`), files that are damaged or unlike the others (`test_bad_files`), links and copies (`test_folders`).
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import textwrap
+from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import survscore as ss
 from combinations import nightly_but
 from commands import run
 from scale_case import write
@@ -119,3 +126,26 @@ def test_a_partition_that_comes_late(tmp_path, capsys):
     code, out, err = run(capsys, *asked, "--add", total)
     assert (code, out) == (2, "")
     assert "4 files would be counted twice" in err
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("limit", "asked"), [("450MB", "ipcw"), ("600MB", "projected")])
+def test_the_memory_that_is_taken_is_within_the_limit(limit, asked, tmp_path):
+    """Of 1.2 million rows with 48 predictions, which without limit take more than the lower of them."""
+    for k in range(4):
+        rng = np.random.default_rng(k)
+        end, event_time, rate = rng.integers(20, 400, 300_000), rng.exponential(300, 300_000), rng.random(300_000)
+        columns = {"time": np.minimum(end, np.ceil(event_time)), "event": event_time <= end, "censoring_time": end}
+        for name, wrong in (("a", 1.0), ("b", 1.2)):
+            columns |= {f"{name}:{10 * j}": np.exp(-wrong * rate * j / 12).astype(np.float32) for j in range(1, 25)}
+        pq.write_table(pa.table(columns), tmp_path / f"{k}.parquet", row_group_size=100_000)
+    code = f"""
+        import resource
+        import survscore as ss
+        ss.evaluate({str(tmp_path)!r}, weighting={asked!r}, memory_limit={limit!r}, rank_rows=10_000)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+    """
+    command, library = [sys.executable, "-c", textwrap.dedent(code)], str(Path(ss.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": library, "NUMBA_NUM_THREADS": "2"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert int(done.stdout) <= 1.2 * int(limit.removesuffix("MB")) * 10**6

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from survscore._validation import InputError
-from survscore.scale.files import BadFileError, ExpectedSchema, check_columns
+from survscore.scale.files import BadFileError
 from survscore.scale.sources import open_source
 
 COLUMNS = ["duration", "event", "30", "curve"]
@@ -55,7 +54,6 @@ def holed_list(path):
 
 
 WRONG = {
-    "truncated": (truncated, "can't be read as Parquet: Parquet magic bytes not found"),
     "not Parquet": (lambda path: path.write_text("id,duration\n" * 50), "can't be read as Parquet: "),
     "longer lists": (
         lambda path: pq.write_table(
@@ -171,8 +169,7 @@ def test_a_folder_and_a_column_that_disagree(tmp_path, year, shown):
     source = open_source(tmp_path)
     assert sum(len(batch) for batch in source.batches(["30"])) == 20  # nobody asks
     with pytest.raises(
-        BadFileError,
-        match=rf"its folder says year=2024, but its own column 'year' does not in row 19 \({shown}\)",
+        BadFileError, match=rf"its folder says year=2024, but its own column 'year' does not in row 19 \({shown}\)"
     ):
         list(source.batches(["year"]))
 
@@ -199,18 +196,6 @@ def test_a_folder_that_only_some_files_have(hundred):
         list(open_source(hundred).batches(["30", "country"], nullable=["country"]))
 
 
-def test_check_schema_by_itself(hundred):
-    part = open_source(hundred).parts[0]
-    schema = part.schema()
-    expected = ExpectedSchema.of(part.name, schema, ["30"])
-    check_columns(part.name, schema, expected, ["30"], [])
-    check_columns(part.name, schema.remove(0), expected, ["30"], [])  # what nobody needs may be missing
-    with pytest.raises(BadFileError, match="has no column '30'"):
-        check_columns(part.name, schema.remove(2), expected, ["30"], [])
-    with pytest.raises(BadFileError, match="column 'event' must hold numbers, not bool"):
-        check_columns(part.name, schema, None, ["event"], ["event"])
-
-
 def test_reading_does_not_hold_the_file(tmp_path):
     path = tmp_path / "a.parquet"
     n = 400_000
@@ -221,7 +206,3 @@ def test_reading_does_not_hold_the_file(tmp_path):
     before = pa.total_allocated_bytes()
     most = max(pa.total_allocated_bytes() - before for _ in part.batches([str(k) for k in range(10)], rows=n // 40))
     assert most < path.stat().st_size / 4
-
-
-def test_an_error_that_is_no_file_is_no_bad_file():
-    assert issubclass(BadFileError, InputError)

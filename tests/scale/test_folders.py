@@ -12,7 +12,7 @@ import pytest
 
 import survscore as ss
 from registry import one_curve
-from scale_tables import make, same
+from scale_tables import in_folders, make, same
 from survscore.scale import evaluate_state
 from survscore.scale.files import BadFileError
 
@@ -39,9 +39,7 @@ def partitioned(case, folder, labels, format="parquet"):
     table = case.table.drop_columns(["country"])
     for name, values in labels.items():
         table = table.append_column(name, pa.array(values))
-    flavour = ds.partitioning(pa.schema([table.schema.field(name) for name in labels]), flavor="hive")
-    ds.write_dataset(table, folder, format=format, partitioning=flavour)
-    return folder
+    return in_folders(table, labels, folder, format)
 
 
 @pytest.mark.parametrize("kind", KEYS)
@@ -61,11 +59,18 @@ def test_names_of_folders_make_segments(case, kind, format, tmp_path):
             same(got, want, score=1e-10, se=1e-6)
 
 
-def test_names_of_folders_are_groups_and_outcomes(case, tmp_path):
+def test_names_of_folders_are_groups_weights_and_outcomes(case, tmp_path):
     team = {"team": [f"t{k:02d}" for k in np.random.default_rng(3).integers(0, 40, 900)]}
     found = ss.evaluate(partitioned(case, tmp_path / "teams", team), weighting="administrative", groups="team")
     same(found, ss.compare(case.y, case.models, weighting=one_curve(), times=case.times, null=False,
                            groups=np.array(team["team"])))  # fmt: skip
+    visits = np.random.default_rng(3).integers(1, 4, 900)
+    found = ss.evaluate(
+        partitioned(case, tmp_path / "visits", {"visits": visits}),
+        weighting="administrative", weights="visits", weight_kind="frequency",
+    )  # fmt: skip
+    y = ss.Outcomes(case.y.time, case.y.event, case.y.censoring_time, weights=visits, weight_kind="frequency")
+    same(found, ss.compare(y, case.models, weighting=one_curve(), times=case.times, null=False))
     ends = np.ceil(case.y.censoring_time / 100) * 100
     table = case.table.set_column(2, "censoring_time", pa.array(ends.astype(np.int64)))
     pq.write_to_dataset(table, tmp_path / "ends", partition_cols=["censoring_time"])
@@ -168,11 +173,23 @@ def test_a_time_that_the_first_file_lacks(files, case):
         evaluated(files, models=["a"])
 
 
-@pytest.mark.parametrize("path", ["/dev/zero", "pipe"])
-def test_what_never_ends_is_not_read(files, path, tmp_path):
-    if path == "pipe":
-        os.mkfifo(tmp_path / path)
-    with pytest.raises(ss.InputError, match=r": is a (device|pipe), not a file"):
-        evaluated(files, manifest=tmp_path / path)
-    with pytest.raises(ss.InputError, match=r": is a (device|pipe), not a file"):
-        evaluated(files, add=tmp_path / path)
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_what_never_ends_is_not_read(files, kind, tmp_path):
+    def put(place):
+        place.unlink(missing_ok=True)
+        if kind == "pipe":
+            os.mkfifo(place)
+        else:
+            place.symlink_to("/dev/zero")
+        return place
+
+    odd = put(tmp_path / "odd")
+    for option in ({"manifest": odd}, {"add": odd}, {"state": tmp_path / "kept"}):
+        if "state" in option:  # a piece of it
+            evaluated(files, **option)
+            put(next((tmp_path / "kept").rglob("*.state")))
+        with pytest.raises(ss.InputError, match=f": is a {kind}, not a file"):
+            evaluated(files, **option)
+    put(files / "part-0009.parquet")
+    with pytest.raises(BadFileError, match=f"part-0009.parquet: is a {kind}, not a file"):
+        evaluated(files)

@@ -13,7 +13,8 @@ from registry import without_predictions
 from scale_case import write
 from scale_tables import make, same
 from survscore.scale import evaluate_state, specify
-from survscore.scale.work import Work, merged
+from survscore.scale.engines import merged
+from survscore.scale.work import Work
 
 METRICS = ["brier", "auc", "oe", "slope", "miscalibration", "ici", "net_benefit@0.2", "concordance", "crps"]
 

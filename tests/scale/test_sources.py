@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from survscore._validation import InputError
-from survscore.scale.files import BadFileError, type_name
-from survscore.scale.sources import Source, identified, open_source
+from survscore.scale.files import BadFileError
+from survscore.scale.sources import identified, open_source
 
 COLUMNS = ["30", "duration", "event", "id"]
 
@@ -222,6 +222,13 @@ def test_addresses_nobody_knows(tmp_path):
         open_source("md:folder")  # a path like any other
 
 
+def test_hidden_names_fit_patterns_that_ask_for_them(folder):
+    assert [part.short_name for part in open_source(f"{folder}/_*/part-*").parts] == ["_tmp/part-9.parquet"]
+    for pattern in ("*mp/part-*", "**/part-9.parquet"):
+        with pytest.raises(InputError, match="no file matches this pattern"):
+            open_source(f"{folder}/{pattern}")
+
+
 def test_a_name_with_the_signs_of_a_pattern_is_a_name(tmp_path, table):
     pq.write_table(table, tmp_path / "data[1]*.parquet")
     assert rows_of(open_source(tmp_path / "data[1]*.parquet")) == expected_rows(table)
@@ -328,13 +335,6 @@ def test_options_for_files_are_for_files(option, table):
         open_source(table, **option)
 
 
-def test_storage_options_are_for_storage(folder):
-    with pytest.raises(InputError, match="`storage_options` are for remote storage"):
-        open_source(folder, storage_options={"key": "hush"})
-    with pytest.raises(InputError, match="`storage_options` are for remote storage"):
-        open_source(folder.as_uri(), storage_options={"key": "hush"})
-
-
 @pytest.mark.parametrize("wrong", [3, None, b"data", {"a": [1]}, object()])
 def test_what_is_no_source(wrong):
     with pytest.raises(InputError, match="source must be a path"):
@@ -353,31 +353,6 @@ def test_a_stream_keeps_its_types():
     batches = [pa.record_batch({"30": pa.array([0.5], kind)}) for kind in (pa.float64(), pa.float32())]
     with pytest.raises(InputError, match="column '30' is float32, but float64 in the first batch"):
         list(open_source(batches).batches(["30"]))
-
-
-def test_an_open_source_stays_as_it_is(table):
-    source = open_source(table)
-    assert open_source(source) is source
-    assert isinstance(source, Source)
-
-
-def test_bad_files_may_be_told_to_another_process():
-    error = pickle.loads(pickle.dumps(BadFileError("a.parquet", "is empty")))
-    assert (str(error), error.file, error.what) == ("a.parquet: is empty", "a.parquet", "is empty")
-
-
-@pytest.mark.parametrize(
-    ("kind", "name"),
-    [
-        (pa.float32(), "float32"),
-        (pa.dictionary(pa.int8(), pa.large_string()), "text"),
-        (pa.list_(pa.float64(), 3), "lists of 3 of float64"),
-        (pa.large_list(pa.float16()), "lists of float16"),
-        (pa.int64(), "int64"),
-    ],
-)
-def test_types_in_words(kind, name):
-    assert type_name(kind) == name
 
 
 def test_paths_are_absolute(folder, monkeypatch):

@@ -4,9 +4,13 @@ import os
 import pickle
 import urllib.request
 
+import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import survscore as ss
+from scale_tables import in_folders, make
 from survscore._validation import InputError
 from survscore.scale.files import BadFileError
 from survscore.scale.sources import open_source
@@ -83,6 +87,24 @@ def test_the_files_of_a_bucket(bucket, options, table):
     names = [name.removeprefix("s3://scores/") for name in listed]
     with pytest.raises(InputError, match=r"1 of 7 files missing, the first 'data/late\.parquet'"):
         open_source("s3://scores", storage_options=options, manifest=[*names, "data/late.parquet"])
+
+
+@pytest.mark.parametrize("format", ["parquet", "csv"])
+def test_names_of_folders_are_columns(bucket, options, format, tmp_path):
+    """Text, whole numbers, dates and no value, as on this machine."""
+    table = make(300, n_times=2).table
+    country = pa.array([None if one == "NO" else one for one in table["country"].to_pylist()])
+    table = table.set_column(table.column_names.index("country"), "country", country)
+    table = table.append_column("year", pa.array([2024 + k % 2 for k in range(300)]))
+    table = table.append_column("day", pa.array([f"2024-06-0{1 + k % 3}" for k in range(300)]))
+    for path in in_folders(table, ["country", "year", "day"], tmp_path / "lake", format).rglob(f"*.{format}"):
+        bucket.upload_file(str(path), "scores", str(path.relative_to(tmp_path)))
+    asked = {"weighting": "administrative", "times": [30], "by": ["country", "year"], "groups": "day"}
+    here = ss.evaluate(tmp_path / "lake", **asked)
+    there = ss.evaluate("s3://scores/lake", storage_options=options, **asked)
+    assert {country for country, _ in there.parts} == {"DE", "FR", "__HIVE_DEFAULT_PARTITION__"}
+    for label, part in there.parts.items():
+        pd.testing.assert_frame_equal(part.scores, here.parts[label].scores, rtol=1e-10)
 
 
 def test_a_public_bucket_and_one_that_is_not(bucket, options, table):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from survscore.io import Form
     from survscore.scale import State
-    from survscore.scale.gathering import Gathered
+    from survscore.scale.work import Gathered
     from survscore.weighting import Weighting
 
 Arguments = dict[str, Any]

@@ -26,13 +26,13 @@ from survscore.results.segments import SegmentedComparison
 from survscore.scale.columns import OutcomeColumns
 from survscore.scale.files import counted_twice
 from survscore.scale.finishing import finish
-from survscore.scale.gathering import Gathered
 from survscore.scale.joining import MEMORY, joined, pivoted
 from survscore.scale.memory import as_bytes
 from survscore.scale.running import Run
 from survscore.scale.sources import identified, open_source
 from survscore.scale.specification import RANK_ROWS, BinsNeededError, Specification, as_metrics, check_sums, specify
 from survscore.scale.state import State, differences
+from survscore.scale.work import Gathered
 from survscore.weighting import Administrative, Projected, Weighting
 
 

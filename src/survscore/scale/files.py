@@ -1,4 +1,4 @@
-"""One file of a data set: where it lies, what it must hold, and its rows in batches."""
+"""One file of a data set: what it must hold, and its rows in batches."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 ROWS = 131072
 FORMATS = {"parquet": "Parquet", "csv": "CSV", "arrow": "Arrow IPC"}
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # how folders spell a missing value
-AHEAD = 64 << 20  # bytes of a row group that are asked for at once where every request is a journey
-BIT, REMOTE_BIT = 1 << 16, 1 << 22  # of each column; where every request is a journey, more
+# Remote row groups of at most so many bytes are requested at once, larger ones in blocks of each column.
+AHEAD, BLOCK, REMOTE_BLOCK = 64 << 20, 1 << 16, 1 << 22
 CSV_HEAD, CSV_BLOCK = 1 << 16, 4 << 20
 _PLAIN = {"float": "float32", "double": "float64", "halffloat": "float16"}
 _SECRET = re.compile(r"key|secret|token|password|credential|sas|proxy|user", re.IGNORECASE)
-_IN_ADDRESSES = (re.compile(r"(://)[^/\s@]+(?=@)"), re.compile(r"(://[^\s?]*\?)[^\s'\"]+"))  # who asks, and tokens
+_IN_ADDRESSES = (re.compile(r"(://)[^/\s@]+(?=@)"), re.compile(r"(://[^\s?]*\?)[^\s'\"]+"))  # users, and tokens
 
 
 class BadFileError(InputError):
@@ -58,20 +58,16 @@ class BadFileError(InputError):
 
 @dataclass(frozen=True)
 class ExpectedSchema:
-    """The columns that every part must have, and of which type: those of the first.
+    """The columns that all files must have, with types in words, and all `names` of the first file.
 
-    Attributes
-    ----------
-    naming : tuple of str, optional
-        How columns of predictions are named, by patterns, "" for the usual one: another file may not have more of
-        them, as a time that the first file lacks would be left out of all. None: columns were named one by one.
-    models : tuple of str
-        The models, where only some were asked for; without, all count.
+    `naming` has the patterns by which columns of predictions were recognised, "" for the usual names: another file must
+    not have more of them (of the `models` that were named, if any), since a time that the first file lacks would be
+    left out of all. It is None where columns were named one by one.
     """
 
     part: str
-    types: Mapping[str, str]  # in words that are the same for types that hold the same values
-    names: tuple[str, ...] = ()  # needed or not
+    types: Mapping[str, str]
+    names: tuple[str, ...] = ()
     naming: tuple[str, ...] | None = None
     models: tuple[str, ...] = ()
 
@@ -81,39 +77,25 @@ class ExpectedSchema:
         return cls(part, {name: type_name(schema.field(name).type) for name in columns}, tuple(schema.names))
 
     def unexpected(self, names: Sequence[str]) -> list[str]:
-        """Return the columns of predictions among `names` that the first part does not have."""
-        new = sorted(set(names) - set(self.names))
-        found: list[str] = []
+        """Return the columns of predictions among `names` that the first file does not have."""
+        new, unexpected = sorted(set(names) - set(self.names)), set()
         for pattern in self.naming or () if new else ():
             named = NamedColumns.of(new, [], pattern or None)
-            by_model: dict[str, Any] = {**named.by_time, **named.by_cause}
-            for model, columns in by_model.items():
-                if not self.models or model in self.models:
-                    of_times = columns.values() if model in named.by_cause else [columns]
-                    found += [column for one in of_times for column in one.values()]
-        return found
+            by_time, by_cause = (
+                {model: own for model, own in by_model.items() if not self.models or model in self.models}
+                for by_model in (named.by_time, named.by_cause)
+            )
+            unexpected |= replace(named, by_time=by_time, by_cause=by_cause).columns  # type: ignore[arg-type]
+        return sorted(unexpected)
 
 
 @dataclass(frozen=True)
 class FilePart:
-    """One file of a data set: its name travels to where it is read, never its rows.
+    """One file, or some of its row groups: what travels to where it is read, instead of its rows.
 
-    Attributes
-    ----------
-    filesystem : pyarrow.fs.FileSystem
-        Where it lies; may hold credentials, and is not shown.
-    size : int
-        In bytes, when it was listed.
-    changed : int
-        When it was last changed before it was listed, in nanoseconds; zero where nobody says.
-    constants : dict of str to str, int, float or None
-        What the names of folders say, ``country=DE``; None for ``__HIVE_DEFAULT_PARTITION__``.
-    row_groups : tuple of int, optional
-        Of a Parquet file, from which to before which row group; None: all of them.
-    relative : str
-        Its path below the folder that was named.
-    digest : str
-        Of its content; "" until somebody asks for it.
+    The file system may hold credentials and is not shown. Size and time of change (0 if unknown) are those of when the
+    file was listed; `constants` are columns in the names of folders, None for `NO_VALUE`; `relative` is the path below
+    the source; the digest of the content is "" until `identified` adds it.
     """
 
     path: str
@@ -132,15 +114,20 @@ class FilePart:
         return name_of(self.filesystem, self.path)
 
     @property
+    def short_name(self) -> str:
+        """Its path below the source, which states may hold."""
+        return self.relative or posixpath.basename(self.path)
+
+    @property
     def is_local(self) -> bool:
-        """Whether it lies on this machine."""
+        """Whether it is on this machine."""
         return bool(self.filesystem.type_name == "local")
 
     @property
     def id(self) -> str:
-        """What states know it by: path below the source, size, digests of its content and of where it lies."""
+        """What states know it by: path below the source, size, digests of its content and of where it is stored."""
         place = hashlib.sha256(self.name.encode()).hexdigest()[:16]
-        return f"{self.relative or posixpath.basename(self.path)}|{self.size}|{self.digest}|{place}"
+        return f"{self.short_name}|{self.size}|{self.digest}|{place}"
 
     @property
     def uncounted_id(self) -> str:
@@ -148,12 +135,17 @@ class FilePart:
         return replace(self, digest="").id
 
     @property
+    def start(self) -> int:
+        """The first of its row groups."""
+        return 0 if self.row_groups is None else self.row_groups[0]
+
+    @property
     def ids(self) -> tuple[str, ...]:
-        """The files that it stands for: the id of its own, but of a file's pieces only the first has it."""
-        return (self.id,) if self.row_groups is None or self.row_groups[0] == 0 else ()
+        """Its id; of several pieces of a file only the first has it."""
+        return () if self.start else (self.id,)
 
     def split(self, n: int, rows: int = 1) -> list[FilePart]:
-        """Return up to `n` pieces of at least so many rows, which are the file; without row groups it stays whole."""
+        """Return up to `n` pieces of at least so many rows; a file without row groups stays whole."""
         if self.format != "parquet" or self.row_groups is not None or n < 2:
             return [self]
         with self._opened() as reader:
@@ -171,14 +163,10 @@ class FilePart:
             return self._with_folders(reader.schema)
 
     def expected(self, columns: Sequence[str], *, numeric: Collection[str] = ()) -> ExpectedSchema:
-        """Return what it says of its columns, for other files to be held against."""
+        """Return the types of its columns, with which those of other files are compared."""
         schema = self.schema(numeric=numeric)
         check_columns(self.name, schema, None, columns, numeric)
-        return ExpectedSchema.of(self.relative or self.name, schema, columns)
-
-    def told(self, error: BadFileError) -> str:
-        """Return what is wrong with it as states keep it, which may go elsewhere: with its path below the source."""
-        return str(error).replace(self.name, self.relative or posixpath.basename(self.path))
+        return ExpectedSchema.of(self.short_name, schema, columns)
 
     def batches(
         self,
@@ -194,8 +182,8 @@ class FilePart:
         """Read some columns, in the calling thread, in batches of at most so many rows.
 
         Values may be missing in the columns `nullable`; `numeric` must hold numbers, or lists of them. Of `labels` only
-        the distinct values are looked at: they may come as numbers with a dictionary. To verify `checksums` of
-        Parquet's pages takes a fifth to a half longer.
+        the distinct values are used: they may be read as dictionaries. To verify `checksums` of Parquet pages takes a
+        fifth to a half longer.
         """
         with self._opened(numeric, checksums, labels) as reader:
             check_columns(self.name, self._with_folders(reader.schema), expected, columns, numeric)
@@ -217,32 +205,31 @@ class FilePart:
     def _with_folders(self, schema: pa.Schema) -> pa.Schema:
         for name, value in self.constants.items():
             if name not in schema.names:
-                schema = schema.append(arrow().field(name, _type_of(value)))
+                schema = schema.append(arrow().field(name, _scalar(value).type))
         return schema
 
     def _constant(self, name: str, count: int, label: bool) -> pa.Array:
-        pa = arrow()
         value = self.constants[name]
-        if label:  # a folder without a value is a segment of its own, called as it is
-            one = pa.array([NO_VALUE if value is None else value])
-            return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, dtype=np.int32)), one)
-        return pa.nulls(count, _type_of(value)) if value is None else pa.repeat(pa.scalar(value), count)
+        if not label:
+            return arrow().repeat(_scalar(value), count)
+        # a folder without a value is a segment of its own
+        return arrow().repeat(_scalar(NO_VALUE if value is None else value), count).dictionary_encode()
 
     def _check_constant(self, name: str, column: pa.Array, first: int) -> None:
-        """Raise if the file says of a column other than its folder does."""
+        """Raise if a column of the file contradicts the name of its folder."""
         import pyarrow.compute as pc
 
         pa = arrow()
-        said = self.constants[name]
+        value = self.constants[name]
         column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         try:
-            wanted = pa.array([said]).cast(column.type)[0]
-            same = column.is_null() if said is None else pc.fill_null(pc.equal(column, wanted), False)
+            wanted = _scalar(value).cast(column.type)
+            same = column.is_null() if value is None else pc.fill_null(pc.equal(column, wanted), False)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # '2024-W1' is no number at all
             same = pa.array(np.zeros(len(column), dtype=bool))
         row = pc.index(same, False).as_py()
         if row >= 0:
-            folder = f"{name}={shown(NO_VALUE if said is None else said)}"
+            folder = f"{name}={shown(NO_VALUE if value is None else value)}"
             what = f"its own column {name!r} does not in row {first + row} ({shown(column[row])})"
             raise BadFileError(self.name, f"its folder says {folder}, but {what}")
 
@@ -250,7 +237,7 @@ class FilePart:
     def _opened(
         self, numeric: Collection[str] = (), checksums: bool = False, labels: Collection[str] = ()
     ) -> Iterator[Reader]:
-        """Give a reader of the file, and say on one line, with its name, what goes wrong meanwhile."""
+        """Give a reader of the file; what goes wrong meanwhile becomes one line with its name."""
         pa = arrow()
         try:
             self._check_unchanged()
@@ -258,10 +245,7 @@ class FilePart:
                 yield _csv(lambda: self.filesystem.open_input_stream(self.path, compression="detect"), numeric)
                 return
             with self.filesystem.open_input_file(self.path) as file:
-                if self.format == "arrow":
-                    yield _arrow(file)
-                else:
-                    yield _parquet(file, self, checksums, labels)
+                yield _arrow(file) if self.format == "arrow" else _parquet(file, self, checksums, labels)
         except BadFileError:
             raise
         except FileNotFoundError:
@@ -269,18 +253,16 @@ class FilePart:
         except (InputError, PermissionError) as error:
             raise BadFileError(self.name, reason(error, self.filesystem)) from None
         except (pa.ArrowException, OSError, ValueError, KeyError, MemoryError, OverflowError) as error:
-            # of what is remote, it may be the way there that is wrong
-            way = isinstance(error, OSError) and not self.is_local
-            what = "can't be read" if way else f"can't be read as {FORMATS[self.format]}"
+            # of a remote file, the connection may be at fault
+            remote = isinstance(error, OSError) and not self.is_local
+            what = "can't be read" if remote else f"can't be read as {FORMATS[self.format]}"
             raise BadFileError(self.name, f"{what}: {reason(error, self.filesystem)}") from None
 
     def _check_unchanged(self) -> None:
-        from pyarrow.fs import FileType
-
         there = self.filesystem.get_file_info(self.path)
-        if there.type == FileType.NotFound:
+        if there.type.name == "NotFound":
             raise FileNotFoundError
-        if there.type != FileType.File:
+        if not there.is_file:
             kind = kind_of(os.stat(self.path).st_mode) if self.is_local else "a folder"
             raise BadFileError(self.name, f"is {kind}, not a file")
         if self.size == 0:
@@ -293,19 +275,18 @@ class FilePart:
 
 
 class Reader(NamedTuple):
-    """An open file: its schema, and the way to some of its columns, in batches of at most so many rows."""
+    """An open file: its schema, and a function that reads some of its columns in batches of at most so many rows."""
 
     schema: Any
     batches: Callable[[Sequence[str], int], Iterator[Any]]
     groups: tuple[int, ...] = ()  # the rows of every row group, in Parquet
-    first: int = 0  # where in the file the first row is that is read
+    first: int = 0  # the row of the file with which reading begins
 
 
 def _parquet(file: Any, part: FilePart, checksums: bool, labels: Collection[str]) -> Reader:
-    """Read Parquet in the calling thread, all row groups of it, or those from one up to another.
+    """Read Parquet by `ParquetFile`: scanners of `pyarrow.dataset` hold whole row groups, decoded, of any size.
 
-    By `ParquetFile`: scanners of `pyarrow.dataset` hold whole row groups, decoded, whose size others have chosen. The
-    file is read, not mapped: a map is hardly faster, and kills the process where a file shrinks under it.
+    The file is read, not mapped: a map is hardly faster, and ends the process if the file shrinks meanwhile.
     """
     import pyarrow.parquet as pq
 
@@ -313,20 +294,23 @@ def _parquet(file: Any, part: FilePart, checksums: bool, labels: Collection[str]
     names = metadata.schema.to_arrow_schema().names
     start, stop = part.row_groups or (0, metadata.num_row_groups)
     largest = max((metadata.row_group(group).total_byte_size for group in range(start, stop)), default=0)
-    # Where every request is a journey, a row group is asked for at once, unless it is so large that it would fill the
-    # memory; elsewhere a small buffer, which stays in a cache, is as fast as a map.
+    # Where every request takes long, a row group is requested at once, unless it would fill the memory; elsewhere a
+    # small buffer, which stays in the processor's cache, is as fast as a map.
     ahead = not part.is_local and largest <= AHEAD
     opened = pq.ParquetFile(
-        file, metadata=metadata, pre_buffer=ahead, buffer_size=0 if ahead else BIT if part.is_local else REMOTE_BIT,
-        # labels stay numbers, with their texts beside them: as they are written, and as they are needed
-        read_dictionary=[name for name in labels if name in names], page_checksum_verification=checksums,
-    )  # fmt: skip
+        file,
+        metadata=metadata,
+        pre_buffer=ahead,
+        buffer_size=0 if ahead else BLOCK if part.is_local else REMOTE_BLOCK,
+        read_dictionary=[name for name in labels if name in names],
+        page_checksum_verification=checksums,
+    )
     groups = tuple(metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
     promised = sum(groups[start:stop])
 
     def batches(columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
         read = 0
-        # what is asked for ahead stays in memory until all of it is read: of all groups together, that is the file
+        # what is requested ahead stays in memory until all of it is read: of all groups together, that is the file
         for some in [[group] for group in range(start, stop)] if ahead else [range(start, stop)]:
             for batch in opened.iter_batches(rows, row_groups=list(some), columns=list(columns), use_threads=False):
                 read += batch.num_rows
@@ -350,7 +334,7 @@ def _arrow(file: Any) -> Reader:
         options = ipc.IpcReadOptions(included_fields=[schema.names.index(name) for name in columns], use_threads=False)
         opened = open_as(file, options=options)
         for batch in map(opened.get_batch, range(opened.num_record_batches)) if is_file else opened:
-            batch.validate(full=True)  # nothing in the format tells bytes that were changed; who reads them may crash
+            batch.validate(full=True)  # the format has no checksums, and changed bytes may crash what reads them
             yield from sliced(batch, rows)
 
     return Reader(schema, batches)
@@ -386,13 +370,13 @@ def _csv(open_stream: Callable[[], Any], numeric: Collection[str]) -> Reader:
             for batch in reader:
                 yield from sliced(batch, rows)
 
-    if len(set(names)) < len(names):  # nobody can say which of them is meant; the caller names them
+    if len(set(names)) < len(names):  # refused by `check_columns`, which names them
         return Reader(arrow().schema([(name, arrow().null()) for name in names]), batches)
     with opened(names) as reader:
         return Reader(reader.schema, batches)
 
 
-# What files, and others that give rows, must hold
+# What files, and other sources of rows, must hold
 
 
 def checked(
@@ -405,7 +389,7 @@ def checked(
     numeric: Collection[str],
     expected: ExpectedSchema | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Give some columns of record batches or tables that come from elsewhere; see `FilePart.batches`."""
+    """Give some columns of record batches or tables that are not from files; see `FilePart.batches`."""
     first = 0
     for given in several:
         check_rows(name, given)
@@ -436,18 +420,15 @@ def check_rows(name: str, given: Any) -> Any:
 def check_columns(
     name: str, schema: pa.Schema, expected: ExpectedSchema | None, columns: Sequence[str], numeric: Collection[str]
 ) -> None:
-    """Raise unless something has the columns that are needed, once each, of the types that the first file has."""
+    """Raise unless the columns that are needed are there, once each, with the types of the first file."""
     counts = Counter(schema.names)
     missing = [column for column in columns if not counts[column]]
     if missing:
         there = f"; {expected.part} has" if expected is not None and missing[0] in expected.types else ""
         raise BadFileError(name, f"has no column {listed(missing)}{there}; its columns are {listed(schema.names)}")
-    unexpected = expected.unexpected(schema.names) if expected is not None else []
-    if expected is not None and unexpected:
-        raise BadFileError(
-            name, f"has columns of predictions that {expected.part} does not have, {listed(unexpected)}: write all "
-            "files alike, or say which models and times to score"
-        )  # fmt: skip
+    if expected is not None and (unexpected := expected.unexpected(schema.names)):
+        what = f"has columns of predictions that {expected.part} does not have, {listed(unexpected)}"
+        raise BadFileError(name, f"{what}: write all files alike, or say which models and times to score")
     twice = [column for column in columns if counts[column] > 1]
     if twice:
         raise BadFileError(name, f"columns must have different names; repeated: {listed(twice)}")
@@ -455,11 +436,9 @@ def check_columns(
         kind = schema.field(column).type
         if column in numeric and not is_numeric(kind):
             raise BadFileError(name, f"column {column!r} must hold numbers, not {type_name(kind)}")
-        wanted = None if expected is None else expected.types.get(column)
-        if expected is not None and wanted is not None and type_name(kind) != wanted:
-            raise BadFileError(
-                name, f"column {column!r} is {type_name(kind)}, but {wanted} in {expected.part}; write all files alike"
-            )
+        if expected is not None and type_name(kind) != (wanted := expected.types.get(column, type_name(kind))):
+            what = f"column {column!r} is {type_name(kind)}, but {wanted} in {expected.part}"
+            raise BadFileError(name, f"{what}; write all files alike")
 
 
 def check_complete(name: str, batch: pa.RecordBatch, nullable: Collection[str], first: int) -> None:
@@ -505,22 +484,22 @@ def _is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind))
 
 
-def _type_of(value: Any) -> Any:
-    """Return the type of a column that the name of a folder gives; where it has no value, of text."""
-    return arrow().scalar("" if value is None else value).type
+def _scalar(value: Any) -> Any:
+    """Return what the name of a folder says; text, where it has no value."""
+    return arrow().scalar(value, arrow().string() if value is None else None)
 
 
 def counted_twice(files: Collection[str], others: Collection[str]) -> str | None:
     """Return in words which of some files, by their ids, are among others; None if there are none.
 
-    A file is known again by its content, wherever it lies, and by its place: one that was written to since would be
+    A file is recognised by its content, wherever it is, and by its place: one that was written to since would be
     counted once as it was, and once as it is. One without rows has no digest, and may come again.
     """
     there: dict[Any, str] = {}
-    for path, size, digest, place in map(_parts_of, others):
+    for path, size, digest, place in map(_split_id, others):
         there |= {(size, digest): path, place: path} if digest or not place else {}
     wrong = []
-    for path, size, digest, place in map(_parts_of, sorted(files)):
+    for path, size, digest, place in map(_split_id, sorted(files)):
         same = there.get((size, digest)) if digest or not place else None
         if same is not None:
             wrong.append(path if same == path else f"{path} (the same as {same})")
@@ -529,13 +508,13 @@ def counted_twice(files: Collection[str], others: Collection[str]) -> str | None
     return f"{plural(len(wrong), 'file')} would be counted twice, the first {wrong[0]}" if wrong else None
 
 
-def _parts_of(id: str) -> tuple[str, str, str, str]:
+def _split_id(id: str) -> tuple[str, str, str, str]:
     """Return path, size, digest of the content and place; of any other text it is the whole of it."""
     path, *rest = id.rsplit("|", 3)
     return (path, *rest) if len(rest) == 3 else (path, id, "", "")  # type: ignore[return-value]
 
 
-# What is said of files holds no credentials
+# Names and messages hold no credentials
 
 
 def name_of(filesystem: Any, path: str) -> str:
@@ -559,14 +538,14 @@ def reason(error: BaseException, source: Any) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text without what addresses in it say of who asks."""
+    """Return a text without users and tokens in addresses."""
     for part in _IN_ADDRESSES:
         text = part.sub(r"\1***", text)
     return text
 
 
 def options_of(filesystem: Any) -> dict[str, Any]:
-    """Return with what a file system was made."""
+    """Return the options with which a file system was made."""
     if hasattr(filesystem, "handler"):
         return dict(getattr(getattr(filesystem.handler, "fs", None), "storage_options", {}))
     made = filesystem.__reduce__()[1][0]  # how it would be copied to another process

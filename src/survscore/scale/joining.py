@@ -1,4 +1,4 @@
-"""What DuckDB does: outcomes of a table of their own are joined to predictions by id, long predictions are pivoted."""
+"""DuckDB's part: outcomes of a table of their own are joined to predictions by id, and long predictions are pivoted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 MEMORY = 2 * 10**9
 MOST_CELLS = 2000  # times, of all causes: each is a column
-# Nothing is looked up by a name in a query; what does not fit is put into a folder that goes away.
+# Names in a query never mean Python objects or files; what does not fit in memory is put into a temporary folder.
 SETTINGS = (
     "SET preserve_insertion_order=false",
     "SET python_enable_replacements=false",
@@ -44,31 +45,11 @@ def joined(
     storage_options: Mapping[str, Any] | None = None,
     memory_limit: int = MEMORY,
 ) -> Source:
-    """Return predictions with the outcomes of the same ids.
+    """Return predictions with the outcomes of the same ids, in any order.
 
-    Both are read as they would be alone, with the same checks, and go through DuckDB as streams, which keeps outcomes
-    and an index of them, in memory as far as they fit. Every id in the predictions needs exactly one outcome; an id
-    may have several predictions. The rows come in any order.
-
-    Parameters
-    ----------
-    predictions : Source
-        With a column of ids.
-    outcomes : Source, or what `open_source` takes
-        With a column of ids of that name, none twice.
-    id : str
-        The column of ids in both.
-    nullable : sequence of str
-        Columns of outcomes in which values may be missing.
-    storage_options : dict, optional
-        How to reach the outcomes, where they are remote files.
-    memory_limit : int
-        How many bytes DuckDB may use; beyond, it writes to a temporary folder.
-
-    Returns
-    -------
-    Source
-        One stream. What is wrong with the ids is only known when all are read: its `batches` raise at the end.
+    Both are read and checked as they would be alone, and go through DuckDB as streams, which keeps the outcomes. Every
+    id in the predictions needs exactly one outcome, and may have several predictions; that this holds is known when all
+    rows are read, so the source's `batches` may raise at the end.
     """
     if predictions.frame is not None:
         raise InputError(
@@ -88,22 +69,94 @@ def joined(
     _check_id_types(id, schema.field(id).type, there.field(id).type)
     for name in taken:
         schema = schema.append(there.field(name))
-    held = _Outcomes(outcomes, id, taken, nullable)
-    database = _Database(memory_limit, held.fill)
+    role = f"outcomes ({outcomes.name})"
+
+    def fill(connection: Any) -> None:
+        batches = outcomes.batches([id, *taken], nullable=nullable)
+        _create(connection, "outcomes", role, batches, [f"column{k}" for k in range(len(taken) + 1)])
+        rows, different = connection.execute("SELECT count(*), count(DISTINCT column0) FROM outcomes").fetchone()
+        if different < rows:
+            first, times = connection.execute(
+                "SELECT column0, count(*) FROM outcomes GROUP BY column0 HAVING count(*) > 1 ORDER BY column0 LIMIT 1"
+            ).fetchone()
+            raise InputError(
+                f"{role}: ids must be different: {rows - different} of {rows} rows in column {id!r} repeat another, "
+                f"the first {shown(first)!r} ({times} times)"
+            )
+
+    database = _Database(memory_limit, fill)
+
+    def stream(columns: list[str] | None) -> Iterator[pa.RecordBatch]:
+        return _matched(predictions, role, database, id, taken, schema.names if columns is None else columns)
+
     return Source(
         f"{predictions.name} joined with {outcomes.name}",
         rereadable=predictions.rereadable,
-        _stream=lambda names: _matched(predictions, held, database, schema.names if names is None else names),
+        _stream=stream,
         _schema=schema.remove_metadata,
     )
+
+
+def _matched(
+    predictions: Source, outcomes: str, database: _Database, id: str, taken: Sequence[str], wanted: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Give the rows of predictions with their outcomes, and raise in the end if any had none, or the other way."""
+    import pyarrow.compute as pc
+
+    role = f"predictions ({predictions.name})"
+    numbers = {name: f"column{k}" for k, name in enumerate(taken, 1) if name in wanted}
+    own = [id, *(name for name in wanted if name != id and name not in numbers)]
+    left = ", ".join(f"p{k}" for k in range(len(own)))
+    query = (
+        f"SELECT {', '.join(['column0', left, *numbers.values()])} "
+        f"FROM stream AS p({left}) FULL JOIN outcomes ON p0 = column0"
+    )
+    total, without, extra = 0, _Alone(), _Alone()
+    batches = predictions.batches(own, nullable=own[1:])
+    with database.cursor() as cursor, _registered(cursor, role, batches):
+        for batch in duckdb_stream(cursor.sql(query)):
+            matched, (known, predicted) = batch, batch.columns[:2]
+            total += len(batch) - predicted.null_count
+            if known.null_count or predicted.null_count:
+                without.add(predicted.filter(known.is_null()))
+                extra.add(known.filter(predicted.is_null()))
+                matched = batch.filter(pc.and_(predicted.is_valid(), known.is_valid()))
+            if len(matched):
+                yield arrow().RecordBatch.from_arrays(matched.columns[1:], names=[*own, *numbers])
+    if without.count:
+        raise InputError(
+            f"{role}: {without.count} of {plural(total, 'row')} have an id without outcome, "
+            f"the first {shown(without.first)!r}; every {id!r} must be in {outcomes}"
+        )
+    if extra.count:
+        raise InputError(
+            f"{outcomes}: {plural(extra.count, 'id')} without prediction, the first {shown(extra.first)!r}; "
+            "leave them out"
+        )
+
+
+@dataclass
+class _Alone:
+    """How many ids have no partner, and the least of them: rows come in any order, a message should not."""
+
+    count: int = 0
+    first: Any = None
+
+    def add(self, ids: pa.Array) -> None:
+        import pyarrow.compute as pc
+
+        if len(ids):
+            least = pc.min_max(ids)["min"].as_py()
+            self.count += len(ids)
+            self.first = least if self.first is None else min(self.first, least)
 
 
 def pivoted(source: Source, *, id: str, time_column: str | None = None, memory_limit: int = MEMORY) -> Source:
     """Return predictions that have a row for each individual and time with a row for each individual.
 
     Columns of values are ``survival``, or else all that hold numbers, each a model; with a column ``cause`` there is a
-    row for each cause, too. Of other columns an individual has one value. The table that all of it becomes is DuckDB's,
-    in memory as far as it fits.
+    row for each cause, too. Of other columns an individual has one value. DuckDB keeps the table in memory as far as it
+    fits.
     """
     _check_duckdb("long form")
     schema = source.schema()
@@ -114,21 +167,20 @@ def pivoted(source: Source, *, id: str, time_column: str | None = None, memory_l
             f"{source.name}: long form needs a column {missing[0]!r}; the columns are {listed(schema.names)}"
         )
     others = [name for name in schema.names if name not in keys]
-    models = [SURVIVAL] if SURVIVAL in others else [one for one in others if is_numeric(schema.field(one).type)]
+    models = [SURVIVAL] if SURVIVAL in others else [name for name in others if is_numeric(schema.field(name).type)]
     if not models:
         raise InputError(f"{source.name}: long form needs a column of predictions, such as {SURVIVAL!r}")
     labels = [name for name in others if name not in models]
     names = [*keys, *models, *labels]
-    place = {name: f"p{k}" for k, name in enumerate(names)}  # names that users chose are not put into queries
-    cell = [place[name] for name in keys[1:]]
+    place = {name: f"p{k}" for k, name in enumerate(names)}
+    cell = [place[name] for name in keys[1:]]  # a time, or a time and a cause
     cells: list[Any] = []
 
     def fill(connection: Any) -> None:
         batches = source.batches(names, nullable=labels, numeric=[keys[1], *models])
-        with _registered(connection, source.name, batches):
-            connection.execute(f"CREATE TABLE long AS SELECT * FROM stream AS s({', '.join(place.values())})")
-        found = f"SELECT DISTINCT {', '.join(cell)} FROM long ORDER BY ALL LIMIT {MOST_CELLS + 1}"
-        cells.extend(connection.execute(found).fetchall())
+        _create(connection, "long", source.name, batches, list(place.values()))
+        distinct = f"SELECT DISTINCT {', '.join(cell)} FROM long ORDER BY ALL LIMIT {MOST_CELLS + 1}"
+        cells.extend(connection.execute(distinct).fetchall())
         if len(cells) > MOST_CELLS:
             raise InputError(f"{source.name}: column {keys[1]!r} has more than {MOST_CELLS:,} times; is it another?")
         wrong, first = connection.execute(
@@ -144,27 +196,27 @@ def pivoted(source: Source, *, id: str, time_column: str | None = None, memory_l
     database = _Database(memory_limit, fill)
 
     def wide(columns: list[str] | None, rest: str = "") -> tuple[Any, list[str]]:
+        """Return the rows as a stream, and the names of its columns, which users chose: they are not in the query."""
         cursor = database.cursor()
-        made = {_column(model, models, *one): (place[model], one) for model in models for one in cells}
-        wanted = [name for name in made if columns is None or name in columns]
-        kept = [name for name in labels if columns is None or name in columns]
-        chosen = []
-        for value, its in map(made.__getitem__, wanted):
-            fits = " AND ".join(f"{one} = {_literal(it)}" for one, it in zip(cell, its, strict=True))
-            chosen.append(f"max({value}) FILTER ({fits})")
-        chosen += [f"any_value({place[name]})" for name in kept]
-        query = f"SELECT {', '.join(['p0', *chosen])} FROM long GROUP BY p0 {rest}"
-        return duckdb_stream(cursor.sql(query)), [id, *wanted, *kept]
+        chosen = {id: "p0"}
+        for model in models:
+            for values in cells:
+                fits = " AND ".join(f"{one} = {_literal(value)}" for one, value in zip(cell, values, strict=True))
+                chosen[_column(model, models, *values)] = f"max({place[model]}) FILTER ({fits})"
+        chosen |= {name: f"any_value({place[name]})" for name in labels}
+        wanted = [name for name in chosen if columns is None or name in (id, *columns)]
+        query = f"SELECT {', '.join(chosen[name] for name in wanted)} FROM long GROUP BY p0 {rest}"
+        return duckdb_stream(cursor.sql(query)), wanted
 
     def stream(columns: list[str] | None) -> Iterator[pa.RecordBatch]:
-        found, labelled = wide(columns)
-        for batch in found:
-            yield batch.rename_columns(labelled)
+        batches, wanted = wide(columns)
+        for batch in batches:
+            yield batch.rename_columns(wanted)
 
     @cache
     def wide_schema() -> pa.Schema:
-        found, labelled = wide(None, "LIMIT 0")
-        return arrow().schema([one.with_name(name) for one, name in zip(found.schema, labelled, strict=True)])
+        batches, wanted = wide(None, "LIMIT 0")
+        return arrow().schema([one.with_name(name) for one, name in zip(batches.schema, wanted, strict=True)])
 
     return Source(f"{source.name} in long form", _stream=stream, _schema=wide_schema)
 
@@ -176,7 +228,7 @@ def _column(model: str, models: Sequence[str], time: float, cause: Any = None) -
 
 
 def _literal(value: Any) -> str:
-    """Return a number or a text as queries have it: a text, which is read as the type it is compared with."""
+    """Return a number or a text as a text of a query, which is read as the type it is compared with."""
     return "'" + str(value).replace("'", "''") + "'"
 
 
@@ -201,7 +253,7 @@ def _check_id_types(id: str, predicted: Any, known: Any) -> None:
 
 @dataclass(eq=False)
 class _Database:
-    """A database in memory, made and filled when it is first needed, which may use so many bytes."""
+    """A database in memory, filled when it is first needed, and limited to so many bytes."""
 
     memory_limit: int
     fill: Callable[[Any], None]
@@ -210,9 +262,9 @@ class _Database:
     def cursor(self) -> Any:
         """Return a connection of its own to the database."""
         if self._connection is None:
-            kept = ExitStack()
-            folder = kept.enter_context(temporary_folder(Path(tempfile.gettempdir())))
-            weakref.finalize(self, kept.close)
+            resources = ExitStack()
+            folder = resources.enter_context(temporary_folder(Path(tempfile.gettempdir())))
+            weakref.finalize(self, resources.close)
             connection = connect(memory_limit=f"{self.memory_limit // 10**6}MB", temp_directory=str(folder))
             for setting in SETTINGS:
                 connection.execute(setting)
@@ -221,105 +273,30 @@ class _Database:
         return self._connection.cursor()
 
 
-@dataclass(frozen=True, eq=False)
-class _Outcomes:
-    """Outcomes as a table of a database."""
-
-    source: Source
-    id: str
-    columns: list[str]
-    nullable: Sequence[str]
-
-    def fill(self, connection: Any) -> None:
-        """Read them; raise if an id is there twice."""
-        names = [self.id, *self.columns]
-        batches = self.source.batches(names, nullable=self.nullable)
-        with _registered(connection, f"outcomes ({self.source.name})", batches):
-            # names of columns that users chose are not put into queries
-            renamed = ", ".join(f"column{k}" for k in range(len(names)))
-            connection.execute(f"CREATE TABLE outcomes AS SELECT * FROM stream AS s({renamed})")
-        rows, different = connection.execute("SELECT count(*), count(DISTINCT column0) FROM outcomes").fetchone()
-        if different < rows:
-            first, times = connection.execute(
-                "SELECT column0, count(*) FROM outcomes GROUP BY column0 HAVING count(*) > 1 ORDER BY column0 LIMIT 1"
-            ).fetchone()
-            raise InputError(
-                f"outcomes ({self.source.name}): ids must be different: {rows - different} of {rows} rows in column "
-                f"{self.id!r} repeat another, the first {shown(first)!r} ({times} times)"
-            )
-
-
-def _matched(
-    predictions: Source, outcomes: _Outcomes, database: _Database, wanted: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """Give the rows of predictions with their outcomes, and raise in the end if any had none, or the other way."""
-    import pyarrow.compute as pc
-
-    taken = [name for name in outcomes.columns if name in wanted]
-    own = [outcomes.id, *(name for name in wanted if name not in (outcomes.id, *taken))]
-    left = ", ".join(f"p{k}" for k in range(len(own)))
-    right = "".join(f", column{outcomes.columns.index(name) + 1}" for name in taken)
-    query = f"SELECT column0, {left}{right} FROM stream AS p({left}) FULL JOIN outcomes ON p0 = column0"
-    total, without, extra = 0, _Alone(), _Alone()
-    batches = predictions.batches(own, nullable=own[1:])
-    with database.cursor() as cursor, _registered(cursor, f"predictions ({predictions.name})", batches):
-        for given in duckdb_stream(cursor.sql(query)):
-            batch, (known, predicted) = given, given.columns[:2]
-            total += len(given) - predicted.null_count
-            if known.null_count or predicted.null_count:
-                without.add(predicted.filter(known.is_null()))
-                extra.add(known.filter(predicted.is_null()))
-                batch = given.filter(pc.and_(predicted.is_valid(), known.is_valid()))
-            if len(batch):
-                yield arrow().RecordBatch.from_arrays(batch.columns[1:], names=[*own, *taken])
-    if without.count:
-        raise InputError(
-            f"predictions ({predictions.name}): {without.count} of {plural(total, 'row')} have an id without outcome, "
-            f"the first {shown(without.first)!r}; every {outcomes.id!r} must be in outcomes ({outcomes.source.name})"
-        )
-    if extra.count:
-        raise InputError(
-            f"outcomes ({outcomes.source.name}): {plural(extra.count, 'id')} without prediction, "
-            f"the first {shown(extra.first)!r}; leave them out"
-        )
-
-
-@dataclass
-class _Alone:
-    """How many ids found no partner, and the least of them: rows come in any order, a message should not."""
-
-    count: int = 0
-    first: Any = None
-
-    def add(self, ids: pa.Array) -> None:
-        import pyarrow.compute as pc
-
-        if len(ids):
-            least = pc.min_max(ids)["min"].as_py()
-            self.count += len(ids)
-            self.first = least if self.first is None else min(self.first, least)
+def _create(connection: Any, table: str, role: str, batches: Iterator[pa.RecordBatch], columns: list[str]) -> None:
+    """Create a table; its columns have names of ours, since those that users chose are never part of a query."""
+    with _registered(connection, role, batches):
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM stream AS s({', '.join(columns)})")
 
 
 @contextmanager
 def _registered(connection: Any, role: str, batches: Iterator[pa.RecordBatch]) -> Iterator[None]:
-    """Let queries read batches as `stream`; what goes wrong in these is raised, not what DuckDB makes of it."""
+    """Let queries read batches as `stream`; an error in these is raised as it is, not as DuckDB reports it."""
     import duckdb
 
     first = next(batches, None)  # a stream has a schema from the start
     if first is None:
         raise InputError(f"{role} have no rows")
-    first = _decoded(first)
     wrong: list[BaseException] = []
 
     def given() -> Iterator[pa.RecordBatch]:
         try:
-            yield first
-            yield from map(_decoded, batches)
+            yield from map(_decoded, chain([first], batches))
         except BaseException as error:
             wrong.append(error)
             raise
 
-    connection.register("stream", arrow().RecordBatchReader.from_batches(first.schema, given()))
+    connection.register("stream", arrow().RecordBatchReader.from_batches(_decoded(first).schema, given()))
     try:
         yield
     except (duckdb.Error, arrow().ArrowException, OSError) as error:

@@ -7,13 +7,12 @@ import pickle
 import posixpath
 import re
 import stat
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from fnmatch import fnmatchcase
-from itertools import takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -25,23 +24,24 @@ from survscore.io.tables import arrow, listed
 from survscore.scale.files import FORMATS, NO_VALUE, FilePart, name_of, reason
 
 ENDINGS = {
-    "parquet": (".parquet", ".pq"),
-    "csv": (".csv", ".csv.gz", ".tsv", ".tsv.gz"),
-    "arrow": (".arrow", ".arrows", ".feather", ".ipc"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), "csv"),
+    **dict.fromkeys((".arrow", ".arrows", ".feather", ".ipc"), "arrow"),
 }
 IGNORED = ("_", ".")  # how names begin that are not part of the data
-# In these folders lie files that no longer count beside those that do: only the log tells which.
+# These folders contain files that no longer count beside those that do: only the log knows which.
 LOGGED = {"_delta_log": "a Delta table", ".hoodie": "a Hudi table"}
+EVERYTHING = ("**",)  # the pattern of all that is in a folder
 MAGIC = re.compile(r"[*?\[]")
 ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
 NATIVE = {"s3": "S3", "gs": "Gcs", "gcs": "Gcs", "abfs": "Azure", "abfss": "Azure"}
 S3_SECONDS = {"connect_timeout": 5.0, "request_timeout": 10.0}  # by default, a lost connection takes minutes to end
 GCS_SECONDS = 30.0
-FOOTERS = 16  # that are asked for at once
+AT_ONCE = 16  # files whose ends are read at the same time
 
 
 class Entry(NamedTuple):
-    """What lies at a path; of files of this machine, `key` is the same under all of their names."""
+    """A file or folder; of files of this machine, `key` is the same under all of their names."""
 
     path: str
     folder: bool
@@ -59,8 +59,8 @@ def file_parts(
 ) -> list[FilePart]:
     """Return the files that paths mean: those of a folder and below by name, those of a list in its order.
 
-    See `open_source`. Patterns have ``*``, ``**``, ``?`` and ``[...]``; of folders, what begins with ``_`` or ``.`` is
-    left out.
+    See `open_source`. Patterns have ``*``, ``**``, ``?`` and ``[...]``; in folders, names that begin with ``_`` or
+    ``.`` are ignored.
     """
     if format is not None:
         check_choice("format", format, tuple(FORMATS))
@@ -74,25 +74,25 @@ def file_parts(
     system = places[0][0]
     if any(other != system for other, _ in places):
         raise InputError("source must be a list of paths of one file system with one set of storage_options")
-    found: list[Entry] = []
+    entries: list[Entry] = []
     roots = []
-    for (_, path), there in zip(places, _entries(system, [path for _, path in places]), strict=True):
-        files, root = _files(system, path, there)
-        found += files
-        roots += [root] * len(files)
-    root = roots[0] if len(places) == 1 else common_folder(roots)
+    for (_, path), entry in zip(places, _entries(system, [path for _, path in places]), strict=True):
+        files, root = _files(system, path, entry)
+        entries += files
+        roots.append(root)
+    root = roots[0] if len(places) == 1 else _unnamed(posixpath.commonpath(roots))
     if manifest is not None:
-        found = _checked_manifest(system, found, root, manifest, storage_options)
-    if not found:
+        entries = _checked_manifest(system, entries, root, manifest, storage_options)
+    if not entries:
         raise InputError(f"{name_of(system, places[0][1])}: there are no files")
-    formats = [format or _format(system, one.path) for one in found]
-    other = next((k for k, one in enumerate(formats) if one != formats[0]), None)
-    if other is not None:
-        raise InputError(
-            f"files must be of one format: {name_of(system, found[0].path)} is {formats[0]}, "
-            f"but {name_of(system, found[other].path)} is {formats[other]}"
-        )
-    return _parts(system, found, root, formats[0], with_types([_folders(one.path, root) for one in found]))
+    formats = [format or _format(system, entry.path) for entry in entries]
+    for entry, other in zip(entries, formats, strict=True):
+        if other != formats[0]:
+            raise InputError(
+                f"files must be of one format: {name_of(system, entries[0].path)} is {formats[0]}, "
+                f"but {name_of(system, entry.path)} is {other}"
+            )
+    return _parts(system, entries, root, formats[0], with_types([_folders(entry.path, root) for entry in entries]))
 
 
 def dataset_parts(source: Any) -> list[FilePart] | None:
@@ -102,7 +102,7 @@ def dataset_parts(source: Any) -> list[FilePart] | None:
     if not isinstance(source, dataset.FileSystemDataset) or getattr(source, "_scan_options", None):
         return None  # not from files, or only some of their rows
     kinds = {dataset.ParquetFileFormat: "parquet", dataset.IpcFileFormat: "arrow"}
-    format = next((word for one, word in kinds.items() if isinstance(source.format, one)), None)
+    format = next((format for kind, format in kinds.items() if isinstance(source.format, kind)), None)
     fragments = list(source.get_fragments())
     if format is None or not fragments:
         return None
@@ -110,8 +110,8 @@ def dataset_parts(source: Any) -> list[FilePart] | None:
         if column.name in source.schema.names and not source.schema.field(column.name).type.equals(column.type):
             return None
     if format == "parquet":  # whether these are all row groups is at the end of each file
-        with ThreadPoolExecutor(FOOTERS) as pool:
-            if not all(pool.map(lambda one: len(one.row_groups) == one.metadata.num_row_groups, fragments)):
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            if not all(pool.map(lambda part: len(part.row_groups) == part.metadata.num_row_groups, fragments)):
                 return None
     system, prefix = source.filesystem, ""
     while isinstance(system, fs.SubTreeFileSystem):
@@ -119,44 +119,43 @@ def dataset_parts(source: Any) -> list[FilePart] | None:
     try:
         pickle.dumps(system)
     except (TypeError, pickle.PicklingError):
-        return None  # it can't be sent along: the dataset is read as a stream
+        return None  # it can't be sent to other processes: the dataset is read as a stream
     paths = [prefix + fragment.path for fragment in fragments]
     paths = [os.path.abspath(path) for path in paths] if system.type_name == "local" else paths
-    found = []
-    for path, there in zip(paths, _entries(system, paths), strict=True):
-        if there is None:
+    entries = []
+    for path, entry in zip(paths, _entries(system, paths), strict=True):
+        if entry is None:
             raise InputError(f"{name_of(system, path)}: there is no such file, though it is in the dataset")
-        found.append(there)
+        entries.append(entry)
     keys = [dataset.get_partition_keys(fragment.partition_expression) for fragment in fragments]
-    constants = [{k: v if isinstance(v, int | None) else str(v) for k, v in one.items()} for one in keys]
-    return _parts(system, found, common_folder([posixpath.dirname(path) for path in paths]), format, constants)
+    constants = [{k: v if isinstance(v, int | None) else str(v) for k, v in values.items()} for values in keys]
+    return _parts(system, entries, _unnamed(posixpath.commonpath(map(posixpath.dirname, paths))), format, constants)
 
 
 def _parts(
-    system: Any, found: Sequence[Entry], root: str, format: str, constants: Sequence[Mapping[str, Any]]
+    system: Any, entries: Sequence[Entry], root: str, format: str, constants: Sequence[Mapping[str, Any]]
 ) -> list[FilePart]:
     """Return the files; raise if one is named twice, or there under two names: by links, its rows would count twice."""
-    keys = Counter(one.key for one in found)
-    repeated = [one for one in found if keys[one.key] > 1]
+    by_key: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        by_key[entry.key].append(entry)
+    repeated = [same for same in by_key.values() if len(same) > 1]
     if repeated:
-        first = repeated[0]
-        other = next(one for one in repeated[1:] if one.key == first.key)
+        first, other = repeated[0][:2]
         links = f", which {name_of(system, other.path)} is, too, by a link" if other.path != first.path else ""
-        raise InputError(
-            f"source holds {plural(sum(count > 1 for count in keys.values()), 'file')} more than once, "
-            f"the first {name_of(system, first.path)}{links}"
-        )
+        count = f"source holds {plural(len(repeated), 'file')} more than once"
+        raise InputError(f"{count}, the first {name_of(system, first.path)}{links}")
     return [
-        FilePart(one.path, system, format, one.size, one.changed, values, relative=_relative(one.path, root))
-        for one, values in zip(found, constants, strict=True)
+        FilePart(entry.path, system, format, entry.size, entry.changed, values, relative=_relative(entry.path, root))
+        for entry, values in zip(entries, constants, strict=True)
     ]
 
 
-# Where paths lead
+# File systems
 
 
 def opened(address: str, options: Mapping[str, Any] | None = None) -> tuple[Any, str]:
-    """Return the file system that a path or an address is about, and the path within it."""
+    """Return the file system of a path or an address, and the path within it."""
     from pyarrow import fs
 
     if not isinstance(options or {}, Mapping) or not all(isinstance(key, str) for key in options or {}):
@@ -179,16 +178,16 @@ def opened(address: str, options: Mapping[str, Any] | None = None) -> tuple[Any,
         return fs.PyFileSystem(fs.FSSpecHandler(system)), path
     except ImportError as error:
         raise ImportError(f"{scheme}:// needs a package that is not installed: {error}") from None
-    except TypeError as error:
-        raise InputError(f"`storage_options` do not fit {scheme}://: {reason(error, options)}") from None
     except InputError:
         raise
+    except TypeError as error:
+        raise InputError(f"`storage_options` do not fit {scheme}://: {reason(error, options)}") from None
     except (arrow().ArrowException, ValueError, OSError) as error:
         raise InputError(f"{scheme}:// can't be opened: {reason(error, options)}") from None
 
 
 def _native(scheme: str, address: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """Open what pyarrow knows by itself."""
+    """Open one of pyarrow's own file systems."""
     from pyarrow import fs
 
     kind = NATIVE[scheme]
@@ -210,14 +209,14 @@ def _native(scheme: str, address: str, options: dict[str, Any]) -> tuple[Any, st
     if kind == "S3":
         options = S3_SECONDS | options
         known = {"region", "endpoint_override"} & set(options) or {"AWS_REGION", "AWS_DEFAULT_REGION"} & set(os.environ)
-        with suppress(OSError, ValueError):  # listing says what is wrong, in its own words
+        with suppress(OSError, ValueError):  # if it fails, listing gives the reason
             options = options if known else options | {"region": fs.resolve_s3_region(bucket)}
     elif kind == "Gcs":
         options |= {"retry_time_limit": timedelta(seconds=options.get("retry_time_limit", GCS_SECONDS))}
     return getattr(fs, f"{kind}FileSystem")(**options), f"{bucket}/{key}".rstrip("/")
 
 
-# What lies there
+# Listing
 
 
 @contextmanager
@@ -234,11 +233,12 @@ def _listing(system: Any, path: str) -> Iterator[None]:
 
 
 def _entries(system: Any, paths: Sequence[str]) -> list[Entry | None]:
-    """Return what lies at each path, if anything does; of remote storage, several are asked for at once."""
+    """Return what is at each path, None for nothing; of remote storage, several are requested at once."""
     with _listing(system, paths[0]):
         if system.type_name == "local":
             return [_local(path) if os.path.lexists(path) else None for path in paths]
-        return [_remote(info) for info in system.get_file_info(list(paths))]
+        infos = system.get_file_info(list(paths))
+        return [None if info.type.name == "NotFound" else _remote(info) for info in infos]
 
 
 def _local(path: str) -> Entry:
@@ -247,104 +247,97 @@ def _local(path: str) -> Entry:
     return Entry(path, stat.S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns, key)
 
 
-def _remote(info: Any) -> Entry | None:
-    kind = info.type.name
-    path = str(info.path)
-    return None if kind == "NotFound" else Entry(path, kind == "Directory", info.size or 0, info.mtime_ns or 0, path)
+def _remote(info: Any) -> Entry:
+    return Entry(str(info.path), info.type.name == "Directory", info.size or 0, info.mtime_ns or 0, str(info.path))
 
 
-def _members(system: Any, folder: str, *, deep: bool = False) -> Iterator[Entry]:
-    """Give the members of a folder, in no particular order; if `deep`, those of folders in it, too."""
+def _members(system: Any, folder: str, deep: bool) -> Iterator[Entry]:
+    """Give the members of a folder, in no particular order; of remote storage those of folders in it, too, if `deep`.
+
+    Local folders are listed by `os`: pyarrow leaves out links whose target is missing, and follows circles of links.
+    """
     from pyarrow.fs import FileSelector
 
     with _listing(system, folder):
-        if system.type_name == "local":
-            yield from _local_members(folder, deep, ())
-        else:
-            yield from filter(None, map(_remote, system.get_file_info(FileSelector(folder, recursive=deep))))
+        if system.type_name != "local":
+            yield from map(_remote, system.get_file_info(FileSelector(folder, recursive=deep)))
+            return
+        for name in os.listdir(folder):
+            path = posixpath.join(folder, name)
+            # temporary files of other processes come and go
+            if not name.startswith(IGNORED) or os.path.exists(path):
+                yield _local(path)
 
 
-def _local_members(folder: str, deep: bool, above: tuple[str, ...]) -> Iterator[Entry]:
-    """By hand, as pyarrow leaves out links that lead nowhere, and follows those that lead round in circles."""
-    above = (*above, _local(folder).key)
-    for name in os.listdir(folder):
-        path, hidden = posixpath.join(folder, name), name.startswith(IGNORED)
-        if hidden and not os.path.exists(path):  # what others are still writing comes and goes
-            continue
-        one = _local(path)
-        yield one
-        if deep and one.folder and not hidden:
-            if one.key in above:
-                raise InputError(f"{path}: is a link to a folder above it")
-            yield from _local_members(path, deep, above)
+def _walk(system: Any, folder: str, patterns: set[tuple[str, ...]], above: tuple[str, ...] = ()) -> Iterator[Entry]:
+    """Give the files in a folder whose path, or that of a folder above them, fits one of some patterns.
+
+    A pattern has a segment for every name, and ``**`` for any number of folders.
+    """
+    local = system.type_name == "local"
+    above = (*above, _local(folder).key) if local else ()
+    deep = not local and patterns == {EVERYTHING}
+    for entry in _members(system, folder, deep):
+        rest = patterns
+        for name in _relative(entry.path, folder).split("/"):
+            if name in LOGGED and any(first == "**" for first, *_ in rest):
+                raise InputError(
+                    f"{name_of(system, folder)}: is {LOGGED[name]}, whose log says which files count; "
+                    "give the list of these, or a pyarrow Dataset of them"
+                )
+            rest = _after(rest, name)
+        if entry.folder and rest and not deep:
+            if entry.key in above:
+                raise InputError(f"{entry.path}: is a link to a folder above it")
+            yield from _walk(system, entry.path, rest, above)
+        elif not entry.folder and EVERYTHING in rest:
+            yield entry
 
 
-def _below(system: Any, folder: str) -> Iterator[Entry]:
-    """Give what is not hidden in a folder and in those below it."""
-    for one in _members(system, folder, deep=True):
-        names = _relative(one.path, folder).split("/")
-        for name in LOGGED.keys() & set(names):
-            raise InputError(
-                f"{name_of(system, folder)}: is {LOGGED[name]}, whose log says which files count; "
-                "give the list of these, or a pyarrow Dataset of them"
-            )
-        if not any(name.startswith(IGNORED) for name in names):
-            yield one
+def _after(patterns: set[tuple[str, ...]], name: str) -> set[tuple[str, ...]]:
+    """Return what remains of patterns after a name; where one has ended, all that is below fits.
+
+    Hidden names only fit segments such as '_*'.
+    """
+    rest: set[tuple[str, ...]] = set()
+    for pattern in patterns:
+        first, more = pattern[0], pattern[1:]
+        if first == "**":
+            rest |= {pattern} if not name.startswith(IGNORED) else set()
+            rest |= _after({more}, name) if more else set()
+        elif fnmatchcase(name, first) and first.startswith(IGNORED) >= name.startswith(IGNORED):
+            rest.add(more or EVERYTHING)
+    return rest
 
 
-def _files(system: Any, path: str, there: Entry | None) -> tuple[list[Entry], str]:
+def _files(system: Any, path: str, entry: Entry | None) -> tuple[list[Entry], str]:
     """Return the files that one path means, by name, and the folder below which names of folders count."""
-    if there is None and MAGIC.search(path):
-        return _matches(system, path)
-    if there is None:
-        raise InputError(f"{name_of(system, path)}: there is no such file or folder")
-    if not there.folder:
-        return [there], _unnamed(posixpath.dirname(path))
-    files = sorted(one for one in _below(system, path) if not one.folder)
+    if entry is not None and not entry.folder:
+        return [entry], _unnamed(posixpath.dirname(path))
+    if entry is not None:
+        files, nothing = sorted(_walk(system, path, {EVERYTHING})), "there are no files in this folder"
+        root = path
+    else:
+        segments = path.split("/")
+        literal = next((k for k, segment in enumerate(segments) if MAGIC.search(segment)), None)
+        if literal is None:
+            raise InputError(f"{name_of(system, path)}: there is no such file or folder")
+        above = "/".join(segments[:literal]) or ("/" if path.startswith("/") else "")
+        (there,) = _entries(system, [above])
+        is_folder = there is not None and there.folder
+        files = sorted(_walk(system, above, {tuple(segments[literal:])})) if is_folder else []
+        root, nothing = _unnamed(above), "no file matches this pattern"
     if not files:
-        raise InputError(f"{name_of(system, path)}: there are no files in this folder")
-    return files, path
-
-
-def _matches(system: Any, pattern: str) -> tuple[list[Entry], str]:
-    """Return the files that match a pattern, and those in folders that do."""
-    segments = pattern.split("/")
-    literal = next(k for k, segment in enumerate(segments) if MAGIC.search(segment))
-    root, segments = "/".join(segments[:literal]) or ("/" if pattern.startswith("/") else ""), segments[literal:]
-    found = [one for one in _entries(system, [root]) if one is not None and one.folder]
-    for k, segment in enumerate(segments):
-        folders = [one.path for one in found if one.folder]
-        if segment == "**":
-            inside = [(one, _relative(one.path, folder)) for folder in folders for one in _below(system, folder)]
-            found = [one for one, path in inside if _fits(path.split("/"), segments[k:])]
-            break
-        members = [one for folder in folders for one in _members(system, folder)]
-        found = [one for one in members if _is_named(posixpath.basename(one.path.rstrip("/")), segment)]
-    files = {one.path: one for one in found if not one.folder}
-    for folder in found if segments[-1] != "**" else []:  # a folder means all that is in it
-        if folder.folder:
-            files |= {one.path: one for one in _below(system, folder.path) if not one.folder}
-    if not files:
-        raise InputError(f"{name_of(system, pattern)}: no file matches this pattern")
-    return [files[path] for path in sorted(files)], _unnamed(root)
-
-
-def _is_named(name: str, pattern: str) -> bool:
-    """Whether a name fits a pattern; one that is hidden has to be asked for, as by '_*'."""
-    return fnmatchcase(name, pattern) and pattern.startswith(IGNORED) >= name.startswith(IGNORED)
-
-
-def _fits(names: Sequence[str], segments: Sequence[str]) -> bool:
-    """Whether the names in a path fit the segments of a pattern, of which ``**`` stands for any number of folders."""
-    if segments[:1] == ["**"]:
-        return segments == ["**"] or any(_fits(names[k:], segments[1:]) for k in range(len(names)))
-    if not names or not segments:
-        return not names and not segments
-    return fnmatchcase(names[0], segments[0]) and _fits(names[1:], segments[1:])
+        raise InputError(f"{name_of(system, path)}: {nothing}")
+    return files, root
 
 
 def _checked_manifest(
-    system: Any, found: list[Entry], root: str, manifest: str | Path | Sequence[str], options: Mapping[str, Any] | None
+    system: Any,
+    entries: list[Entry],
+    root: str,
+    manifest: str | Path | Sequence[str],
+    options: Mapping[str, Any] | None,
 ) -> list[Entry]:
     """Return the files without the manifest, or raise if they are not those that it names."""
     where = "manifest"
@@ -352,17 +345,16 @@ def _checked_manifest(
         remote = ADDRESS.match(str(manifest)) and not str(manifest).lower().startswith("file:")
         place, path = opened(os.fspath(manifest), options if remote else None)
         where = name_of(place, path)
-        if not remote:  # what is no file may never end
+        if not remote:  # reading a pipe or a device may never end
             check_regular(Path(path))
         with _listing(place, path), place.open_input_stream(path, compression=None) as stream:
             names = [line.strip() for line in stream.read().decode().splitlines() if line.strip()]
-        found = [one for one in found if place != system or one.path != path]
+        entries = [entry for entry in entries if place != system or entry.path != path]
     else:
         names = [str(name) for name in manifest]
     if not names:
         raise InputError(f"{where}: names no files")
-    there = {_relative(one.path, root) for one in found}
-    wanted = {name.removeprefix("./") for name in names}
+    there, wanted = {_relative(entry.path, root) for entry in entries}, {name.removeprefix("./") for name in names}
     missing, unexpected = sorted(wanted - there), sorted(there - wanted)
     wrong = []
     if missing:
@@ -371,33 +363,31 @@ def _checked_manifest(
         wrong.append(f"{plural(len(unexpected), 'file')} unexpected, the first {shown(unexpected[0])!r}")
     if wrong:
         raise InputError(f"{where}: not the files in {name_of(system, root)}: {'; '.join(wrong)}")
-    return found
+    return entries
 
 
 def _format(system: Any, path: str) -> str:
-    name = posixpath.basename(path).lower()
-    format = next((format for format, endings in ENDINGS.items() if name.endswith(endings)), None)
-    if format is None:
-        known = listed([ending for endings in ENDINGS.values() for ending in endings])
-        raise InputError(
-            f"{name_of(system, path)}: the ending must say what it is, one of {known}; "
-            "or say `format=`, or begin names that do not count with '_'"
-        )
-    return format
+    for ending, format in ENDINGS.items():
+        if path.lower().endswith(ending):
+            return format
+    raise InputError(
+        f"{name_of(system, path)}: the ending must say what it is, one of {listed(list(ENDINGS))}; "
+        "or say `format=`, or begin names that do not count with '_'"
+    )
 
 
-# What names of folders say
+# Names of folders
 
 
 def with_types(texts: Sequence[Mapping[str, str]]) -> list[dict[str, Any]]:
-    """Return what the names of folders say as whole numbers or numbers, where all of a name are so; None for no value.
+    """Return the values in names of folders, as numbers where all of a name are numbers; None for no value.
 
     Only if they are written as numbers are printed: '01' and '1.10' are labels.
     """
-    known: dict[str, set[str]] = {}
-    for one in texts:
-        for name, text in one.items():
-            known.setdefault(name, set()).add(text)
+    known: dict[str, set[str]] = defaultdict(set)
+    for values in texts:
+        for name, text in values.items():
+            known[name].add(text)
     kinds = {name: _kind_of(several - {NO_VALUE}) for name, several in known.items()}
     return [{name: None if text == NO_VALUE else kinds[name](text) for name, text in one.items()} for one in texts]
 
@@ -416,14 +406,8 @@ def _folders(path: str, root: str) -> dict[str, str]:
     return {unquote(key): unquote(value) for key, equals, value in named if equals and key}
 
 
-def common_folder(roots: Sequence[str]) -> str:
-    """Return the deepest folder that all roots are in, above folders whose names say something."""
-    levels = zip(*(root.split("/") for root in roots), strict=False)
-    return _unnamed("/".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)))
-
-
 def _unnamed(root: str) -> str:
-    """Return the folder above those named ``key=value``: who names a file names these, too."""
+    """Return the folder above those named ``key=value``, which count, too, where they are part of the path."""
     while "=" in posixpath.basename(root):
         root = posixpath.dirname(root)
     return root

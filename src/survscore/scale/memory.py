@@ -8,7 +8,7 @@ from typing import Any
 
 from survscore._validation import InputError, check_whole, plural
 from survscore.io.limits import machine_memory
-from survscore.scale.files import AHEAD, REMOTE_BIT, ROWS
+from survscore.scale.files import AHEAD, REMOTE_BLOCK, ROWS
 from survscore.scale.specification import Specification
 from survscore.scale.sums import bytes_of, sizes_of
 
@@ -16,9 +16,8 @@ MOST_SEGMENTS = 100_000
 FEWEST_ROWS = 1 << 14  # at a time; fewer take hardly less memory, and more time
 LIBRARIES = 200 << 20  # before the first row is read
 COLUMN = 4 << 20  # a page of a Parquet column as it is stored and as it is read, and its dictionary
-ROW, CELL = 200, 16  # of outcomes and what is made of them; of a prediction, read and in the order of segments
-# How many times their size sums take: where they are added up, and for every thread, with what waits to be added.
-TOTALS, EACH = 3, 3
+ROW, CELL = 200, 16  # of outcomes and what is computed from them; of a prediction, read and in the order of segments
+COPIES = 3  # of sums: where they are added up, and for every thread, with those that wait to be added
 FOR_SUMS = 8  # the part of the memory that is left to them in any case
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -29,71 +28,38 @@ class MemoryLimitError(InputError):
 
 @dataclass(frozen=True)
 class Budget:
-    """What memory allows.
-
-    Attributes
-    ----------
-    rows : int
-        At a time, in every thread.
-    threads : int
-        How many.
-    table_bytes : int
-        How large the sums of one file, or of all, may become.
-    """
+    """How many rows each thread may read at a time, how many threads there may be, and how large sums may become."""
 
     rows: int
     threads: int
     table_bytes: int
 
     @classmethod
-    def of(cls, limit: int | None, columns: int, threads: int, *, remote: bool) -> Budget:
-        """Return what fits: fewer rows at a time if need be, then fewer threads; something is left for sums.
+    def of(cls, limit: int | None, columns: int, threads: int, *, remote: bool, lean: bool = False) -> Budget:
+        """Return a budget for a limit in bytes: fewer rows at a time if need be, then fewer threads.
 
-        Parameters
-        ----------
-        limit : int or None
-            In bytes. None: what reading takes is taken, and sums may fill half of the machine's memory.
-        columns : int
-            How many are read.
-        threads : int
-            How many there are at most.
-        remote : bool
-            Whether files are read over a network, and so ahead.
+        Without limit, sums may fill half of the machine's memory, and reading takes what it takes. If `lean`, most is
+        left to sums: one thread reads little at a time. Of files that are `remote`, row groups are read ahead.
         """
 
         def reading(rows: int) -> int:
-            return _reading(columns, rows, remote)
+            ahead = max(AHEAD, columns * REMOTE_BLOCK) if remote else 0
+            return threads * (columns * COLUMN + rows * (ROW + CELL * columns) + ahead)
 
         if limit is None:
-            return cls(ROWS, threads, machine_memory() // 2 // (TOTALS + EACH * threads))
-        room = limit - LIBRARIES - limit // FOR_SUMS
-        while threads > 1 and threads * reading(FEWEST_ROWS) > room:
+            return cls(ROWS, threads, machine_memory() // 2 // (COPIES * (1 + threads)))
+        room, rows, threads = limit - LIBRARIES - limit // FOR_SUMS, ROWS, 1 if lean else threads
+        while threads > 1 and reading(FEWEST_ROWS) > room:
             threads -= 1
-        rows = ROWS
-        while rows > FEWEST_ROWS and threads * reading(rows) > room:
+        while rows > FEWEST_ROWS and (lean or reading(rows) > room):
             rows //= 2
-        return cls._with_the_rest(limit, columns, rows, threads, reading(rows))
-
-    @classmethod
-    def leanest(cls, limit: int, columns: int, *, remote: bool) -> Budget:
-        """Return what leaves most for sums: one thread that reads little at a time."""
-        return cls._with_the_rest(limit, columns, FEWEST_ROWS, 1, _reading(columns, FEWEST_ROWS, remote))
-
-    @classmethod
-    def _with_the_rest(cls, limit: int, columns: int, rows: int, threads: int, reading: int) -> Budget:
-        left = limit - LIBRARIES - threads * reading
+        left = limit - LIBRARIES - reading(rows)
         if left < 0:
             raise MemoryLimitError(
                 f"`memory_limit` of {as_text(limit)} is too little: {as_text(limit - left)} are needed to read "
                 f"{columns} columns; raise it, or score fewer models or times at once"
             )
-        return cls(rows, threads, left // (TOTALS + EACH * threads))
-
-
-def _reading(columns: int, rows: int, remote: bool) -> int:
-    """Return what a thread takes to read so many rows at a time."""
-    ahead = max(AHEAD, columns * REMOTE_BIT) if remote else 0  # whole row groups, or pieces of large ones
-    return columns * COLUMN + rows * (ROW + CELL * columns) + ahead
+        return cls(rows, threads, left // (COPIES * (1 + threads)))
 
 
 def table_bytes(what: Specification, segments: int, bins: int) -> int:
@@ -108,11 +74,11 @@ def check_tables(what: Specification, segments: int, bins: int, limit: int | Non
             f"by={list(what.by)} makes more than {MOST_SEGMENTS:,} segments: probably one of them is a column of ids, "
             "not of labels that many share"
         )
-    told = [f"{segments:,} segments"] if what.by else []
-    told += [f"{bins:,} times of leaving"] if bins > 1 else []
+    factors = [f"{segments:,} segments"] if what.by else []
+    factors += [f"{bins:,} times of leaving"] if bins > 1 else []
     counts = {"time": len(what.times), "model": len(what.models), "weighting": len(what.weightings)}
-    told += [plural(count, noun) for noun, count in counts.items()]
-    check_bytes(table_bytes(what, segments, bins), limit, f"sums of {' x '.join(told)}")
+    factors += [plural(count, noun) for noun, count in counts.items()]
+    check_bytes(table_bytes(what, segments, bins), limit, f"sums of {' x '.join(factors)}")
 
 
 def check_bytes(size: int, limit: int | None, what: str) -> None:

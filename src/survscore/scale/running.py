@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import time as clock
 from collections import Counter
-from collections.abc import Generator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +17,9 @@ from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
 from survscore.io.files import check_regular, written_whole
 from survscore.io.limits import machine_memory
-from survscore.scale.files import BadFileError, ExpectedSchema, FilePart
+from survscore.scale.engines import Threads, as_engine
+from survscore.scale.files import BadFileError, ExpectedSchema, FilePart, type_name
 from survscore.scale.finishing import first_pass, sampled
-from survscore.scale.gathering import COPIES, Gathered
 from survscore.scale.influences import FirstPass, Influences
 from survscore.scale.looks import Look, looked_at
 from survscore.scale.memory import LIBRARIES, Budget, MemoryLimitError, check_bytes
@@ -27,42 +27,23 @@ from survscore.scale.projected import Strata
 from survscore.scale.sources import Source
 from survscore.scale.specification import Bins, BinsNeededError, Specification
 from survscore.scale.state import State
-from survscore.scale.threads import Threads
-from survscore.scale.work import Kind, Work, finished
+from survscore.scale.work import COPIES, Gathered, Kind, Work, finished
 from survscore.weighting import IPCW, Projected
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-STEPS = {
-    "look": "first look",
-    "influences": "second pass",
-    "rows": "gathering",
-}
-COMPARED = 3  # files of which the first is told from one that is unlike the others
+STEPS = {"look": "first look", "influences": "second pass", "rows": "gathering"}
+COMPARED = 3  # files, among which one that is unlike the others is recognised
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """Goes over a source as often as it takes.
 
-    Attributes
-    ----------
-    source : Source
-        What is read.
-    engine : optional
-        What does the work: a Dask client, a Spark session, or anything with `run` as `Threads` has it. None: threads
-        of this machine, or what a frame brings with it.
-    skip_bad, checksums : bool
-        See `Work`.
-    folder : path or None
-        Where the sums of finished files are kept.
-    memory_limit : int or None
-        In bytes.
-    progress : callable
-        Called with the progress.
-    naming, models
-        See `ExpectedSchema`.
+    The engine is a Dask client, a Spark session, or anything with `run` as `Threads` has it; None means threads of this
+    machine, or those of a frame's cluster. The folder is where sums of finished files are kept. See `Work` for
+    `skip_bad` and `checksums`, and `ExpectedSchema` for `naming` and `models`.
     """
 
     source: Source
@@ -77,7 +58,7 @@ class Run:
 
     @cached_property
     def first(self) -> FilePart:
-        """The file that all others are held against: the first, but where bad ones are left out, not a bad one."""
+        """The file with which all others are compared: the first, but where bad ones are left out, not a bad one."""
         parts = self.source.parts or []
         if not self.skip_bad or len(parts) == 1:
             return parts[0]
@@ -88,7 +69,7 @@ class Run:
             except BadFileError as error:
                 wrong = error
                 continue
-            seen.append((part, frozenset(ExpectedSchema.of(part.name, schema, list(set(schema.names))).types.items())))
+            seen.append((part, frozenset((column.name, type_name(column.type)) for column in schema)))
             if len(seen) == COMPARED:
                 break
         if not seen:
@@ -99,6 +80,8 @@ class Run:
     def schema(self) -> pa.Schema:
         """Return which columns there are."""
         return self.source.schema() if self.source.parts is None else self.first.schema()
+
+    # Passes
 
     def sums(self, what: Specification, *, lasting: bool = False) -> State | Gathered:
         """Return the sums of all rows; or where these take two passes, and rows are few, the rows themselves."""
@@ -120,7 +103,7 @@ class Run:
         whole = None if what.projected is None else Strata.of(look, what)
         strata = None if whole is None else replace(whole, drawn=None, sample=None)  # which need not travel
         if whole is not None and not (what.by or what.groups or what.outcomes.weights):
-            # nothing that few individuals make much of: influences by what the sample tells are as good
+            # no single individual counts much: influences by the estimates of the sample are as good
             first = first_pass(sampled(look, what, whole), preliminary=look.n)
             self._check_memory(what, first)
             total = self.state_of(what, strata, first)
@@ -138,9 +121,9 @@ class Run:
         return budget
 
     def state(self, what: Specification, *, lasting: bool = False) -> State:
-        """Return the sums of all rows; weights are looked into only where somebody turns out to leave.
+        """Return the sums of all rows; weights are estimated only where individuals turn out to leave.
 
-        Sums that are to last are made in the same way whether somebody leaves today or not, so that those of other days
+        Sums that are to last are made in the same way whether anyone leaves today or not, so that those of other days
         can be added.
         """
         some_censored = any(isinstance(one, IPCW | Projected) for one in what.weightings)  # nearly always
@@ -166,20 +149,24 @@ class Run:
             if lean.table_bytes <= budget.table_bytes or not self.source.rereadable:
                 raise
             total = self._folded("state", what, lean, first, strata)
-        if total.files and len(total.skipped) == len(total.files):
-            raise InputError(f"none of {len(total.files)} files can be read, the first: {total.skipped[0]}")
         return total
 
     def rows(self, what: Specification) -> Gathered:
         """Return all rows, of the columns that are needed."""
         if self.folder is not None:
             raise InputError("state keeps sums of files, and these metrics need the rows: leave it out")
-        budget = self._budget(what)
         room = (machine_memory() // 2 if self.memory_limit is None else self.memory_limit - LIBRARIES) // COPIES
-        gathered: Gathered = self._folded("rows", what, replace(budget, table_bytes=room))
-        if gathered.files and len(gathered.skipped) == len(gathered.files):
-            raise InputError(f"none of {len(gathered.files)} files can be read, the first: {gathered.skipped[0]}")
+        gathered: Gathered = self._folded("rows", what, replace(self._budget(what), table_bytes=room))
         return gathered
+
+    def _budget(self, what: Specification, *, lean: bool = False) -> Budget:
+        parts = self.source.parts
+        remote = parts is not None and not parts[0].is_local
+        threads = 1 if parts is None or self.engine is not None else config.n_cores()
+        columns = len(what.columns(self.schema().names))
+        return Budget.of(self.memory_limit, columns, threads, remote=remote, lean=lean)
+
+    # One pass
 
     def _folded(
         self,
@@ -190,33 +177,36 @@ class Run:
         strata: Strata | None = None,
     ) -> Any:
         """Return what comes of all pieces of the source, added up."""
-        work, frame = self._work(kind, what, budget, first, strata), self.source.frame
-        if self.source.parts is None:
+        columns, parts, frame = what.columns(self.schema().names), self.source.parts or (), self.source.frame
+        if parts:
+            expected = self.first.expected(columns, numeric=what.numeric())
+            expected = replace(expected, naming=self.naming, models=self.models)
+        else:
             self._check_no_files()
-            if frame is None:
-                return self._streamed(work)
-        total, n_files, done = work.nothing(), len(self.source.parts or ()), 0
-        several: Any
-        with ExitStack() as stack:
-            if frame is not None:
-                meter, several = Meter(0, kind), (frame if self.engine is None else frame.on(self.engine)).run(work)
-            else:
-                meter = Meter(sum(part.size for part in self.source.parts or ()), kind)
-                several = self._of_files(work, budget, meter)
-            stack.callback(several.close)  # an interrupt gives up what has not begun
-            for count, found in several:
-                total, done = total + found, done + count
+            expected = ExpectedSchema.of(self.source.name, self.schema(), columns)
+        work = Work(kind, what, expected, self.skip_bad, self.checksums, budget.rows, budget.table_bytes, first, strata)
+        meter = _Meter(sum(part.size for part in parts), kind)
+        if not parts and frame is None:
+            return self._streamed(work, meter)
+        several: Any = self._of_files(work, budget, meter) if frame is None else frame.run(work, self.engine)
+        total, done = work.nothing(), 0
+        with closing(several):  # an interrupt gives up what has not begun
+            for count, result in several:
+                total, done = total + result, done + count
                 rows = total.n if kind in ("state", "rows") else 0
-                self.progress(done, n_files or done, meter.told(rows))
-        if kind in ("state", "rows") and n_files and not _are_all(total.files, self.source.parts or ()):
-            raise RuntimeError("the engine has not given the results of all files once each")
+                self.progress(done, len(parts) or done, meter.text(rows))
+        if kind in ("state", "rows") and parts:
+            if not _are_all(total.files, parts):
+                raise RuntimeError("the engine has not given the results of all files once each")
+            if len(total.skipped) == len(parts):
+                raise InputError(f"none of {len(parts)} files can be read, the first: {total.skipped[0]}")
         return total
 
-    def _of_files(self, work: Work, budget: Budget, meter: Meter) -> Generator[tuple[int, Any]]:
+    def _of_files(self, work: Work, budget: Budget, meter: _Meter) -> Iterator[tuple[int, Any]]:
         """Yield the results of all files, with the number of files of each: first of those whose sums are kept."""
         parts, done, waiting = self.source.parts or [], 0, []
         keeps = self.folder is not None and work.kind == "state" and work.strata is None
-        kept = Kept(Path(self.folder or ""), work.specification) if keeps else None
+        kept = _Kept(Path(self.folder or ""), work.specification) if keeps else None
         for part in parts:
             stored = None if kept is None else kept.load(part, budget.table_bytes)
             if stored is None:
@@ -230,72 +220,35 @@ class Run:
         size = sum(part.size for part in waiting) / len(waiting)
 
         def tell(rows: int) -> None:
-            self.progress(done, len(parts), meter.told(rows))
+            self.progress(done, len(parts), meter.text(rows))
 
         engine = Threads(budget.threads, tell) if self.engine is None else as_engine(self.engine)
-        for count, found in engine.run(work, waiting, each=kept is not None):
+        for count, result in engine.run(work, waiting, each=kept is not None):
             if kept is not None:
-                kept.save(found)
+                kept.save(result)
             done += count
             meter.read += count * size
-            yield count, found
+            yield count, result
 
-    def _check_no_files(self) -> None:
-        """Raise if something was asked for that only files have."""
-        frame = self.source.frame is not None
-        told = f"{self.source.name} is a {'frame' if frame else 'stream'}"
-        if self.folder is not None:
-            raise InputError(f"state keeps the sums of files, but {told}")
-        if self.skip_bad or self.checksums:
-            raise InputError(f"{'skip_bad_files' if self.skip_bad else 'checksums'} is for files, but {told}")
-        if self.engine is not None and not frame:
-            raise InputError(f"engine works on files or on frames of its own, but {told}, which is read here")
-
-    def _streamed(self, work: Work) -> Any:
+    def _streamed(self, work: Work, meter: _Meter) -> Any:
         """Return what comes of a stream, which is read here."""
-        total, meter = work.nothing(), Meter(0, work.kind)
+        total, n_rows = work.nothing(), 0
         nullable = work.specification.outcomes.nullable()
         for rows in self.source.batches(work.columns, rows=work.rows, nullable=nullable, numeric=work.numeric):
-            total = work.updated(total, rows)
-            meter.rows += rows.num_rows
-            self.progress(0, 1, meter.told())
+            total, n_rows = total.update(rows), n_rows + rows.num_rows
+            self.progress(0, 1, meter.text(n_rows))
         return finished(total)
 
-    def _budget(self, what: Specification, *, lean: bool = False) -> Budget:
-        parts = self.source.parts
-        remote = parts is not None and not parts[0].is_local
-        threads = 1 if parts is None or self.engine is not None else config.n_cores()
-        columns = len(what.columns(self.schema().names))
-        if lean and self.memory_limit is not None:
-            return Budget.leanest(self.memory_limit, columns, remote=remote)
-        return Budget.of(self.memory_limit, columns, threads, remote=remote)
-
-    def _work(
-        self, kind: Kind, what: Specification, budget: Budget, first: FirstPass | None, strata: Strata | None
-    ) -> Work:
-        columns = what.columns(self.schema().names)
-        if self.source.parts is None:
-            expected = ExpectedSchema.of(self.source.name, self.schema(), columns)
-        else:
-            expected = self.first.expected(columns, numeric=what.numeric())
-            expected = replace(expected, naming=self.naming, models=self.models)
-        return Work(kind, what, expected, self.skip_bad, self.checksums, budget.rows, budget.table_bytes, first, strata)
-
-
-def as_engine(engine: Any) -> Any:
-    """Return what does the work: what a client or session stands for, or anything that runs."""
-    module = type(engine).__module__.split(".", 1)[0]
-    if module == "distributed":
-        from survscore.scale.on_dask import DaskEngine
-
-        return DaskEngine(engine)
-    if module == "pyspark":
-        from survscore.scale.on_spark import SparkEngine
-
-        return SparkEngine(engine)
-    if not hasattr(engine, "run"):
-        raise InputError(f"engine must be a Dask client or a Spark session, not {type(engine).__name__}")
-    return engine
+    def _check_no_files(self) -> None:
+        """Raise if an option is only for files."""
+        frame = self.source.frame is not None
+        but = f"but {self.source.name} is a {'frame' if frame else 'stream'}"
+        if self.folder is not None:
+            raise InputError(f"state keeps the sums of files, {but}")
+        if self.skip_bad or self.checksums:
+            raise InputError(f"{'skip_bad_files' if self.skip_bad else 'checksums'} is for files, {but}")
+        if self.engine is not None and not frame:
+            raise InputError(f"engine works on files or on frames of its own, {but}, which is read here")
 
 
 def _are_all(files: Sequence[str], parts: Sequence[FilePart]) -> bool:
@@ -304,7 +257,7 @@ def _are_all(files: Sequence[str], parts: Sequence[FilePart]) -> bool:
     return sorted(known.get(one, one) for one in files) == sorted(part.id for part in parts)
 
 
-class Kept:
+class _Kept:
     """Sums of finished files, in a folder: one file each, written whole or not at all."""
 
     def __init__(self, folder: Path, what: Specification) -> None:
@@ -313,40 +266,38 @@ class Kept:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def _path(self, id: str) -> Path:
-        place, size, _, whole_place = id.rsplit("|", 3)  # the digest of its content is that of a file with rows
+        place, size, _, whole_place = id.rsplit("|", 3)  # a file without rows has an id without digest
         return self.folder / f"{hashlib.sha256(f'{place}|{size}|{whole_place}'.encode()).hexdigest()[:32]}.state"
 
     def load(self, part: FilePart, most_bytes: int) -> State | None:
         """Return the sums of a file, if they are there and whole."""
+        path = self._path(part.id)
         try:
-            check_regular(self._path(part.id))
-            state = State.from_bytes(self._path(part.id).read_bytes(), most_bytes)
+            check_regular(path)
+            state = State.from_bytes(path.read_bytes(), most_bytes)
         except (FileNotFoundError, InputError):
             return None
         same = state.files in ((part.id,), (part.uncounted_id,)) and state.specification.digest == self.what.digest
-        return state if same and not state.skipped else None  # what could not be read is tried again
+        return state if same and not state.skipped else None  # a file that could not be read is tried again
 
-    def save(self, found: State) -> None:
+    def save(self, result: State) -> None:
         """Keep the sums of a file."""
-        with written_whole(self._path(found.files[0])) as path:
-            path.write_bytes(found.to_bytes())
+        with written_whole(self._path(result.files[0])) as path:
+            path.write_bytes(result.to_bytes())
 
 
-class Meter:
-    """How fast it goes, and how long it takes yet: by the bytes of files, since their rows are not known before."""
+class _Meter:
+    """Speed, and the time that is left: by the bytes of files, since their rows are not known before."""
 
     def __init__(self, size: int, kind: Kind) -> None:
-        self.size, self.kind = size, kind
-        self.start = clock.monotonic()
-        self.rows, self.read = 0, 0.0
+        self.size, self.step = size, f"{STEPS[kind]}: " if kind in STEPS else ""
+        self.start, self.read = clock.monotonic(), 0.0
 
-    def told(self, rows: int | None = None) -> str:
-        """Return it in words; if they are known, with the rows of files that are not yet done."""
+    def text(self, rows: int) -> str:
+        """Return it in words."""
         seconds = max(clock.monotonic() - self.start, 1e-9)
-        rows = self.rows if rows is None else rows
-        speed = f"{rows:,} rows, {rows / seconds / 1e6:.1f} M a second" if rows else "reading"
-        told = f"{STEPS[self.kind]}: {speed}" if self.kind in STEPS else speed
+        text = self.step + (f"{rows:,} rows, {rows / seconds / 1e6:.1f} M a second" if rows else "reading")
         if not 0 < self.read < self.size:
-            return told
+            return text
         left = round(seconds * (self.size - self.read) / self.read)
-        return f"{told}, {left // 60}:{left % 60:02d} left"
+        return f"{text}, {left // 60}:{left % 60:02d} left"

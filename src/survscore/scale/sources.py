@@ -16,34 +16,21 @@ import numpy as np
 from survscore._validation import InputError
 from survscore.io.tables import arrow
 from survscore.scale.files import ROWS, BadFileError, FilePart, check_rows, checked
-from survscore.scale.listing import FOOTERS, dataset_parts, file_parts
+from survscore.scale.listing import AT_ONCE, dataset_parts, file_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from survscore.scale.on_dask import DaskFrame
-    from survscore.scale.on_spark import SparkFrame
+    from survscore.scale.engines import DaskFrame, SparkFrame
 
-PIECE, PIECES = 1 << 16, 8  # of a file, by which it is known again
-# Some of the columns, of those that are there, or all for None, in batches or tables.
+SAMPLE, SAMPLES = 1 << 16, 8  # bytes, and places of a file, of which its digest is made
+# Some of the columns that there are, or all for None, in batches or tables.
 Stream: TypeAlias = "Callable[[list[str] | None], Iterable[pa.RecordBatch | pa.Table]]"
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What predictions or outcomes are read from.
-
-    Attributes
-    ----------
-    name : str
-        What to call it in messages.
-    parts : list of FilePart or None
-        Its files; None if it is one stream, or a frame.
-    rereadable : bool
-        Whether `batches` may be called again.
-    frame : DaskFrame, SparkFrame or None
-        A frame of Dask or Spark, whose rows are never read here.
-    """
+    """What predictions or outcomes are read from: files, a stream, or a frame of a cluster, whose rows stay there."""
 
     name: str
     parts: list[FilePart] | None = None
@@ -60,30 +47,9 @@ class Source:
         return self._schema() if self.frame is None else self.frame.schema()
 
     def batches(
-        self,
-        columns: Sequence[str],
-        *,
-        rows: int = ROWS,
-        nullable: Collection[str] = (),
-        numeric: Collection[str] = (),
+        self, columns: Sequence[str], *, rows: int = ROWS, nullable: Collection[str] = (), numeric: Collection[str] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Read some columns of all rows, checked.
-
-        Parameters
-        ----------
-        columns : sequence of str
-            In the order in which they are given back.
-        rows : int
-            The most that a batch holds.
-        nullable : collection of str
-            Columns in which values may be missing.
-        numeric : collection of str
-            Columns that must hold numbers, or lists of them.
-
-        Yields
-        ------
-        pyarrow.RecordBatch
-        """
+        """Read some columns of all rows, checked; see `FilePart.batches`."""
         if self.parts is not None:
             expected = self.parts[0].expected(columns, numeric=numeric)
             for part in self.parts:
@@ -106,27 +72,16 @@ def open_source(
     manifest: str | Path | Sequence[str] | None = None,
     name: str = "source",
 ) -> Source:
-    """Return the rows that something stands for, without reading them.
+    """Return a source of rows, without reading them.
 
-    Parameters
-    ----------
-    source : path, list of paths, dataset, table, frame, relation or iterator
-        A folder, a pattern, a file, a list of these, or an address (``s3://``, ``gs://``, ``abfs://``, ``file://``,
-        and what fsspec knows); a pyarrow Dataset, Table or RecordBatchReader; a Polars, pandas, Dask or Spark frame; a
-        DuckDB relation; RecordBatches or Tables in any iterable, or a function that returns one.
-    storage_options : dict, optional
-        How to reach remote storage: what pyarrow's ``S3FileSystem``, ``GcsFileSystem`` or ``AzureFileSystem`` take,
-        or for other addresses fsspec.
-    format : {"parquet", "csv", "arrow"}, optional
-        Of files, by default what their endings say.
-    manifest : path or sequence of str, optional
-        The names of all files, relative to the folder: one more or one less is an error.
-    name : str
-        What to call it in messages where it has no name of its own.
+    It may be a folder, a pattern, a file, a list of these, or an address (``s3://``, ``gs://``, ``abfs://``,
+    ``file://``, and those of fsspec); a pyarrow Dataset, Table or RecordBatchReader; a Polars, pandas, Dask or Spark
+    frame; a DuckDB relation; RecordBatches or Tables in any iterable, or a function that returns one.
 
-    Returns
-    -------
-    Source
+    For files, `storage_options` are arguments of pyarrow's ``S3FileSystem``, ``GcsFileSystem`` or ``AzureFileSystem``,
+    or for other addresses of fsspec; `format` is "parquet", "csv" or "arrow", by default by their endings; `manifest`
+    has the names of all files, relative to the folder: a missing or an additional one is an error. `name` is for
+    messages.
 
     Examples
     --------
@@ -153,15 +108,10 @@ def open_source(
 
 
 def identified(source: Source) -> Source:
-    """Return the source with the digests of its files; raise if one is a copy of another, unless they have no rows.
-
-    Digests are of the beginning, the end (which in Parquet describes all columns) and pieces between, 64 kB at a time:
-    reading all of it would take as long as scoring. Of remote files the end has to do. What the names of folders say
-    belongs to the content: the same rows may be there for two countries.
-    """
+    """Return the source with the digests of its files; raise if one is a copy of another, unless they have no rows."""
     if source.parts is None:
         return source
-    with ThreadPoolExecutor(FOOTERS) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         parts = list(pool.map(lambda part: dataclasses.replace(part, digest=_digest(part)), source.parts))
     seen: dict[tuple[int, str], FilePart] = {}
     for part in parts:
@@ -174,19 +124,24 @@ def identified(source: Source) -> Source:
 
 
 def _digest(part: FilePart) -> str:
-    """Return a digest of pieces of a file; "" where it can't be read, which is said where it is."""
-    last = max(part.size - PIECE, 0)
-    places = np.linspace(0, last, PIECES).astype(int).tolist() if part.is_local else [last]
-    found = hashlib.sha256("/".join(folder for folder in part.path.split("/")[:-1] if "=" in folder).encode())
+    """Return a digest of pieces of a file; "" where it can't be read, which reading reports.
+
+    Of its beginning, its end (which in Parquet describes all columns) and some places between: reading all of it would
+    take as long as scoring. Of remote files only the end. What the names of folders say is part of the content: the
+    same rows may be there for two countries.
+    """
+    last = max(part.size - SAMPLE, 0)
+    places = np.linspace(0, last, SAMPLES).astype(int).tolist() if part.is_local else [last]
+    digest = hashlib.sha256("/".join(folder for folder in part.path.split("/")[:-1] if "=" in folder).encode())
     try:
-        if not part.filesystem.get_file_info(part.path).is_file:  # what is no file may never end
+        if not part.filesystem.get_file_info(part.path).is_file:  # reading a pipe or a device may never end
             return ""
         with part.filesystem.open_input_file(part.path) as file:
             for place in dict.fromkeys(places):
-                found.update(file.read_at(PIECE, place))
+                digest.update(file.read_at(SAMPLE, place))
     except (arrow().ArrowException, OSError, ValueError, ImportError):
         return ""
-    return found.hexdigest()[:16]
+    return digest.hexdigest()[:16]
 
 
 def _has_rows(part: FilePart) -> bool:
@@ -201,17 +156,26 @@ def _of_files(parts: list[FilePart], name: str) -> Source:
     return Source(parts[0].name if len(parts) == 1 else f"{name} of {len(parts)} files", parts)
 
 
-# How others' tables become a stream: an opener returns None for what is none
+# Tables of other packages become streams: an opener returns None for other objects of its package
+
+
+def _there(names: Sequence[str], columns: list[str] | None) -> list[str]:
+    """Return the columns that are there; that others are missing is found where all sources are checked."""
+    return list(names) if columns is None else [column for column in columns if column in names]
 
 
 def _from_arrow(source: Any, name: str) -> Source | None:
     from pyarrow import dataset
 
     pa = arrow()
-    if isinstance(source, pa.RecordBatch | pa.Table):
-        return Source(name, _stream=lambda columns: [_chosen(source, columns)], _schema=lambda: source.schema)
+
+    def schema() -> Any:
+        return source.schema
+
     if isinstance(source, pa.RecordBatchReader):
-        return Source(name, rereadable=False, _stream=lambda _: source, _schema=lambda: source.schema)
+        return Source(name, rereadable=False, _stream=lambda _: source, _schema=schema)
+    if isinstance(source, pa.RecordBatch | pa.Table):
+        return Source(name, _stream=lambda columns: [source.select(_there(schema().names, columns))], _schema=schema)
     if not isinstance(source, dataset.Dataset):
         return None
     parts = dataset_parts(source)
@@ -219,11 +183,11 @@ def _from_arrow(source: Any, name: str) -> Source | None:
         return _of_files(parts, name)
 
     def scanned(columns: list[str] | None) -> Any:
-        # little is read ahead: what is read and waits is memory that nothing accounts for
-        wanted = _there(source.schema.names, columns)
+        # little is read ahead: batches that wait take memory that is not in the budget
+        wanted = _there(schema().names, columns)
         return source.to_batches(columns=wanted, batch_size=ROWS, batch_readahead=2, fragment_readahead=1)
 
-    return Source(name, _stream=scanned, _schema=lambda: source.schema)
+    return Source(name, _stream=scanned, _schema=schema)
 
 
 def _from_polars(source: Any, name: str) -> Source | None:
@@ -259,7 +223,7 @@ def _from_duckdb(source: Any, name: str) -> Source | None:
 
 
 def duckdb_stream(relation: Any) -> Any:
-    """Return what a relation of DuckDB gives, as a stream of batches."""
+    """Return the rows of a relation of DuckDB as a stream of batches."""
     return (getattr(relation, "to_arrow_reader", None) or relation.fetch_record_batch)(ROWS)
 
 
@@ -292,7 +256,7 @@ def _from_pandas(source: Any, name: str) -> Source | None:
 def _from_dask(source: Any, name: str) -> Source | None:
     import dask.dataframe as dd
 
-    from survscore.scale.on_dask import DaskFrame
+    from survscore.scale.engines import DaskFrame
 
     return Source(name, frame=DaskFrame(source, name)) if isinstance(source, dd.DataFrame) else None
 
@@ -300,7 +264,7 @@ def _from_dask(source: Any, name: str) -> Source | None:
 def _from_spark(source: Any, name: str) -> Source | None:
     from pyspark.sql import DataFrame
 
-    from survscore.scale.on_spark import SparkFrame
+    from survscore.scale.engines import SparkFrame
 
     return Source(name, frame=SparkFrame(source, name)) if isinstance(source, DataFrame) else None
 
@@ -322,15 +286,6 @@ def _from_iterable(source: Any, name: str) -> Source:
         )
     made: Callable[[], Any] = source if callable(source) else lambda: source
     return Source(name, _stream=lambda _: made(), _schema=lambda: first(iter(made())).schema)
-
-
-def _there(names: Sequence[str], columns: list[str] | None) -> list[str]:
-    """Return the columns that are there: those that are not are missed where all sources are checked."""
-    return list(names) if columns is None else [column for column in columns if column in names]
-
-
-def _chosen(table: Any, columns: list[str] | None) -> Any:
-    return table.select(_there(table.schema.names, columns))
 
 
 _OPENERS: Mapping[str, Callable[[Any, str], Source | None]] = {
