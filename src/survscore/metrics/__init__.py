@@ -97,7 +97,7 @@ def as_metric(metric: str | Metric) -> Metric:
     """Return a metric by its name, such as ``"auc"``, ``"auc@event-free"`` or ``"net_benefit@0.1"``, or as it is."""
     if isinstance(metric, Metric):
         return metric
-    kind, _, setting = metric.partition("@") if isinstance(metric, str) else (metric, "", "")
+    kind, _, setting = metric.partition("@") if isinstance(metric, str) else ("", "", "")
     if kind == AUC.name and setting:
         check_choice("controls", setting, CONTROLS)
         return AUC(setting)  # type: ignore[arg-type]
