@@ -8,7 +8,7 @@ import pytest
 import oracle
 import survscore as ss
 from registry import CASES, fitted_problem, one_curve
-from survscore.analysis import net_benefit
+from survscore.analysis import decision_curves
 from survscore.inference.intervals import student_quantile
 from survscore.plots.labels import EndLabels
 
@@ -25,7 +25,7 @@ def problem_and_models(data="drop-outs", n=150, *, causes=False):
 @pytest.mark.parametrize("grouped", [False, True])
 def test_it_is_net_benefit_at_every_threshold(case, grouped, monkeypatch):
     """Values, standard errors and intervals, of models and differences; also where individuals come in blocks."""
-    monkeypatch.setattr(net_benefit, "NUMBERS_PER_BLOCK", 1000)
+    monkeypatch.setattr(decision_curves, "MOST_NUMBERS", 1000)
     problem, models = problem_and_models(case.data, causes=grouped and case.of_causes)
     weighting, groups = case.weighting(problem), np.arange(150) // 3 if grouped else None
     if case.name == "administrative fixed":
