@@ -35,6 +35,7 @@ Values = NDArray[np.float64]
 TESTS = ("auto", "smooth", "martingale", "bins")
 FORMS = ("intervals", "continuous")
 LEAST_GROUPS = 10  # the statistic is at most their number, and could not reject with fewer
+MOST_BINS = 1000
 GROUPS_PER_BIN = 5  # at least, for their covariance to be known
 LEAST_EXPECTED = 5.0  # events: a chi-square says nothing about fewer, in all and in a bin
 LEAST_BY_GROUP = 10.0  # events in a bin, for its interval by groups
@@ -313,7 +314,7 @@ def distribution_calibration(
     """
     check_choice("test", test, TESTS)
     check_choice("form", form, FORMS)
-    check_whole("n_bins", n_bins, 2)
+    check_whole("n_bins", n_bins, 2, MOST_BINS)
     check_level(level)
     y, curves = _of_one_kind(y, curves)
     if form == "continuous" and curves.interpolation == "step":

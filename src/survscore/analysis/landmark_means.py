@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore.analysis.compare import Request
-from survscore.analysis.landmark_parts import LandmarkPart
+from survscore.analysis.landmark_curves import LandmarkPart
 from survscore.analysis.score_tables import MADE, SKILL, TablePart, rows_of
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.engine.individual import IndividualInfluences, individual_influences

@@ -22,9 +22,8 @@ from survscore._validation import (
 from survscore._version import __version__
 from survscore.analysis.compare import Request
 from survscore.analysis.diagnose import leak_warnings
-from survscore.analysis.landmark_curves import LandmarkCurves
-from survscore.analysis.landmark_means import Landmarks, LandmarkScores
-from survscore.analysis.landmark_parts import (
+from survscore.analysis.landmark_curves import (
+    LandmarkCurves,
     LandmarkPart,
     Missing,
     check_weighting,
@@ -35,6 +34,7 @@ from survscore.analysis.landmark_parts import (
     refuse_stacked,
     stacked_parts,
 )
+from survscore.analysis.landmark_means import Landmarks, LandmarkScores
 from survscore.analysis.score_tables import SKILL, asked_metrics
 from survscore.causes import Cause, takes_cause
 from survscore.engine.blocks import Predictions
