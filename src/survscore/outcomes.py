@@ -466,7 +466,7 @@ class Outcomes:
         >>> y.for_cause("repayment").event_of_interest
         array([False,  True, False])
         """
-        if not self.causes and cause not in (1, "1"):
+        if not self.causes and (np.ndim(cause) or cause not in (1, "1")):
             raise InputError(f"y has events of one kind, so that cause can't be {cause!r}: give it the causes (event=)")
         number = (self._numbered if self.causes else Causes(("1",))).number(cause)
         return self._with(interest=number if self.causes else 0)

@@ -462,19 +462,7 @@ def individual_weights(parts: Sequence[LandmarkPart]) -> SampleWeights | None:
     return SampleWeights(values, kind == "frequency")
 
 
-def individuals_of(parts: Sequence[LandmarkPart]) -> int:
-    """Return how many different individuals there are."""
-    return _how_many(np.concatenate([part.individuals for part in parts]), parts)
-
-
-def n_dropped_out_of(parts: Sequence[LandmarkPart]) -> int | None:
-    """Return how many individuals dropped out."""
-    if parts[0].y.censoring_time is None:
-        return None
-    return _how_many(np.concatenate([part.individuals[part.y.dropped_out] for part in parts]), parts)
-
-
-def _how_many(individuals: NDArray[np.int32], parts: Sequence[LandmarkPart]) -> int:
+def how_many(individuals: Sequence[NDArray[np.int32]], sample: SampleWeights | None) -> int:
     """Return how many different individuals these are, with frequency weights the sum of these."""
-    different, sample = np.unique(individuals), individual_weights(parts)
+    different = np.unique(np.concatenate(individuals))
     return int(different.size if sample is None or sample.counts is None else sample.counts[different].sum())

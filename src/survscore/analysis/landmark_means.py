@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from itertools import product
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from survscore._utils import arrays
 from survscore.analysis.compare import Request
 from survscore.analysis.landmark_curves import LandmarkPart
-from survscore.analysis.score_tables import MADE, SKILL, TablePart, rows_of
+from survscore.analysis.score_tables import MADE, SKILL, TablePart, engine_metrics, rows_of
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.engine.individual import IndividualInfluences, individual_influences
 from survscore.engine.inputs import of_cause
@@ -30,14 +31,7 @@ from survscore.results.score_table import TableRow
 
 Values = NDArray[np.float64]
 Where = NDArray[np.bool_]
-
-
-def engine_metrics(metrics: Sequence[str | Metric]) -> list[Metric]:
-    """Return what the engine scores: skill is made of Brier scores."""
-    wanted = [entry for entry in metrics if isinstance(entry, Metric)]
-    if SKILL in metrics and Brier.name not in {entry.name for entry in wanted}:
-        wanted.append(Brier())
-    return wanted
+SKILL_LABELS = (SKILL, MADE[SKILL], "higher")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,15 +71,15 @@ class LandmarkScores:
         )
         return cls(part, y, models, rows, scored, individual_influences(evaluation))
 
-    @property
-    def weights(self) -> Values:
-        """The sample weight of each individual, 1 where there are none."""
-        return np.ones(len(self.y)) if self.y.weights is None else np.asarray(arrays.to_host(self.y.weights))
+    def score(self, k: int, shape: tuple[int, int]) -> Values:
+        """Return the k-th scores, (models, times); NaN at times that no model reaches."""
+        return _padded(self.scored[k].scores, shape[1]) if self.scored else np.full(shape, np.nan)
 
-    @property
-    def repeats(self) -> Values:
-        """How many individuals each row stands for."""
-        return self.weights if self.y.weight_kind == "frequency" else np.ones(len(self.y))
+    def influence(self, k: int, shape: tuple[int, int]) -> Values:
+        """Return the influences on the k-th scores, (models, individuals, times)."""
+        if not self.scored:
+            return np.zeros((shape[0], len(self.y), shape[1]))
+        return _padded(self.influences[k].values, shape[1], fill=0.0)
 
     def counted(self, k: int, n_times: int) -> Where:
         """Return to whom the k-th score refers, (individuals, times)."""
@@ -105,19 +99,14 @@ def _nothing(
 ) -> list[TableRow]:
     """Return rows without numbers, where some model does not reach the first horizon."""
     end = min(float(curves.times[-1]) for curves in models.values() if curves.extrapolation == "nan")
+    note = f"predictions end {end:g} after the landmark"
     rows = []
     for entry in metrics:
-        of_metric = (entry, MADE[SKILL], "higher") if isinstance(entry, str) else _named(entry)
-        for weighting in request.weighting:
-            for time in np.asarray(request.times).tolist():
-                of = ((part.label,), *of_metric, time, False, weighting.label(y))
-                note = f"predictions end {end:g} after the landmark"
-                rows += [TableRow(*of, model, str(request.reference), math.nan, note=note) for model in models]
+        labels = SKILL_LABELS if isinstance(entry, str) else (entry.name, metric_label(entry.name), entry.direction)
+        for weighting, time in product(request.weighting, np.asarray(request.times).tolist()):
+            of = ((part.label,), *labels, time, False, weighting.label(y))
+            rows += [TableRow(*of, model, str(request.reference), math.nan, note=note) for model in models]
     return rows
-
-
-def _named(metric: Metric) -> tuple[str, str, str]:
-    return metric.name, metric_label(metric.name), metric.direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,8 +120,7 @@ class Landmarks:
     sample: SampleWeights | None
     metrics: list[str | Metric]
     request: Request
-    #: "counted", or "equal".
-    weights: str
+    weights: Literal["counted", "equal"]
     #: The models, the null model last.
     names: tuple[str, ...]
     null: str | None
@@ -149,198 +137,154 @@ class Landmarks:
 
     def means(self) -> list[TableRow]:
         """Return the means over landmarks, by metric, weighting, horizon and model; none of a single landmark."""
-        first = next((one for one in self.each if one.scored), None)
+        first = next((landmark for landmark in self.each if landmark.scored), None)
         if first is None or len(self.each) < 2:
             return []
+        shape = (len(self.names), self.times.size)
         rows: dict[str, list[TableRow]] = {}
         for k, scored in enumerate(first.scored):
-            mean = _Mean.of(self, k, self.scores(k), lambda one, k=k: one.influences[k].values)  # type: ignore[misc]
-            rows.setdefault(scored.metric, []).extend(self._rows_of(mean, ()))
+            scores = np.array([landmark.score(k, shape) for landmark in self.each])
+            influences = [landmark.influence(k, shape) for landmark in self.each]
+            rows.setdefault(scored.metric, []).extend(self._rows(k, scores, influences))
             if scored.metric == Brier.name and SKILL in self.metrics:
                 null = self.names.index(str(self.null))
-                skill = self._skill(k, null)
-                rows.setdefault(SKILL, []).extend(self._rows_of(skill, (skill.skill_columns(self, null),)))
+                # 1 - score / null score, with its influences to first order
+                of_null = np.where(scores[:, null] > 0, scores[:, null], np.nan)
+                ratio = scores / of_null[:, None]
+                of_skill = [
+                    np.nan_to_num((of_ratio[:, None] * values[null] - values) / score)
+                    for of_ratio, values, score in zip(ratio, influences, of_null, strict=True)
+                ]
+                rows.setdefault(SKILL, []).extend(self._rows(k, 1.0 - ratio, of_skill, null))
         return [row for entry in self.metrics for row in rows[entry if isinstance(entry, str) else entry.name]]
 
-    def scores(self, k: int) -> Values:
-        """Return the k-th scores at all landmarks, (landmarks, models, times)."""
-        nothing = np.full((len(self.names), self.times.size), np.nan)
-        return np.array(
-            [_padded(one.scored[k].scores, self.times.size) if one.scored else nothing for one in self.each]
-        )
+    def _rows(self, k: int, scores: Values, influences: list[Values], null: int | None = None) -> list[TableRow]:
+        """Return the rows of means of the k-th scores, (landmarks, models, times), or with `null` of skill."""
+        mean, counts, used = self._mean(k, scores, influences)
+        level, reference = self.request.level, str(self.request.reference)
+        n = sum(len(landmark.y) for landmark in self.each)
+        of = Comparison(self.names, reference, self.null, self.times, level, n, None, (mean,))
+        estimates, labels, quantities = Estimates(mean, level), None, None
+        if null is not None:
+            labels, quantities = SKILL_LABELS, _skill_columns(estimates, self.names.index(reference), null)
+        n_used = dict(zip(self.times.tolist(), used.sum(axis=0).tolist(), strict=True))
+        rows = []
+        for row in rows_of((ALL,), of, estimates, quantities, labels=labels):
+            j = self.times.tolist().index(row.time)
+            n_counted, n_events, n_lost, n_groups = counts[:, j].tolist()
+            note = row.note
+            if n_used[row.time]:
+                every = n_used[row.time] == len(used)
+                note = "" if every else f"mean over {n_used[row.time]} of {len(used)} landmarks"
+            rows.append(
+                replace(row, n_counted=n_counted, n_events=n_events, n_lost=n_lost, n_groups=n_groups, note=note)
+            )
+        return rows
 
-    def _skill(self, k: int, null: int) -> _Mean:
-        """Return the mean of 1 - score / null score, with its influences to first order."""
-        scores = self.scores(k)
-        of_null = np.where(scores[:, null] > 0, scores[:, null], np.nan)
-        ratio = scores / of_null[:, None]
+    def _mean(self, k: int, scores: Values, influences: list[Values]) -> tuple[ScoreArrays, Values, Where]:
+        """Average scores that have these influences at each landmark.
 
-        def influences(one: LandmarkScores) -> Values:
-            values, place = one.influences[k].values, self.each.index(one)
-            m = values.shape[2]
-            moved = (ratio[place][:, None, :m] * values[null] - values) / of_null[place][:m]
-            return np.asarray(np.nan_to_num(moved))
-
-        return _Mean.of(self, k, 1.0 - ratio, influences)
-
-    def _rows_of(self, mean: _Mean, quantities: tuple[Any, ...]) -> list[TableRow]:
-        request, n = self.request, sum(len(one.y) for one in self.each)
-        of = Comparison(
-            self.names, str(request.reference), self.null, self.times, request.level, n, None, (mean.scored,)
-        )
-        labels = (SKILL, MADE[SKILL], "higher") if quantities else None
-        rows = rows_of((ALL,), of, Estimates(mean.scored, request.level), *quantities, labels=labels)
-        return [mean.row(row, self.times.tolist().index(row.time)) for row in rows]
-
-
-@dataclass(frozen=True, eq=False)
-class _Counts:
-    """Who is counted at each landmark, by horizon; of shape (landmarks, times) where nothing else is said."""
-
-    n: Values
-    n_events: Values
-    n_lost: Values
-    #: The sums of the sample weights of those counted: their number, without weights.
-    mass: Values
-    #: By landmark, the sample weights of those counted, 0 of the others: (individuals, times).
-    weights: list[Values]
-    units: Units
-    #: What the influences of units are multiplied by before they are squared; see `InfluenceFactors`. Shape (units,
-    #: times), or 1 where units count alike.
-    factors: Values | float
-    #: How many different units had the event, and were seen without it. Shape (times,).
-    with_event: Values
-    without: Values
-
-    @classmethod
-    def of(cls, landmarks: Landmarks, k: int, defined: Where) -> Self:
-        """Count them; where a score is not defined, none."""
-        m, rows = landmarks.times.size, []
-        sizes, had_event, was_free = (np.zeros((landmarks.n_units, m)) for _ in range(3))
-        of_each: list[Values] = []
-        for place, (one, codes) in enumerate(zip(landmarks.each, landmarks.units, strict=True)):
-            here = one.counted(k, m) & defined[place]
-            event, free = (known & here for known in one.statuses(landmarks.times))
-            weights = here * one.weights[:, None]
-            for table, values in ((sizes, weights), (had_event, event), (was_free, free)):
-                arrays.add_rows(table, codes, values.astype(np.float64))
-            n, n_events, n_known = (one.repeats @ flags for flags in (here, event, event | free))
-            rows.append((n, n_events, n - n_known, weights.sum(axis=0)))
-            of_each.append(weights)
-        n, n_events, n_lost, mass = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
-        sample = landmarks.sample
-        repeats = np.ones(len(sizes)) if sample is None or sample.counts is None else sample.counts
-        if sample is not None and sample.frequency:  # f individuals, each with its own number of landmarks
-            units = Units(*PowerSums.of(sizes / np.where(repeats > 0, repeats, 1.0)[:, None], repeats).units())
-        else:
-            units = Units(*PowerSums.of(sizes).units())
-        factors = 1.0 if sample is None else _factors(sample, sizes > 0, units.counted)
-        status = (repeats @ (table > 0) for table in (had_event, was_free))
-        return cls(n, n_events, n_lost, mass, of_each, units, factors, *status)
-
-
-def _factors(sample: SampleWeights, counted: Where, n_units: Values) -> Values:
-    r"""Return what influences of individuals are multiplied by before they are squared, (units, times).
-
-    That of frequency weights is :math:`f^{-1/2}`, that of others :math:`(1 - 1/n) / (1 - h_i)`, the jackknife's, with
-    the share :math:`h_i` in the weights of all who are counted at any landmark; see `InfluenceFactors`.
-    """
-    own = sample.values[:, None]
-    if sample.frequency:
-        return np.broadcast_to(np.where(own > 0, own, 1.0) ** -0.5, counted.shape)
-    mass, several = np.sum(own * counted, axis=0), n_units > 1
-    shares = np.where(counted & several, own / np.where(mass > 0, mass, 1.0), 0.0)
-    return np.where(counted & several, (1.0 - 1.0 / np.maximum(n_units, 1.0)) / (1.0 - shares), 1.0)
-
-
-@dataclass(frozen=True, eq=False)
-class _Mean:
-    """Means over landmarks of scores by one metric under one weighting."""
-
-    scored: ScoreArrays
-    counts: _Counts
-    #: Whether a landmark has a part in the mean. Shape (landmarks, times).
-    used: Where
-
-    @classmethod
-    def of(cls, landmarks: Landmarks, k: int, scores: Values, influences: Callable[[LandmarkScores], Values]) -> _Mean:
-        """Average scores, (landmarks, models, times), which have these influences at each landmark."""
+        Return also the numbers counted, with event, lost, and of units, (4, times), and which landmarks have a part,
+        (landmarks, times).
+        """
         has_any = np.isfinite(scores).any(axis=(0, 2))  # a null model without discrimination has none
-        any_counted = np.array([one.counted(k, scores.shape[2]).any(axis=0) for one in landmarks.each])
+        any_counted = np.array([landmark.counted(k, scores.shape[2]).any(axis=0) for landmark in self.each])
         defined = np.isfinite(scores[:, has_any]).all(axis=1) & any_counted
-        counts = _Counts.of(landmarks, k, defined)
-        weight = counts.mass if landmarks.weights == "counted" else defined * 1.0
-        total = np.where(weight.sum(axis=0) > 0, weight.sum(axis=0), np.nan)
-        omega = weight / total
+        weights, counts, sizes, status = self._counts(k, defined)
+        (with_event, without), (units, factors) = status, self._units(sizes)
+        of_landmarks = defined * 1.0
+        if self.weights == "counted":
+            of_landmarks = np.array([weight.sum(axis=0) for weight in weights])
+        total = np.where(of_landmarks.sum(axis=0) > 0, of_landmarks.sum(axis=0), np.nan)
+        omega = of_landmarks / total
         means = np.einsum("lt,lmt->mt", omega, np.where(defined[:, None], scores, 0.0))
         means[~has_any] = np.nan
-        phi = np.zeros((len(means), landmarks.n_units, means.shape[1]))
-        for place, (one, codes) in enumerate(zip(landmarks.each, landmarks.units, strict=True)):
-            if not one.scored:
-                continue
-            of_models = _padded(influences(one), means.shape[1], fill=0.0) * omega[place]
-            if landmarks.weights == "counted":  # these weights are estimated
+        phi = np.zeros((len(means), self.n_units, means.shape[1]))
+        for place, codes in enumerate(self.units):
+            of_models = influences[place] * omega[place]
+            if self.weights == "counted":  # these weights are estimated
                 excess = np.where(defined[place], scores[place] - means, 0.0) / total
-                of_models = of_models + counts.weights[place] * excess[:, None]
+                of_models = of_models + weights[place] * excess[:, None]
             for a, of_model in enumerate(np.nan_to_num(of_models)):
                 arrays.add_rows(phi[a], codes, of_model)
-        variance = np.array([np.sum((counts.factors * contrast(phi, a, b)) ** 2, axis=0) for a, b in pairs(len(phi))])
-        variance *= small_sample(counts.units.counted)
-        reference = next(one for one in landmarks.each if one.scored).scored[k]
-        n_units = counts.units.counted
-        support = Support(
-            n_units, n_units, counts.with_event, counts.without, counts.units, True, reference.support.projected
-        )
-        why = dict.fromkeys(reason for one in landmarks.each if one.scored for reason in one.scored[k].undefined)
-        moments = Moments(variance, np.zeros((0, means.shape[1])), np.zeros((len(variance), 0)))
-        scored = replace(
-            reference,
+        variance = np.array([np.sum((factors * contrast(phi, a, b)) ** 2, axis=0) for a, b in pairs(len(phi))])
+        variance *= small_sample(units.counted)
+        scored = [landmark.scored[k] for landmark in self.each if landmark.scored]
+        mean = replace(
+            scored[0],
             scores=means,
-            moments=moments,
+            moments=Moments(variance, np.zeros((0, means.shape[1])), np.zeros((len(variance), 0))),
             bounds=None,
             weight_sums=np.full(means.shape[1], np.nan),
-            support=support,
-            undefined=dict.fromkeys(why, 1),
+            support=Support(
+                units.counted, units.counted, with_event, without, units, True, scored[0].support.projected
+            ),
+            undefined=dict.fromkeys((reason for at_landmark in scored for reason in at_landmark.undefined), 1),
             parts=None,
             by_theta=None,
             interpolation=None,
         )
-        return cls(scored, counts, defined)
+        return mean, np.array([*counts, units.counted]), defined
 
-    def skill_columns(self, landmarks: Landmarks, null: int) -> list[tuple[Columns, Columns] | None]:
-        """Return estimates of mean skill and of its differences, for each model but the null model."""
-        level, support = landmarks.request.level, self.scored.support
-        estimates, r = Estimates(self.scored, level), landmarks.names.index(str(landmarks.request.reference))
-        critical = student_quantile(level, support.difference_degrees)
-        result: list[tuple[Columns, Columns] | None] = []
-        for a, value in enumerate(self.scored.scores):
-            if a == null:
-                result.append(None)
-                continue
-            se = estimates.se(a, a)
-            ratio = ratio_interval(1.0 - value, se, level, support)
-            limits: Columns = {"lower": 1.0 - ratio.upper, "upper": 1.0 - ratio.lower, "reliable": ratio.reliable}
-            difference: Columns = {}
-            if r not in (a, null):
-                reference, error = self.scored.scores[r], estimates.se(a, r)
-                contrasted = difference_interval(value, reference, error, critical, "plain", support)
-                judged = verdicts(contrasted.lower, contrasted.upper, "higher")
-                difference = {"estimate": value - reference, "se": error, **contrasted._asdict(), "verdict": judged}
-            result.append(({"estimate": value, "se": se, **limits}, difference))
-        return result
+    def _counts(self, k: int, defined: Where) -> tuple[list[Values], Values, Values, Values]:
+        """Count to whom scores refer, where these are defined.
 
-    def row(self, row: TableRow, j: int) -> TableRow:
-        """Return a row with the numbers of predictions that it is the mean of, and of how many landmarks."""
-        used, counts = int(self.used[:, j].sum()), self.counts
-        note = f"mean over {used} of {len(self.used)} landmarks" if used < len(self.used) else ""
-        return replace(
-            row,
-            n_counted=float(counts.n[:, j].sum()),
-            n_events=float(counts.n_events[:, j].sum()),
-            n_lost=float(counts.n_lost[:, j].sum()),
-            n_groups=float(counts.units.counted[j]),
-            note=note if used else row.note,
-        )
+        Return, by landmark, the sample weights of those counted and 0 of the others, (individuals, times); the numbers
+        counted, with event and lost, (3, times); the weight of each unit over all landmarks, (units, times); and how
+        many different units had the event, and were seen without it, (2, times).
+        """
+        m, of_each = self.times.size, list[Values]()
+        counts, tables = np.zeros((3, m)), np.zeros((3, self.n_units, m))
+        for landmark, codes, has_score in zip(self.each, self.units, defined, strict=True):
+            y, here = landmark.y, landmark.counted(k, m) & has_score
+            event, free = (known & here for known in landmark.statuses(self.times))
+            own = np.ones(len(y)) if y.weights is None else np.asarray(arrays.to_host(y.weights))
+            repeats = own if y.weight_kind == "frequency" else np.ones(len(y))
+            of_each.append(here * own[:, None])
+            for table, values in zip(tables, (of_each[-1], event, free), strict=True):
+                arrays.add_rows(table, codes, values.astype(np.float64))
+            counts += np.array([repeats @ flags for flags in (here, event, here & ~(event | free))])
+        repeats = np.ones(self.n_units) if self.sample is None or self.sample.counts is None else self.sample.counts
+        return of_each, counts, tables[0], np.array([repeats @ (table > 0) for table in tables[1:]])
+
+    def _units(self, sizes: Values) -> tuple[Units, Values | float]:
+        r"""Return the units with these weights, (units, times), and what influences are multiplied by before squaring.
+
+        That of frequency weights is :math:`f^{-1/2}`, that of others :math:`(1 - 1/n) / (1 - h_i)`, the jackknife's,
+        with the share :math:`h_i` in the weights of all who are counted at any landmark; see `InfluenceFactors`.
+        """
+        if self.sample is None:
+            return Units(*PowerSums.of(sizes).units()), 1.0
+        own, counted = self.sample.values[:, None], sizes > 0
+        if self.sample.frequency:  # f individuals, each with its own number of landmarks
+            own = np.where(own > 0, own, 1.0)
+            return Units(*PowerSums.of(sizes / own, self.sample.values).units()), own**-0.5
+        units = Units(*PowerSums.of(sizes).units())
+        mass, several = np.sum(own * counted, axis=0), units.counted > 1
+        shares = np.where(counted & several, own / np.where(mass > 0, mass, 1.0), 0.0)
+        factors = (1.0 - 1.0 / np.maximum(units.counted, 1.0)) / (1.0 - shares)
+        return units, np.where(counted & several, factors, 1.0)
+
+
+def _skill_columns(estimates: Estimates, r: int, null: int) -> list[tuple[Columns, Columns] | None]:
+    """Return estimates of mean skill and of its differences, for each model but the null model."""
+    scores, support = estimates.scores, estimates.support
+    critical = student_quantile(estimates.level, support.difference_degrees)
+    result: list[tuple[Columns, Columns] | None] = []
+    for a, value in enumerate(scores):
+        if a == null:
+            result.append(None)
+            continue
+        se, difference = estimates.se(a, a), dict[str, Any]()
+        ratio = ratio_interval(1.0 - value, se, estimates.level, support)
+        limits: Columns = {"lower": 1.0 - ratio.upper, "upper": 1.0 - ratio.lower, "reliable": ratio.reliable}
+        if r not in (a, null):
+            error = estimates.se(a, r)
+            interval = difference_interval(value, scores[r], error, critical, "plain", support)
+            verdict = verdicts(interval.lower, interval.upper, "higher")
+            difference = {"estimate": value - scores[r], "se": error, **interval._asdict(), "verdict": verdict}
+        result.append(({"estimate": value, "se": se, **limits}, difference))
+    return result
 
 
 def _padded(values: Any, m: int, fill: float = np.nan) -> Values:

@@ -27,9 +27,8 @@ from survscore.analysis.landmark_curves import (
     LandmarkPart,
     Missing,
     check_weighting,
+    how_many,
     individual_weights,
-    individuals_of,
-    n_dropped_out_of,
     parts_of,
     refuse_stacked,
     stacked_parts,
@@ -199,18 +198,17 @@ def landmark_table(
     request = Request(None, weightings, times, compared_with, null, None, level, variances="times")
     each = [LandmarkScores.of(part, metrics, request, grouping, y) for part in parts]
     unequal = [
-        f"at landmark {one.part.label}, {caution}"
-        for one in each
-        for scored in one.scored
+        f"at landmark {landmark.part.label}, {caution}"
+        for landmark in each
+        for scored in landmark.scored
         for caution in scored.support.unequal_weights()
     ]
     if unequal:
         warn(unequal[-1], UnequalWeightsWarning)  # of the last landmark, with the fewest individuals
-    null_model = null_name(True, y) if null else None
-    of_units = own if grouping is None else None
-    every = Landmarks(each, _units(parts, grouping), of_units, metrics, request, summary, tuple(names), null_model)
-    labels = [chosen.label(y) for chosen in weightings]
-    rows = [row for one in each for row in one.rows] + every.means()
+    units, of_units = _units(parts, grouping), own if grouping is None else None
+    null_model = names[-1] if null else None
+    every = Landmarks(each, units, of_units, metrics, request, summary, tuple(names), null_model)
+    rows = [row for landmark in each for row in landmark.rows] + every.means()
     counts = tuple(LandmarkCounts.of(part.landmark, part.label, part.y, part.n_left_out) for part in parts)
     settings = {
         "metric": [name if isinstance(name, str) else name.name for name in metrics],
@@ -228,11 +226,11 @@ def landmark_table(
     }
     leaking = leak_warnings(each[0].y, each[0].models, weightings, level=level)
     return LandmarkTable(
-        tuple(_relabelled(rows, weightings, labels)),
+        tuple(_relabelled(rows, weightings, y)),
         ("landmark",),
         level,
-        individuals_of(parts),
-        n_dropped_out_of(parts),
+        how_many([part.individuals for part in parts], own),
+        None if y.censoring_time is None else how_many([part.individuals[part.y.dropped_out] for part in parts], own),
         settings,
         leaking,
         landmarks=counts,
@@ -268,11 +266,7 @@ def _units(parts: Sequence[LandmarkPart], groups: Groups | None) -> list[NDArray
     return several
 
 
-def _relabelled(rows: Sequence[TableRow], weightings: Sequence[Weighting], labels: Sequence[str]) -> list[TableRow]:
+def _relabelled(rows: Sequence[TableRow], weightings: Sequence[Weighting], y: Outcomes) -> list[TableRow]:
     """Return rows whose weightings have one name at all landmarks, also where none dropped out after some of them."""
-    known = {
-        chosen.named(somebody_left=left): label
-        for chosen, label in zip(weightings, labels, strict=True)
-        for left in (False, True)
-    }
+    known = {chosen.named(somebody_left=left): chosen.label(y) for chosen in weightings for left in (False, True)}
     return [replace(row, weighting=known.get(row.weighting, row.weighting)) for row in rows]
