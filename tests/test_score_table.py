@@ -209,6 +209,9 @@ def test_json_has_no_numbers_that_json_lacks():
     [
         ({"metric": ["nonsense"]}, "metric must be one of .* not 'nonsense'"),
         ({"metric": []}, "at least one"),
+        ({"metric": [0]}, "metric must be one of .* not 0"),
+        ({"metric": 0}, "metric must be one of .* not 0"),
+        ({"metric": np.array([1.0, 2.0])}, "metric must be one of"),
         ({"metric": ["skill"], "null": False}, "needs the null model"),
         ({"thresholds": [1.0]}, "threshold must be between 0 and 1"),
         ({"thresholds": [-0.1]}, "threshold must be between 0 and 1"),
