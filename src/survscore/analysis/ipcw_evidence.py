@@ -303,30 +303,18 @@ def ipcw_verdict(
     ]
 
 
-def sentences(
-    answers: Sequence[Answer],
-    contrasts: Sequence[PairContrast],
-    verdict: IPCWVerdict,
-    reasons: Sequence[str],
-    r2: Estimate | None,
-    weights: pd.DataFrame,
-    caps: pd.DataFrame,
-    level: float,
-    why_not: str,
-) -> tuple[str, ...]:
-    """Return the answer in words: about IPCW, which scores to use, each model, covariates, weights and caps."""
-    heading = {
-        "no sign of a leak": "No sign of a leak was found",
-        "suspect": "IPCW is suspect here",
-        "misleading": "IPCW is misleading here",
-        "not needed": "Weights are not needed here",
-        "too few": "Too few data to assess IPCW",
-    }
-    result = [f"{heading[verdict]}: {'; '.join(reasons)}."]
-    result += [] if verdict in ("no sign of a leak", "not needed") else [_advice(contrasts)]
-    result += [answer.sentence(level, why_not) for answer in answers]
-    if r2 is not None:
-        result.append(_about_covariates(r2, level))
+HEADINGS = {
+    "no sign of a leak": "No sign of a leak was found",
+    "suspect": "IPCW is suspect here",
+    "misleading": "IPCW is misleading here",
+    "not needed": "Weights are not needed here",
+    "too few": "Too few data to assess IPCW",
+}
+
+
+def about_weights(weights: pd.DataFrame, caps: pd.DataFrame) -> list[str]:
+    """Return in words what weights over time and scores by cap say."""
+    result = []
     defined = weights[weights["n_effective"].notna()]
     if len(defined):
         last = defined.iloc[-1]
@@ -339,10 +327,11 @@ def sentences(
         caps_of = best["max_weight"].map("{:g}".format).replace("inf", "none")
         which = ", ".join(best["model"] + " with " + caps_of)
         result.append(f"The best model under IPCW depends on the cap of its weights: {which}.")
-    return tuple(result)
+    return result
 
 
-def _advice(contrasts: Sequence[PairContrast]) -> str:
+def advice(contrasts: Sequence[PairContrast]) -> str:
+    """Return which scores to use where IPCW is suspect."""
     if any(contrast.projected.known for contrast in contrasts):
         return (
             "Use the projected score, which counts all individuals; the administrative score refers to those with "
@@ -354,7 +343,7 @@ def _advice(contrasts: Sequence[PairContrast]) -> str:
     )
 
 
-def _about_covariates(r2: Estimate, level: float) -> str:
+def about_covariates(r2: Estimate, level: float) -> str:
     """Return how well covariates predict C*, in words: a share of its variance only where that is positive."""
     if not r2.known:
         return "Covariates cannot predict C*: all C* are equal."
