@@ -11,8 +11,7 @@ from scipy.interpolate import interp1d
 
 import survscore as ss
 from combinations import every_pair
-from survscore.analysis.distribution_sums import Followed
-from survscore.inference.smooth_test import pooling, quadratic_test
+from survscore.inference.smooth_test import pooling
 
 mpl.use("agg")
 
@@ -236,16 +235,6 @@ def test_right_curves_are_rarely_rejected_and_wrong_ones_are():
     """A quick look at what the others measure."""
     assert rejected(100, n_times=30, dropping=0.15) <= 0.12
     assert rejected(30, n_times=60, dropping=0.1, power=1.25) > 0.6
-
-
-@pytest.mark.statistical
-def test_without_the_switch_drop_outs_would_make_right_curves_wrong():
-    wrong = 0
-    for seed in range(100):
-        followed = Followed.of(*case(seed, dropping=0.1), "known", "intervals")  # which the front door refuses
-        sums = followed.sums(10, keep=False)
-        wrong += quadratic_test(sums.total, sums.covariance, sums.expected.sum()).p_value < 0.05
-    assert wrong > 90
 
 
 # What holds

@@ -124,6 +124,3 @@ def test_predictions_in_batches_leave_the_test_by_end():
     batches = ss.CurveBatches(lambda: iter([models["truth"][:100], models["truth"][100:]]), 300)
     found = ss.compare(y, {"truth": batches}, weighting="administrative", times=TIMES).dropout_test
     assert [one.by for one in found.tests] == ["C*"]
-
-
-# Ranks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,6 +51,9 @@ from survscore.results.long_tables import ALL, Key
 from survscore.results.printing import undefined_times, warn_about
 from survscore.results.segments import SegmentedComparison, check_names
 from survscore.weighting import Weighting, as_weighting, default_weightings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Models = Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]]
 MOST_SEGMENTS = 1000
@@ -253,11 +256,11 @@ class Request:
 
     def of_rows(self, y: Outcomes, rows: NDArray[np.intp]) -> Request:
         """Return the same for some of the individuals: what holds one value for each of them is cut."""
-        metrics = [as_metric(given) for given in one_or_more(self.metric, Metric, "metric")]
+        metrics = [] if self.metric is None else one_or_more(self.metric, Metric, "metric")
         weightings = [as_weighting(given, y) for given in one_or_more(self.weighting, Weighting, "weighting")]
         return replace(
             self,
-            metric=[metric.of_rows(rows) for metric in metrics],
+            metric=[as_metric(metric).of_rows(rows) for metric in metrics] or None,
             weighting=[weighting.of_rows(rows) for weighting in weightings],
             groups=None if self.groups is None else Groups.of(self.groups, len(y)).codes[rows],
         )
@@ -401,21 +404,16 @@ class Segments:
         columns = _columns(given)
         by = tuple(columns)
         check_names(by)
-        texts, codes = zip(*(_coded(name, values, n) for name, values in columns.items()), strict=True)
-        # by the codes of all columns together, as far as they occur
-        grouped = pd.DataFrame(dict(enumerate(codes))).groupby(list(range(len(by))), sort=True)
+        labels = pd.DataFrame({name: _labels(name, values, n) for name, values in columns.items()})
+        grouped = labels.groupby(list(by), sort=True, observed=True)  # labels in the order in which they come
         if grouped.ngroups > MOST_SEGMENTS:
-            labels = [len(column_labels) for column_labels in texts]
-            finest = int(np.argmax(labels))
+            n_labels = labels.nunique().to_dict()
+            finest = max(by, key=lambda name: n_labels[name])
             raise InputError(
                 f"by makes {grouped.ngroups} segments of {plural(n, 'individual')}, and at most {MOST_SEGMENTS} are "
-                f"scored; take a coarser column, or fewer: {by[finest]!r} has {plural(labels[finest], 'label')}"
+                f"scored; take a coarser column, or fewer: {finest!r} has {plural(n_labels[finest], 'label')}"
             )
-        rows = {
-            tuple(column_labels[k] for column_labels, k in zip(texts, key, strict=True)): m.index.to_numpy()
-            for key, m in grouped
-        }
-        return cls(by, rows)
+        return cls(by, {tuple(map(str, key)): members.index.to_numpy() for key, members in grouped})
 
     def n_spanning(self, groups: Groups) -> int:
         """Return how many groups have individuals in several segments."""
@@ -441,8 +439,8 @@ def _columns(given: Any) -> dict[str, Any]:
     return {"segment" if name is None or callable(name) else str(name): given}
 
 
-def _coded(name: str, values: Any, n: int) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the labels of a column as text, and each individual's place among them."""
+def _labels(name: str, values: Any, n: int) -> pd.Categorical:
+    """Return the labels of a column as text, in the order in which they come."""
     import pandas as pd
 
     what = f"by: {name!r}"
@@ -470,7 +468,7 @@ def _coded(name: str, values: Any, n: int) -> tuple[list[str], NDArray[np.intp]]
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
         raise InputError(f"{what} has labels of several kinds that read the same, such as {shown(twice)!r}")
-    return texts, codes.astype(np.intp)
+    return pd.Categorical(np.array(texts, dtype=object)[codes], categories=texts)
 
 
 def _as_text(label: Any) -> str:

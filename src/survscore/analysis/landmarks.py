@@ -313,7 +313,7 @@ class LandmarkScores:
         """Score the models on those at risk; `given` are the outcomes whose rows weightings hold something for."""
         y, models = of_cause(part.y, part.models)
         codes = None if groups is None else groups.codes[part.rows]
-        request = replace(replace(request, metric=Brier()).of_rows(given, part.rows), groups=codes)
+        request = replace(request.of_rows(given, part.rows), groups=codes)
         if not all(curves.reaches(np.asarray(request.times)[:1])[0] for curves in models.values()):
             return cls(part, y, models, _nothing(part, y, metrics, request, models), [], [])
         rows, scored = TablePart(y, models, (part.label,), metrics, request).rows()

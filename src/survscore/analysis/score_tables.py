@@ -269,7 +269,7 @@ class TablePart:
 
     def segment_of(self, key: Key, rows: NDArray[np.intp]) -> TablePart:
         """Return the same for a segment."""
-        request = replace(self.request, metric=Brier()).of_rows(self.y, rows)
+        request = self.request.of_rows(self.y, rows)
         metrics = [metric if isinstance(metric, str) else metric.of_rows(rows) for metric in self.metrics]
         models = {name: curves[rows] for name, curves in self.models.items()}
         return TablePart(self.y[rows], models, key, metrics, request)
