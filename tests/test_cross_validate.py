@@ -72,17 +72,6 @@ def test_the_pooled_score_is_that_of_folds_made_by_hand():
     pd.testing.assert_frame_equal(found.comparison.integrated().contrasts, there.integrated().contrasts, rtol=1e-9)
 
 
-@pytest.mark.parametrize("metric", ["brier", ["log", "auc"], "concordance"])
-@pytest.mark.parametrize("weighting", ["administrative", ["ipcw", "administrative"]])
-def test_metrics_and_weightings(metric, weighting):
-    found = validated(metric=metric, weighting=weighting, null=False)
-    metrics, weightings = np.atleast_1d(metric).size, np.atleast_1d(weighting).size
-    assert len(found.folds) == 2 * 4 * metrics * weightings * TIMES.size
-    assert found.folds["score"].notna().all()
-    assert found.comparison.scores["score"].notna().all()
-    assert len(found.comparison.metrics) == metrics
-
-
 def test_ipcw_weights_are_of_everybody_and_in_folds_of_the_fold():
     found = validated(weighting="ipcw", times=[6])
     everybody = ss.brier_score(Y, found.curves["right"], weighting="ipcw", times=[6]).scores[0]
@@ -336,16 +325,10 @@ def test_the_result_works_everywhere(tmp_path):
     assert repr(found) == (
         "CrossValidation('right', 'wrong'; 4 folds, 200 individuals, brier (lower is better), administrative, 3 times)"
     )
-    assert found.settings["survscore"] == ss.__version__
-    assert found.settings["seed"] == 0
-    assert found.settings["times"] == TIMES.tolist()
+    assert (found.settings["survscore"], found.settings["seed"]) == (ss.__version__, 0)
     assert found.settings["estimators"]["wrong"] == "Exponential(strength=-0.2)"
     assert list(found.curves) == ["right", "wrong"]
-    table = ss.score_table(found.y, found.curves, weighting="administrative", horizons=[4])
-    assert "wrong" in str(table)
     ss.report(found.y, found.curves, weighting="administrative", times=TIMES).save(tmp_path / "report.html")
-    assert found.comparison.against("wrong").reference == "wrong"
-    found.comparison.plot()
 
 
 def test_undefined_folds_are_nan_and_said():

@@ -116,18 +116,6 @@ def test_a_target_without_censoring_times_says_how_to_carry_them(data):
         scorer(model, X[1:], y)
 
 
-def test_curves_of_scikit_survival_end_with_its_training_data(data):
-    X, y = data
-    early = y.until(5.0)
-    model = CoxPHSurvivalAnalysis().fit(X, early.to_structured())
-    scorer = ss.make_scorer("brier", weighting="administrative", times=[6])
-    with (
-        pytest.warns(ss.UndefinedScoreWarning),
-        pytest.raises(ss.InputError, match="no score at 6: the predictions end"),
-    ):
-        scorer(model, X, y)
-
-
 # Wrappers
 
 
