@@ -549,4 +549,4 @@ def _skill_columns(estimates: Estimates, r: int, null: int) -> list[tuple[Column
 def _padded(values: Any, m: int, fill: float = np.nan) -> Values:
     """Return values at the scored times as values at all of them, the last axis."""
     missing = m - values.shape[-1]
-    return np.concatenate((values, np.full((*values.shape[:-1], missing), fill)), axis=-1)
+    return values if not missing else np.concatenate((values, np.full((*values.shape[:-1], missing), fill)), axis=-1)
