@@ -57,21 +57,6 @@ def test_scores_are_those_of_brier_score(data, result):
             np.testing.assert_allclose(whole["se"], alone.integrated().se, rtol=1e-9)
 
 
-def test_the_null_model_is_the_kaplan_meier_curve(data, result):
-    y, _ = data
-    values = np.ones(8)
-    for j, t in enumerate(TIMES):
-        for s in np.unique(y.time[y.event & (y.time <= t)]):
-            values[j] *= 1 - np.sum(y.event & (y.time == s)) / np.sum(y.time >= s)
-    spelt_out = ss.SurvivalCurves(np.tile(values, (len(y), 1)), TIMES)
-    for weighting in ("administrative", "ipcw"):
-        alone = ss.brier_score(y, spelt_out, weighting=weighting, times=TIMES)
-        rows = result.scores.query("weighting == @alone.weighting and model == 'Kaplan-Meier'")
-        np.testing.assert_allclose(rows["score"], alone.scores, rtol=1e-12)
-        if weighting == "ipcw":  # for which it is the best constant, so that estimating it adds nothing
-            np.testing.assert_allclose(rows["se"], alone.se, rtol=1e-7)
-
-
 def test_the_null_model_of_training_data(data):
     y, models = data
     training = ss.Outcomes([1.5, 2.5], [1, 0])
@@ -81,19 +66,6 @@ def test_the_null_model_of_training_data(data):
     np.testing.assert_allclose(result.scores.query("model == 'Kaplan-Meier'")["score"], expected, rtol=1e-12)
     no_event = ss.compare(y, models, weighting="administrative", times=TIMES, null=ss.Outcomes([3.0], [0]))
     assert np.isfinite(no_event.scores["score"]).all()
-
-
-def test_contrasts_are_paired(data, result):
-    y, models = data
-    terms = {
-        name: ss.score_terms(y, curves, weighting="administrative", times=TIMES) for name, curves in models.items()
-    }
-    rows = result.contrasts.query("weighting == 'administrative' and model == 'gloomy'")
-    for j, (_, row) in enumerate(rows.iterrows()):
-        counted = terms["truth"].weights[:, j] > 0
-        paired = (terms["gloomy"].losses - terms["truth"].losses)[counted, j]
-        assert row["difference"] == pytest.approx(paired.mean(), rel=1e-10)
-        assert row["se"] == pytest.approx(paired.std(ddof=1) / np.sqrt(paired.size), rel=1e-9)
 
 
 def test_skill_is_one_minus_the_ratio_to_the_null_score(result):
@@ -286,13 +258,6 @@ def test_equal_labels_are_numbered(data):
     assert result.weightings == ["ipcw (a given function) #1", "ipcw (a given function) #2"]
 
 
-def test_names_are_text(data):
-    y, models = data
-    result = ss.compare(y, {1: models["truth"], 2: models["gloomy"]}, weighting="ipcw", times=TIMES, reference=2)
-    assert result.models == ("1", "2", "Kaplan-Meier")
-    assert result.reference == "2"
-
-
 def test_a_time_at_which_nothing_varies(data):
     y, models = data
     several = {
@@ -306,20 +271,6 @@ def test_a_time_at_which_nothing_varies(data):
         assert with_zero["critical_value"].iloc[-1] == pytest.approx(without["critical_value"].iloc[-1], rel=0.02)
         # nobody has had the event at time 0: that the difference does not vary there tells nothing
         assert np.isnan(with_zero["lower"].iloc[0])
-
-
-def test_plot(result):
-    from matplotlib import pyplot as plt
-
-    display = result.plot()
-    assert len(display.ax_.lines) == 2 * 3 + 1
-    assert "gloomy, administrative" in [line.get_label() for line in display.ax_.lines]
-    (legend,) = display.figure_.legends  # a colour for each model, a kind of line for each weighting
-    assert [text.get_text() for text in legend.get_texts()] == [
-        *(name for name in result.models if name != result.reference), *result.weightings
-    ]  # fmt: skip
-    assert result.plot(ax=display.ax_, band=False).figure_ is display.figure_
-    plt.close("all")
 
 
 @pytest.mark.filterwarnings("ignore::survscore.DelayedEntryWarning")  # of all with event, as if none were censored

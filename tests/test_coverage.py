@@ -128,48 +128,6 @@ def test_intervals_cover(truth, per_group):
         assert ((whole > 0.93) & (whole < 0.97)).all(), whole
 
 
-EXCHANGEABLE = 300
-EVERY_METRIC = [
-    "brier", "log", "auc", "oe", "slope", "in_the_large", "net_benefit@0.5", ss.Concordance(), ss.Concordance("pooled"),
-    ss.Concordance("harrell"), "crps", "log_score", "miscalibration",
-]  # fmt: skip
-
-
-def one_of_all_metrics(seed):
-    """Return p-values of two equally good models by every metric, and whether intervals of right ones hold.
-
-    Both models see the truth through independent errors of the same size, so that swapping them changes nothing.
-    """
-    rng = np.random.default_rng([3, seed])
-    rate, y, _ = draw(rng, 250)
-    grid = np.arange(1.0, 6.0)
-    models = {
-        name: ss.SurvivalCurves(np.exp(-(rate * np.exp(0.4 * rng.standard_normal(250)))[:, None] * grid), grid)
-        for name in ("a", "b")
-    }
-    asked = {"weighting": "administrative", "times": [HORIZON], "null": False}
-    contrasts = ss.compare(y, models, metric=EVERY_METRIC, **asked).contrasts
-    right = ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid)
-    scores = ss.compare(y, {"right": right}, metric=["oe", "slope", "in_the_large", "miscalibration"], **asked).scores
-    held = (scores["lower"] <= [1, 1, 0, 0]) & (scores["upper"] >= [1, 1, 0, 0])
-    return contrasts[["p_value", "reliable"]].to_numpy(), np.column_stack((held, scores["reliable"]))
-
-
-@pytest.mark.nightly
-def test_every_metric_calls_equally_good_models_different_as_often_as_it_should():
-    """The whole table is made by benchmarks/coverage.py. With 300 replicates, four standard errors are 5 points."""
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        results = list(pool.map(one_of_all_metrics, range(EXCHANGEABLE), chunksize=50))
-    p_value, reliable = np.moveaxis(np.array([p for p, _ in results], dtype=float), 2, 0)
-    rejected = ((p_value < 0.05) & (reliable == 1)).sum(axis=0) / np.maximum(reliable.sum(axis=0), 1)
-    sure = reliable.mean(axis=0) > 0.9
-    assert sure.tolist() == [True] * (len(EVERY_METRIC) - 1) + [False]  # small squares are flagged
-    assert ((rejected[sure] > 0.005) & (rejected[sure] < 0.1)).all(), rejected.round(3)
-    held, relied = np.moveaxis(np.array([right for _, right in results], dtype=float), 2, 0)
-    assert relied.all()
-    assert ((held.mean(axis=0) > 0.9) & (held.mean(axis=0) < 0.998)).all(), held.mean(axis=0)
-
-
 def test_ignoring_groups_covers_too_little(truth):
     """The test above could fail: without `groups` the same intervals are too short."""
     covered = []

@@ -1,4 +1,3 @@
-from collections import Counter
 from types import SimpleNamespace
 
 import numpy as np
@@ -71,22 +70,6 @@ def test_the_pooled_score_is_that_of_folds_made_by_hand():
     for kind in ("scores", "contrasts", "skill"):
         pd.testing.assert_frame_equal(getattr(found.comparison, kind), getattr(there, kind), rtol=1e-9)
     pd.testing.assert_frame_equal(found.comparison.integrated().contrasts, there.integrated().contrasts, rtol=1e-9)
-
-
-def test_one_paired_comparison_sees_what_single_folds_do_not():
-    contrast = validated(reference="wrong").comparison.integrated().contrasts.iloc[0]
-    assert (contrast["model"], contrast["reference"], contrast["verdict"]) == ("right", "wrong", "better")
-
-
-@pytest.mark.parametrize("metric", ["brier", ["log", "auc"], "concordance"])
-@pytest.mark.parametrize("weighting", ["administrative", ["ipcw", "administrative"]])
-def test_metrics_and_weightings(metric, weighting):
-    found = validated(metric=metric, weighting=weighting, null=False)
-    metrics, weightings = np.atleast_1d(metric).size, np.atleast_1d(weighting).size
-    assert len(found.folds) == 2 * 4 * metrics * weightings * TIMES.size
-    assert found.folds["score"].notna().all()
-    assert found.comparison.scores["score"].notna().all()
-    assert len(found.comparison.metrics) == metrics
 
 
 def test_ipcw_weights_are_of_everybody_and_in_folds_of_the_fold():
@@ -251,11 +234,6 @@ def test_frames_structured_targets_pipelines_and_searches():
         assert found.y.censoring_time is not None
 
 
-def test_bare_scikit_survival_with_its_own_target():
-    found = validated({"cox": CoxPHSurvivalAnalysis()}, y=Y.to_structured(), weighting="ipcw")
-    assert found.comparison.scores["score"].notna().all()
-
-
 def test_estimators_are_cloned():
     model = Exponential()
     validated({"a": model})
@@ -282,19 +260,6 @@ def test_the_seed_decides_everything():
     for name in alone.curves:
         np.testing.assert_array_equal(processes.curves[name].probabilities, alone.curves[name].probabilities)
     assert processes.comparison.scores.equals(alone.comparison.scores)
-
-
-def test_every_fit_has_a_seed_of_its_own():
-    seeds = []
-
-    class Seeded(Exponential):
-        def fit(self, X, y):
-            seeds.append(self.random_state)
-            return super().fit(X, y)
-
-    validated({"a": Seeded(), "b": Seeded()})
-    assert max(Counter(seeds).values()) == 1
-    assert all(isinstance(seed, int) and 0 <= seed < 2**31 for seed in seeds)
 
 
 def test_open_parameters_are_settled_and_others_left():
@@ -360,16 +325,10 @@ def test_the_result_works_everywhere(tmp_path):
     assert repr(found) == (
         "CrossValidation('right', 'wrong'; 4 folds, 200 individuals, brier (lower is better), administrative, 3 times)"
     )
-    assert found.settings["survscore"] == ss.__version__
-    assert found.settings["seed"] == 0
-    assert found.settings["times"] == TIMES.tolist()
+    assert (found.settings["survscore"], found.settings["seed"]) == (ss.__version__, 0)
     assert found.settings["estimators"]["wrong"] == "Exponential(strength=-0.2)"
     assert list(found.curves) == ["right", "wrong"]
-    table = ss.score_table(found.y, found.curves, weighting="administrative", horizons=[4])
-    assert "wrong" in str(table)
     ss.report(found.y, found.curves, weighting="administrative", times=TIMES).save(tmp_path / "report.html")
-    assert found.comparison.against("wrong").reference == "wrong"
-    found.comparison.plot()
 
 
 def test_undefined_folds_are_nan_and_said():

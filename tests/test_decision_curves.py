@@ -8,7 +8,7 @@ import pytest
 import oracle
 import survscore as ss
 from registry import CASES, fitted_problem, one_curve
-from survscore.analysis import net_benefit
+from survscore.analysis import decision_curves
 from survscore.inference.intervals import student_quantile
 from survscore.plots.labels import EndLabels
 
@@ -25,7 +25,7 @@ def problem_and_models(data="drop-outs", n=150, *, causes=False):
 @pytest.mark.parametrize("grouped", [False, True])
 def test_it_is_net_benefit_at_every_threshold(case, grouped, monkeypatch):
     """Values, standard errors and intervals, of models and differences; also where individuals come in blocks."""
-    monkeypatch.setattr(net_benefit, "NUMBERS_PER_BLOCK", 1000)
+    monkeypatch.setattr(decision_curves, "MOST_NUMBERS", 1000)
     problem, models = problem_and_models(case.data, causes=grouped and case.of_causes)
     weighting, groups = case.weighting(problem), np.arange(150) // 3 if grouped else None
     if case.name == "administrative fixed":
@@ -155,10 +155,12 @@ def test_it_can_be_stored_and_drawn():
         ({"time": 1e6}, "there is no net benefit at 1e"),
         ({"weighting": ["ipcw", "administrative"]}, "weighting must be one, not several"),
         ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
+        ({"n_draws": 10**9}, "n_draws must be at most 100000"),
         ({"seed": -1}, "seed must be a whole number of at least 0"),
         ({"level": 1.5}, "level must be between 0 and 1"),
         ({"models": {}}, "models"),
         ({"models": {"treat all": None}}, "SurvivalCurves"),
+        ({"models": {"treat all": ss.SurvivalCurves([[0.5]], [30])}}, "models must not be called 'treat all'"),
     ],
 )
 def test_what_is_wrong_is_named(change, message):
@@ -166,12 +168,6 @@ def test_what_is_wrong_is_named(change, message):
     asked = {"y": problem.y, "models": models, "time": 30, **change}
     with pytest.raises(ss.InputError, match=message):
         ss.decision_curve(**asked)
-
-
-def test_names_of_strategies_are_taken():
-    problem, models = problem_and_models()
-    with pytest.raises(ss.InputError, match="models must not be called 'treat all'"):
-        ss.decision_curve(problem.y, {"treat all": models["a"]}, 30)
 
 
 # A model that encodes the censoring time

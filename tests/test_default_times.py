@@ -334,30 +334,6 @@ def test_cross_validation_evaluates_where_classifiers_predict(no_warning):
     assert [one.filename for one in caught] == [__file__]  # once, not for each fold
 
 
-def test_a_backtest_warns_about_horizons_between_predicted_times():
-    days = RNG.integers(0, 1000, N)
-    start = np.datetime64("2020-01-01") + days
-    event = start + np.ceil(RNG.exponential(400, N)).astype(int)
-    cutoff = np.datetime64("2023-06-01")
-    y = ss.Outcomes.from_dates(start, np.where(event <= cutoff, event, np.datetime64("NaT")), cutoff)
-    models = {"a": cox([100.0, 200.0]), "b": cox([150.0, 200.0], strength=0.5)}
-    asked = {"as_of": "2022-01-01", "n_draws": 0, "weighting": "administrative"}
-    with pytest.warns(ss.InterpolationWarning, match="of 'b' are at 2 times .150 to 200., and at 1 time") as caught:
-        found = ss.backtest(y, models, horizons=[100], **asked)
-    assert [one.filename for one in caught] == [__file__]
-    assert found.settings["curves"]["b"]["read_between"] == "1 time"
-
-
-def test_a_report_shows_calibration_at_predicted_times(no_warning):
-    models = {"net": cox(HORIZONS), "fine": cox(FINE)}
-    found = ss.reports.summarise(Y, models, weighting="administrative", n_curves=0)
-    assert found["settings"]["horizons"] == [3, 9, 12]
-    assert set(found["calibration"]["numbers"]["horizon"]) == {3, 9, 12}
-    with pytest.warns(ss.InterpolationWarning, match="of 'net'"):
-        found = ss.reports.summarise(Y, models, weighting="administrative", n_curves=0, times=[4, 8])
-    assert any("of 'net' are at 4 times" in note for note in found["notes"])
-
-
 # Files
 
 

@@ -472,21 +472,6 @@ def test_steps_of_coarse_grids_do_not_count_as_cliffs():
 # What it shows, and what it refuses
 
 
-def test_it_draws_itself(found):
-    shown = found.plot()
-    labels = [line.get_label() for line in shown.ax_.lines]
-    assert [label for label in labels if not label.startswith("_")] == ["truth", "leaking", "Kaplan-Meier"]
-    assert "leaking encodes C*" in shown.ax_.get_title()
-    dotted = [line for line in shown.ax_.lines if line.get_linestyle() == ":"]
-    assert len(dotted) == 2
-    leaking = found.models.set_index("model").loc["leaking"]
-    start, end = dotted[1].get_ydata()[[0, -1]]
-    assert end == pytest.approx(start * (1 - leaking["fall_elsewhere"]))
-    from matplotlib import pyplot as plt
-
-    plt.close(shown.figure_)
-
-
 def test_bad_requests_are_refused(sample):
     y, truth = sample.outcomes, sample.survival(GRID)
     with pytest.raises(ss.InputError, match="needs outcomes with censoring_time"):

@@ -74,19 +74,6 @@ def test_size():
     assert ((rejected > 0.03) & (rejected < 0.07)).all(), rejected
 
 
-@pytest.mark.parametrize(
-    ("settings", "place"),
-    [
-        ({"hazard": lambda x: 0.03 * np.exp(0.8 * x)}, 0),
-        ({"hazard": lambda x: 0.03 * np.exp(-0.8 * x)}, 0),
-        ({"hazard": lambda x: 0.02 * np.exp(0.6 * x**2).clip(max=20)}, 0),  # the least and the most at risk leave
-        ({"hazard": lambda x: 0.035 + 0 * x, "by_end": 0.3}, 1),
-    ],
-)
-def test_power(settings, place):
-    assert (p_values(11, replicates=40, n=1000, **settings)[:, place] < 0.05).mean() >= 0.95
-
-
 def test_it_is_told_in_comparisons_and_diagnoses_with_drop_outs():
     y, models = study(np.random.default_rng(3), 1500, lambda x: 0.03 * np.exp(0.8 * x))
     result = ss.compare(y, models, weighting="administrative", times=TIMES)
@@ -124,6 +111,3 @@ def test_predictions_in_batches_leave_the_test_by_end():
     batches = ss.CurveBatches(lambda: iter([models["truth"][:100], models["truth"][100:]]), 300)
     found = ss.compare(y, {"truth": batches}, weighting="administrative", times=TIMES).dropout_test
     assert [one.by for one in found.tests] == ["C*"]
-
-
-# Ranks

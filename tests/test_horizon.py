@@ -54,10 +54,16 @@ def test_bad_horizons_are_named(y, t, message):
         ss.at_horizon(y, t)
 
 
-@pytest.mark.parametrize("weighting", ["known", 3, np.ones(2)], ids=str)
+@pytest.mark.parametrize("weighting", ["known", 3, np.ones(2), "ipcw"], ids=str)
 def test_a_weighting_of_another_kind_is_refused(weighting):
+    y = ss.Outcomes([1, 2], [0, 1], [1, 3])
     with pytest.raises(ss.InputError, match="weighting must be"):
-        ss.at_horizon(ss.Outcomes([1, 2], [0, 1], [1, 3]), 0.5, weighting=weighting)
+        ss.at_horizon(y, 0.5, weighting=weighting)
+    by_name = ss.at_horizon(y, 0.5, weighting="administrative")
+    assert by_name.rows.tolist() == ss.at_horizon(y, 0.5).rows.tolist() == [0, 1]
+    for nonsense in (3, "x", None, np.ones(3)):
+        with pytest.raises(ss.InputError, match="y must be Outcomes"):
+            ss.weightings_that_fit(nonsense)
 
 
 # AUC

@@ -12,7 +12,6 @@ from hypothesis.extra.numpy import arrays
 import survscore as ss
 
 LANDMARKS, HORIZONS = [0.0, 2.0, 5.0], [2.0, 4.0]
-N_DRAWS = 60
 
 
 def study(n=120, seed=0, *, lost=0.0):
@@ -237,15 +236,6 @@ def test_the_scale_of_weights_changes_nothing_and_who_has_none_no_part(grouped):
     pd.testing.assert_frame_equal(found, table(weights, np.flatnonzero(weights)), rtol=1e-9, atol=1e-12)
 
 
-def test_equal_weights_are_none():
-    y, models = study(200, seed=4, lost=0.3)
-    found, expected = (table_of(one, models).to_frame() for one in (y.weighted(np.full(200, 3.0)), y))
-    pd.testing.assert_frame_equal(found, expected, rtol=1e-7, atol=1e-12)
-    metrics = {"metric": ["brier", "skill", "oe"]}  # that of AUC without weights has a correction by status
-    nearly = table_of(y.weighted(3 + 1e-9 * np.arange(200)), models, **metrics).to_frame()
-    pd.testing.assert_frame_equal(nearly, table_of(y, models, **metrics).to_frame(), rtol=1e-5, atol=1e-9)
-
-
 @pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
 @pytest.mark.parametrize("summary", ["counted", "equal"])
 def test_means_with_weights_are_those_of_the_jackknife(summary):
@@ -313,16 +303,6 @@ def test_the_standard_error_is_that_of_the_jackknife_over_individuals(weighting,
         values = np.array([row[value] for row in left])
         jackknife = np.sqrt((len(y) - 1) / len(y) * np.sum((values - values.mean()) ** 2))
         assert found[se] == pytest.approx(jackknife, rel=0.12, abs=1e-9)
-
-
-def test_rows_taken_as_independent_would_have_smaller_errors():
-    y, models = study(300, seed=1)
-    table = ss.landmark_table(
-        y, models, landmarks=np.arange(0, 6, 0.5), horizons=[4], metric="brier", weighting="administrative", null=False
-    ).to_frame()
-    each, mean = table[~table["summary"] & (table["model"] == "truth")], table[table["summary"]].iloc[0]
-    omega = each["n_counted"] / each["n_counted"].sum()
-    assert mean["se"] > 1.5 * np.sqrt(np.sum((omega * each["se"]) ** 2))
 
 
 def test_a_landmark_without_score_is_left_out_and_named():
@@ -503,11 +483,6 @@ def test_bad_long_tables_have_one_clear_line(rows, message):
         ss.LandmarkCurves.from_frame(frame, ["a", "b"], id="id", landmark="age", horizon="h", survival="p")
 
 
-def test_long_tables_need_one_column_of_probabilities():
-    with pytest.raises(ss.InputError, match="name one column"):
-        ss.LandmarkCurves.from_frame(pd.DataFrame(), [], id="a", landmark="b", horizon="c")
-
-
 # What it shows
 
 
@@ -528,34 +503,3 @@ def test_the_table_prints_and_draws_what_it_holds(tmp_path):
     assert scores.reference is None
     with pytest.raises(ss.InputError, match="another than the reference"):
         table.plot(model="truth", difference=True)
-
-
-def test_intervals_of_the_mean_cover():
-    """Means over landmarks that share individuals cover the truth; 95 % -/+ 3 standard errors of 60 draws."""
-    rng = np.random.default_rng(11)
-    truth_rate = rng.gamma(2.0, 0.06, 400_000)
-    value, covered = _true_mean(truth_rate, rng), []
-    for seed in range(N_DRAWS):
-        y, models = study(150, seed=1000 + seed)
-        row = ss.landmark_table(
-            y, models, landmarks=[0, 1, 2], horizons=[3], metric="brier", weighting="administrative", null=False
-        ).rows[-1]
-        covered.append(
-            (row.difference_lower <= value[1] - value[0] <= row.difference_upper, row.lower <= value[1] <= row.upper)
-        )
-    share = np.mean(covered, axis=0)
-    assert (share > 0.95 - 3 * np.sqrt(0.95 * 0.05 / N_DRAWS)).all(), share
-
-
-def _true_mean(rate, rng):
-    """Return the means over landmarks of a large study that is followed without end."""
-    end, time, totals = rng.uniform(4, 14, rate.size), rng.exponential(1 / rate), []
-    for s in (0, 1, 2):
-        here = (time > s) & (end >= s + 3)
-        hazards = (rate[here], 0.5 * rate[here] + 0.1)
-        event = 1 - np.exp(-3 * rate[here])
-        totals.append(
-            [here.sum(), *(np.sum(event * np.exp(-6 * h) + (1 - event) * (1 - np.exp(-3 * h)) ** 2) for h in hazards)]
-        )
-    totals = np.array(totals)
-    return totals[:, 1:].sum(axis=0) / totals[:, 0].sum()

@@ -123,23 +123,9 @@ def test_what_cannot_be_pooled_has_one_clear_line():
     ):
         with pytest.raises(ss.InputError, match=message):
             ss.pool(*arguments)
-
-
-def test_rubins_intervals_cover():
-    """Of a mean of which half is missing at random, imputed from its posterior: 95 % -/+ 3 standard errors."""
-    rng, covered, m = np.random.default_rng(4), [], 5
-    for _ in range(400):
-        seen = rng.normal(size=25)
-        estimates, errors = [], []
-        for _ in range(m):
-            variance = 24 * seen.var(ddof=1) / rng.chisquare(24)
-            mean = rng.normal(seen.mean(), math.sqrt(variance / 25))
-            whole = np.append(seen, rng.normal(mean, math.sqrt(variance), 25))
-            estimates.append(whole.mean())
-            errors.append(whole.std(ddof=1) / math.sqrt(50))
-        found = ss.pool(estimates, errors, complete_degrees=49)
-        covered.append(found.lower <= 0 <= found.upper)
-    assert abs(np.mean(covered) - 0.95) < 3 * math.sqrt(0.95 * 0.05 / 400)
+    for wrong in (np.array([1, 2]), "many", 0):
+        with pytest.raises(ss.InputError, match="complete_degrees must be above 0"):
+            ss.pool([1.0, 2.0], [1.0, 1.0], complete_degrees=wrong)
 
 
 # Random effects
@@ -166,19 +152,6 @@ def test_data_sets_that_do_not_differ_have_no_heterogeneity():
     found = RandomEffects.of(np.array([1.0, 1.01, 0.99]), np.array([0.5, 0.5, 0.5]), 0.95)
     assert (found.tau, found.i_squared) == (0.0, 0.0)
     assert found.se == pytest.approx(0.5 / math.sqrt(3))  # not smaller by chance
-
-
-def test_one_data_set_has_no_mean():
-    assert math.isnan(RandomEffects.of(np.array([1.0, np.nan]), np.array([0.5, 1.0]), 0.95).estimate)
-
-
-def test_random_effects_intervals_cover():
-    rng, covered = np.random.default_rng(3), []
-    for _ in range(400):
-        errors = rng.uniform(0.5, 1.5, 8)
-        found = RandomEffects.of(rng.normal(0, 1, 8) + rng.normal(0, errors), errors, 0.95)
-        covered.append(found.lower <= 0 <= found.upper)
-    assert np.mean(covered) > 0.95 - 3 * math.sqrt(0.95 * 0.05 / 400)
 
 
 # Data sets beside each other
@@ -254,6 +227,9 @@ def test_unlike_results_have_one_clear_line(results):
         (results, {"weighting": "ipcw"}, "has no weighting 'ipcw'"),
         (results, {"times": 7.0}, "has no time 7; it has 4"),
         (results, {"reference": "b"}, "has differences to 'a', not to 'b'"),
+        (results, {"weighting": np.array(["ipcw", "x"])}, "weighting must be a name"),
+        (results, {"times": np.array([4, 5])}, "times must be a number"),
+        (results, {"direction": np.array(["lower", "x"])}, "direction must be one of"),
     ):
         with pytest.raises(ss.InputError, match=message):
             ss.across_datasets(given, **more)

@@ -30,13 +30,12 @@ _NAMES = {
     "analysis.decision_curves": "DecisionCurve decision_curve",
     "analysis.diagnose": "Diagnosis diagnose",
     "analysis.distribution_calibration": "DistributionCalibration distribution_calibration",
-    "analysis.imputation": "PooledEstimate pool",
     "analysis.landmark_curves": "LandmarkCurves",
     "analysis.landmarks": "landmark_table",
+    "analysis.pooling": "PooledEstimate across_datasets pool",
     "analysis.populations": "at_horizon counted_population",
     "analysis.score_tables": "score_table",
     "analysis.selection": "EventKFold make_scorer",
-    "analysis.several_datasets": "across_datasets",
     "analysis.streaming": "StreamingScore",
     "censoring.distributions": (
         "CensoringCurves CensoringDistribution CensoringFunction KaplanMeierCensoring KnownCensoring"

@@ -38,13 +38,16 @@ from survscore.analysis.distribution_calibration import (
     DistributionCalibration as DistributionCalibration,
     distribution_calibration as distribution_calibration,
 )
-from survscore.analysis.imputation import PooledEstimate as PooledEstimate, pool as pool
 from survscore.analysis.landmark_curves import LandmarkCurves as LandmarkCurves
 from survscore.analysis.landmarks import landmark_table as landmark_table
+from survscore.analysis.pooling import (
+    PooledEstimate as PooledEstimate,
+    across_datasets as across_datasets,
+    pool as pool,
+)
 from survscore.analysis.populations import at_horizon as at_horizon, counted_population as counted_population
 from survscore.analysis.score_tables import score_table as score_table
 from survscore.analysis.selection import EventKFold as EventKFold, make_scorer as make_scorer
-from survscore.analysis.several_datasets import across_datasets as across_datasets
 from survscore.analysis.streaming import StreamingScore as StreamingScore
 from survscore.censoring.distributions import (
     CensoringCurves as CensoringCurves,

@@ -239,7 +239,8 @@ def _sign(y: Outcomes, curves: SurvivalCurves) -> str:
     # Between few predicted times nothing is known of the shape. Else it is looked at when events happened: where times
     # were rounded up, there are none in between.
     distinct = np.unique(times)
-    looked_at = grid if grid.size <= FEW_TIMES else distinct[_spread(distinct.size)]
+    spread = np.unique(np.linspace(0, distinct.size - 1, MOST_TIMES).round().astype(np.intp))
+    looked_at = grid if grid.size <= FEW_TIMES else distinct[spread]
     expected, n_events = _expected(y, curves, looked_at), times.size
     if not expected[-1] > 0:
         return ""
@@ -261,11 +262,6 @@ def _sign(y: Outcomes, curves: SurvivalCurves) -> str:
     return f"{usual:.0f} of {n_events} events are expected by {looked_at[place]:g}, and there are {early}"
 
 
-def _spread(n: int) -> NDArray[np.intp]:
-    """Return positions that are spread over so many, the first and the last among them."""
-    return np.unique(np.linspace(0, n - 1, MOST_TIMES).round().astype(np.intp))
-
-
 def _expected(y: Outcomes, curves: SurvivalCurves, grid: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how many events are expected up to each time, of those who are still followed."""
     at_start = _hazard(curves.at([0.0]))  # what is predicted for time 0 itself is no shape
@@ -273,11 +269,9 @@ def _expected(y: Outcomes, curves: SurvivalCurves, grid: NDArray[np.float64]) ->
     order = np.argsort(y.time)
     left = np.concatenate([[0.0], np.cumsum(at_end[order])])[np.searchsorted(y.time[order], grid, side="left")]
     staying = y.time[:, None] >= grid
-    expected: NDArray[np.float64] = left + ((_hazard(curves.at(grid)) - at_start) * staying).sum(axis=0)
-    return expected
+    return np.asarray(left + ((_hazard(curves.at(grid)) - at_start) * staying).sum(axis=0))
 
 
 def _hazard(survival: Any) -> NDArray[np.float64]:
     """Return the cumulative hazard."""
-    hazard: NDArray[np.float64] = -np.log(np.maximum(np.asarray(survival, dtype=np.float64), SMALLEST_SURVIVAL))
-    return hazard
+    return np.asarray(-np.log(np.maximum(np.asarray(survival, dtype=np.float64), SMALLEST_SURVIVAL)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,6 @@ from survscore.weighting import IPCW, Administrative, Projected, Weighting
 WeightingOf = Callable[[Outcomes], Weighting]
 Index = NDArray[np.intp]
 Values = NDArray[np.float64]
-Halves = tuple[Values, Values, NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int8]]
 DRAWS_AT_ONCE = 10  # that a process makes
 
 
@@ -209,7 +208,7 @@ def backtest(
         y, named, request = _repeated(y, named, request, rows)
         X = None if X is None else take_rows(X, rows)
         predicted_on = predicted_on if np.ndim(predicted_on) == 0 else np.asarray(predicted_on)[rows]
-    cohorts = [_Cohort.of(y, date, times, request) for date in _cut_offs(as_of, y)]
+    cohorts = [_Cohort.of(y, date, request) for date in _cut_offs(as_of, y)]
     _check_predicted_on(predicted_on, y, cohorts)
     fitted = () if X is None else (X, cv)
     checkpoints = _checkpoints(state, __version__, y, named, request, n_draws, n_splits, seed, *fitted)
@@ -222,13 +221,13 @@ def backtest(
             done, when = place * (1 + n_draws), f"as of {_shown(cohort.date)}"
             progress(done, total, f"{'scores' if X is None else 'fitting'} {when}")
             study = cohort.with_predictions(named, X, fit)
-            day = study.day(*study.drawn(range(0), seed), study.halves(n_splits, seed))
+            day = study.day(n_splits, seed)
             day = study.resampled(day, n_draws, seed, n_jobs, partial(_resampling, progress, done + 1, total, when))
             if checkpoints is not None:
                 checkpoints.write(day)
         days.append(day)
     progress(total, total, "done")
-    missing = [
+    without_score = [
         (np.isnan(drawn) & ~np.isnan(known)).any(axis=tuple(range(1, drawn.ndim)))
         for day in days
         for drawn, known in ((day.drawn_scores, day.scores), (day.drawn_truth, day.truth))
@@ -242,7 +241,7 @@ def backtest(
         "seed": seed,
         "n_draws": n_draws,
         "n_splits": n_splits,
-        "n_draws_without_score": int(np.any(missing, axis=0).sum()),
+        "n_draws_without_score": int(np.any(without_score, axis=0).sum()),
         "as_of": [str(cohort.date) for cohort in cohorts],
         "horizons": times.tolist(),
         "grouped": groups is not None,
@@ -259,14 +258,14 @@ def _repeated(
     y: Outcomes, models: Mapping[str, Any], request: Request, rows: Index
 ) -> tuple[Outcomes, dict[str, Any], Request]:
     """Return what there is of each row for each of its individuals."""
-    made = dict(models)
+    repeated = dict(models)
     for name, curves in models.items():
         if isinstance(curves, SurvivalCurves):
             check_length(f"the curves of {name!r}", len(curves), "y", len(y))
-            made[name] = curves[rows]
-    tried = [one.of_rows(rows) if isinstance(one, Weighting) else one for one in request.weighting]
+            repeated[name] = curves[rows]
+    weightings = [given.of_rows(rows) if isinstance(given, Weighting) else given for given in request.weighting]
     codes = None if request.groups is None else Groups.of(request.groups[rows], rows.size).codes
-    return y.weighted(None)[rows], made, replace(request, weighting=tried, groups=codes)
+    return y.weighted(None)[rows], repeated, replace(request, weighting=weightings, groups=codes)
 
 
 def _check_dated(y: Any) -> None:
@@ -295,13 +294,12 @@ class _Cohort:
     there: NDArray[np.bool_]
     then: Outcomes
     now: Outcomes
-    horizons: Values
     request: Request  # with all individuals' groups, and the weightings as they were given
-    curves: dict[str, SurvivalCurves]
-    weightings: list[str | Weighting]
+    curves: dict[str, SurvivalCurves] = field(default_factory=dict)
+    weightings: list[str | Weighting] = field(default_factory=list)
 
     @classmethod
-    def of(cls, y: Outcomes, date: np.datetime64, horizons: Values, request: Request) -> _Cohort:
+    def of(cls, y: Outcomes, date: np.datetime64, request: Request) -> _Cohort:
         """Select the individuals who had started; reject a day with none, or with none followed up to a horizon.
 
         With delayed entry, they had come under observation by then: who did so later is not in the data of that day.
@@ -313,15 +311,20 @@ class _Cohort:
             what = "start" if known.entry_date is None else "entry"
             raise InputError(f"as_of: {_shown(date)} is before the first {what}, {_shown(entered.min())}")
         now = y[there]
-        cohort = cls(date, there, now.as_of(date), now, horizons, request, {}, [])
+        cohort = cls(date, there, now.as_of(date), now, request)
         blind = cohort.judged == 0
         if blind.any():
             raise InputError(
                 f"horizons: no individual who had started on {_shown(date)} is followed up to "
-                f"{horizons[np.argmax(blind)]:g}, so the later data can't judge it; "
+                f"{cohort.horizons[np.argmax(blind)]:g}, so the later data can't judge it; "
                 "take an earlier horizon, or an earlier cut-off"
             )
         return cohort
+
+    @property
+    def horizons(self) -> Values:
+        """At which times scores are looked at."""
+        return np.asarray(self.request.times)
 
     @property
     def judged(self) -> Values:
@@ -366,64 +369,60 @@ class _Cohort:
         warn_about_interpolation(curves_read({name: curves}, self.horizons, whole=reads_whole_curves([metric])))
         return curves if isinstance(metric, FollowUpMetric) else curves.only_at(self.horizons)
 
-    def day(self, drawn_scores: Values, drawn_truth: Values, halves: Halves) -> Day:
-        """Return the scores as of then, and the truth with its standard errors."""
+    def day(self, n_splits: int, seed: int) -> Day:
+        """Return the scores as of then, and the truth with its standard errors; without draws."""
         estimated, true = self._scores(self.then, self.weightings), self._scores(self.now, [Administrative()])
         # without the first, what the others are compared with, or the truth, there is nothing to judge
         for message in (*self._without_score(true.scored, "in truth"), *self._without_score(estimated.scored[:1])):
             raise InputError(f"horizons: {message}; take an earlier horizon, a later cut-off, or other weightings")
-        (truth,) = true.scored
-        estimates = Estimates(truth, self.request.level)
+        whole, estimates = self._evidence(estimated, true), Estimates(true.scored[0], self.request.level)
         return Day(
             date=self.date,
             weightings=tuple(scored.weighting for scored in estimated.scored),
             n=len(self.then),
             n_events=int(self.then.event.sum()),
             judged=self.judged,
-            scores=np.array([scored.scores for scored in estimated.scored]),
-            truth=truth.scores,
             truth_se=np.array([estimates.se(a, a) for a in range(len(self.curves))]),
-            sure=self._significant(true)[0],
-            claimed=self._significant(estimated),
-            recommended=self._recommended(estimated),
-            drawn_scores=drawn_scores,
-            drawn_truth=drawn_truth,
-            half_scores=halves[0],
-            half_truth=halves[1],
-            half_sure=halves[2],
-            half_claimed=halves[3],
-            half_recommended=halves[4],
+            drawn_scores=np.zeros((0, *whole["scores"].shape)),
+            drawn_truth=np.zeros((0, *whole["truth"].shape)),
             undefined=tuple(self._without_score(estimated.scored)),
+            **whole,
+            **self._halves(n_splits, seed, whole),
         )
 
-    def halves(self, n_splits: int, seed: int) -> Halves:
-        """Return scores of one half and the truth of the other, what is significant by either, and what is recommended.
+    def _evidence(self, estimated: Comparison, true: Comparison) -> dict[str, NDArray[Any]]:
+        """Return the fields of `Day` that scores as of then and the truth give, of all individuals or by halves."""
+        return {
+            "scores": np.array([scored.scores for scored in estimated.scored]),
+            "truth": true.scored[0].scores,
+            "sure": self._significant(true)[0],
+            "claimed": self._significant(estimated),
+            "recommended": self._recommended(estimated),
+        }
 
-        Of shape (halves, weightings, models, horizons), (halves, models, horizons), (halves, pairs, horizons),
-        (halves, weightings, pairs, horizons) and (halves, pairs, horizons); each split makes two halves, the same
-        individuals on every day.
+    def _halves(self, n_splits: int, seed: int, whole: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Return the evidence from the scores of one half and the truth of the other, (halves, ...) as for the `whole`.
+
+        Each split makes two halves, the same individuals on every day. There is none if a half is empty.
         """
-        groups, n_models, n_times = self.request.groups, len(self.curves), self.horizons.size
-        kinds, n_pairs = len(self.weightings), pairs_of(n_models)[0].size
-        scores = np.full((2 * n_splits, kinds, n_models, n_times), np.nan)
-        truth = np.full((2 * n_splits, n_models, n_times), np.nan)
-        sure = np.zeros((2 * n_splits, n_pairs, n_times), dtype=bool)
-        claimed = np.zeros((2 * n_splits, kinds, n_pairs, n_times), dtype=bool)
-        recommended = np.zeros((2 * n_splits, n_pairs, n_times), dtype=np.int8)
+        groups = self.request.groups
         codes = np.arange(self.there.size) if groups is None else groups
+        evidence: list[dict[str, NDArray[Any]]] = []
+        nothing: dict[str, Any] = {"f": np.nan, "b": False, "i": 0}
         for k in range(2 * n_splits):
             split, side = divmod(k, 2)
             order = np.random.default_rng([seed, split, 2]).permutation(int(codes.max()) + 1)
             first = (order[codes[self.there]] < order.size / 2) == bool(side)
             half, other = np.flatnonzero(first), np.flatnonzero(~first)
-            if not (half.size and other.size):
-                continue
-            estimated = self._scores(self.then, self.weightings, half)
-            true = self._scores(self.now, [Administrative()], other)
-            scores[k], truth[k] = [each.scores for each in estimated.scored], true.scored[0].scores
-            sure[k], claimed[k] = self._significant(true)[0], self._significant(estimated)
-            recommended[k] = self._recommended(estimated)
-        return scores, truth, sure, claimed, recommended
+            if half.size and other.size:
+                estimated = self._scores(self.then, self.weightings, half)
+                evidence.append(self._evidence(estimated, self._scores(self.now, [Administrative()], other)))
+            else:
+                evidence.append({name: np.full_like(like, nothing[like.dtype.kind]) for name, like in whole.items()})
+        return {
+            f"half_{name}": np.array([half[name] for half in evidence], like.dtype).reshape(-1, *like.shape)
+            for name, like in whole.items()
+        }
 
     def _significant(self, comparison: Comparison) -> NDArray[np.bool_]:
         """Return which differences of models are significant, (weightings, pairs, horizons)."""
@@ -439,16 +438,16 @@ class _Cohort:
     def _recommended(self, comparison: Comparison) -> NDArray[np.int8]:
         """Return which model of each pair is recommended, (pairs, horizons): -1 the first, 1 the second, 0 neither."""
         first, _ = pairs_of(len(self.curves))
-        found = np.zeros((first.size, self.horizons.size), dtype=np.int8)
+        recommended = np.zeros((first.size, self.horizons.size), dtype=np.int8)
         if not comparison.has_recommendation:
-            return found
+            return recommended
         weighting = scored_by_both(comparison)[0].weighting
         for b, reference in enumerate(comparison.models[:-1]):
             points = Sensitivity(comparison.against(reference), {}).points(comparison.models[b + 1 :])
             of_pairs = [point for point in points if point.weighting == weighting]
             decided = [np.sign(point.difference) if point.decided else 0 for point in of_pairs]
-            found[first == b] = -np.reshape(decided, (-1, self.horizons.size))
-        return found
+            recommended[first == b] = -np.reshape(decided, (-1, self.horizons.size))
+        return recommended
 
     def _scores(
         self, y: Outcomes, weightings: Sequence[str | Weighting], rows: Index | None = None, *, errors: bool = True
@@ -480,14 +479,14 @@ class _Cohort:
                 )
 
     def resampled(self, day: Day, n_draws: int, seed: int, n_jobs: int | None, progress: Callable[[int], None]) -> Day:
-        """Return a day with its draws; `progress` is told how many there are."""
+        """Return a day with its draws; `progress` is called with how many there are."""
         parts = [range(start, min(start + DRAWS_AT_ONCE, n_draws)) for start in range(0, n_draws, DRAWS_AT_ONCE)]
         drawn = [(day.drawn_scores, day.drawn_truth)]
         with results_of([(self.drawn, part, seed) for part in parts], n_jobs) as finished:
             for part, result in zip(parts, finished, strict=True):
                 drawn.append(result)
                 progress(part.stop)
-        scores, truth = (np.concatenate(parts_of) for parts_of in zip(*drawn, strict=True))
+        scores, truth = (np.concatenate(arrays) for arrays in zip(*drawn, strict=True))
         return replace(day, drawn_scores=scores, drawn_truth=truth)
 
     def drawn(self, draws: range, seed: int) -> tuple[Values, Values]:

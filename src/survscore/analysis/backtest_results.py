@@ -116,23 +116,14 @@ class Day:
 
     def only(self, places: NDArray[np.intp]) -> Day:
         """Return the same of some of the models, in the order of all."""
-        pairs = np.isin(pairs_of(len(self.truth)), places).all(axis=0)
-        return replace(
-            self,
-            scores=self.scores[:, places],
-            truth=self.truth[places],
-            truth_se=self.truth_se[places],
-            sure=self.sure[pairs],
-            claimed=self.claimed[:, pairs],
-            recommended=self.recommended[pairs],
-            drawn_scores=self.drawn_scores[:, :, places],
-            drawn_truth=self.drawn_truth[:, places],
-            half_scores=self.half_scores[:, :, places],
-            half_truth=self.half_truth[:, places],
-            half_sure=self.half_sure[:, pairs],
-            half_claimed=self.half_claimed[:, :, pairs],
-            half_recommended=self.half_recommended[:, pairs],
-        )
+        pairs = np.flatnonzero(np.isin(pairs_of(len(self.truth)), places).all(axis=0))
+        kept = dict.fromkeys(OF_MODELS, places) | dict.fromkeys(OF_PAIRS, pairs)
+        return replace(self, **{name: getattr(self, name).take(rows, axis=-2) for name, rows in kept.items()})
+
+
+#: The fields of `Day` whose second last axis is models, or pairs of these.
+OF_MODELS = ("scores", "truth", "truth_se", "drawn_scores", "drawn_truth", "half_scores", "half_truth")
+OF_PAIRS = ("sure", "claimed", "recommended", "half_sure", "half_claimed", "half_recommended")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

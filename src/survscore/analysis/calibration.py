@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from survscore.plots import CalibrationDisplay
 
 HISTOGRAM_BINS = 50
+MOST_BINS = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,28 +155,24 @@ class Calibration(PrintedAsTables):
 
         This and the other tables begin with the cause under competing risks.
         """
-        none, isotonic, by_chance = math.nan, self.isotonic_miscalibration, self.isotonic_miscalibration_if_right
+        distances = {"ICI": self.ici, "E50": self.e50, "E90": self.e90, "miscalibration": self.miscalibration}
         rows: list[tuple[str, Estimate, float]] = [
             ("observed/expected", self.observed_expected, 1.0),
             ("slope", self.slope, 1.0),
             ("intercept", self.intercept, 0.0),
             ("calibration in the large", self.in_the_large, 0.0),
-            ("ICI", self.ici, self.ici.if_right),
-            ("E50", self.e50, self.e50.if_right),
-            ("E90", self.e90, self.e90.if_right),
-            ("miscalibration", self.miscalibration, self.miscalibration.if_right),
-            ("Brier score", Estimate(self.brier), none),
-            ("isotonic miscalibration", Estimate(isotonic), by_chance),
-            ("isotonic miscalibration, corrected", Estimate(isotonic - by_chance), 0.0),
-            ("discrimination", Estimate(self.discrimination), none),
-            ("uncertainty", Estimate(self.uncertainty), none),
+            *((name, distance, distance.if_right) for name, distance in distances.items()),
+            ("Brier score", Estimate(self.brier), math.nan),
+            ("isotonic miscalibration", Estimate(self.isotonic_miscalibration), self.isotonic_miscalibration_if_right),
+            ("isotonic miscalibration, corrected", Estimate(self.isotonic_miscalibration_corrected), 0.0),
+            ("discrimination", Estimate(self.discrimination), math.nan),
+            ("uncertainty", Estimate(self.uncertainty), math.nan),
         ]
-        names = ("measure", "estimate", "se", "lower", "upper", "if_right")
-        columns = [
-            (name, estimate.value, estimate.se, estimate.lower, estimate.upper, if_right)
-            for name, estimate, if_right in rows
-        ]
-        return stacked([cause_column(self.cause) | dict(zip(names, values, strict=True)) for values in columns])
+        parts = []
+        for measure, estimate, if_right in rows:
+            columns = {"estimate": estimate.value, "se": estimate.se, "lower": estimate.lower, "upper": estimate.upper}
+            parts.append({**cause_column(self.cause), "measure": measure, **columns, "if_right": if_right})
+        return stacked(parts)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the smooth curve in a table: predicted, observed, lower, upper."""
@@ -236,21 +233,14 @@ class Calibration(PrintedAsTables):
         return Tables(caption, [Part("", ("", "estimate", "if right"), rows, tuple(notes), "lrr")])
 
     def __repr__(self) -> str:
-        parts = [
-            *([f"cause {shown(self.cause)}"] if self.cause else []),
-            self._when,
-            self.weighting,
-            f"n={self.n_counted}",
-            f"{self.n_events} with event",
-            f"observed/expected {self.observed_expected}",
-            f"slope {self.slope}",
-            f"miscalibration {self.miscalibration.value:.2g}, Brier score {self.brier:.4g}",
-        ]
-        if not self.reliable:
-            parts.append("too few for reliable intervals")
-        if not np.isnan(self.ici.value):
-            parts.append(f"ICI {self.ici.value:.2g} ({self.ici.if_right:.2g} if right)")
-        return f"Calibration({', '.join(parts)})"
+        cause = f"cause {shown(self.cause)}, " if self.cause else ""
+        few = "" if self.reliable else ", too few for reliable intervals"
+        ici = "" if np.isnan(self.ici.value) else f", ICI {self.ici.value:.2g} ({self.ici.if_right:.2g} if right)"
+        return (
+            f"Calibration({cause}{self._when}, {self.weighting}, n={self.n_counted}, {self.n_events} with event, "
+            f"observed/expected {self.observed_expected}, slope {self.slope}, "
+            f"miscalibration {self.miscalibration.value:.2g}, Brier score {self.brier:.4g}{few}{ici})"
+        )
 
 
 @takes_cause
@@ -351,7 +341,7 @@ def calibration(
     0      0.087     0.111  0.040  0.055  0.213     63       7
     1      0.155     0.159  0.046  0.088  0.269     63      10
     """
-    check_whole("n_bins", n_bins, 1)
+    check_whole("n_bins", n_bins, 1, MOST_BINS)
     check_whole("n_draws", n_draws, 1, MOST_DRAWS)
     check_whole("seed", seed, 0)
     y, named = of_cause(y, {"curves": curves}, cause, times=[time], whole=False, caller="calibration")

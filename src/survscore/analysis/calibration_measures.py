@@ -7,9 +7,8 @@ held fixed; `CountedSample.covariance` adds what was estimated inside the weight
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ NO_VARIANCE = 1e-24  # what is less is rounding
 CURVE_POINTS = 100
 CURVE_QUANTILES = (0.005, 0.995)  # the curve is drawn between these: further out predictions are too few
 MEAN_POINTS = 256  # so many predictions stand for all where coefficients are drawn
-MANY_PREDICTIONS = 5000  # from so many on, a faster way to draw statuses pays
 BAND_POINTS = 512  # the isotonic band is smooth, so as many are enough to draw it at all predictions
 COEFFICIENT_DRAWS = 1000
 DISTANCES = ("ici", "e50", "e90", "miscalibration")
@@ -312,9 +310,10 @@ def isotonic_curve(
     means = np.bincount(place, weight * event) / total
     observed = isotonic_regression(means, weights=total).x
     shown = np.unique(np.linspace(0, predicted.size - 1, min(predicted.size, BAND_POINTS)).round().astype(np.intp))
-    drawn = _drawn(sample, spline, predicted, place, np.random.default_rng(seed))
+    draw = _drawing(sample, spline, predicted, place, np.random.default_rng(seed))
     fits, by_chance = [], []
-    for proportion in islice(drawn, n_draws):
+    for _ in range(n_draws):
+        proportion = draw()
         fit = isotonic_regression(proportion, weights=total).x
         fits.append(fit[shown])
         by_chance.append(dot(share, (proportion - predicted) ** 2 - (proportion - fit) ** 2))
@@ -336,36 +335,30 @@ def isotonic_curve(
     return IsotonicCurve(predicted, observed, lower, upper, counts), parts
 
 
-def _drawn(
+def _drawing(
     sample: CountedSample, spline: Spline | None, predicted: Vector, place: NDArray[np.intp], rng: np.random.Generator
-) -> Iterator[Vector]:
-    """Draw the weighted proportion with event for each distinct prediction, were these right, without end.
+) -> Callable[[], Vector]:
+    """Return what draws the weighted proportion with event for each distinct prediction, were these right.
 
     Statuses of a group are drawn together: residuals keep their size, and change their sign with the whole group.
     """
     weight, event = sample.counted.weight, sample.counted.event
-    total = np.bincount(place, weight)
-    if sample.groups is not None:
+    total, groups = np.bincount(place, weight), sample.groups
+    if groups is not None:
         curve = predicted if spline is None else spline.fit.at(predicted)
         n_coefficients = 0 if spline is None else spline.fit.gamma.size
         # residuals of a curve that was fitted to few groups are too small
         few = math.sqrt(sample.n_units / max(sample.n_units - n_coefficients, 1.0))
         residual = few * weight * (event - curve[place])
-        while True:
-            signs = rng.choice([-1.0, 1.0], sample.groups.n_groups)
-            yield np.asarray(predicted + np.bincount(place, signs[sample.codes] * residual) / total)
+
+        def by_group() -> Vector:
+            signs = rng.choice([-1.0, 1.0], groups.n_groups)
+            return np.asarray(predicted + np.bincount(place, signs[sample.codes] * residual) / total)
+
+        return by_group
     # those with the same prediction and weight are drawn at once
     weights, kind = np.unique(weight, return_inverse=True)
     cells, counts = np.unique(place * weights.size + kind, return_counts=True)
     place_of, weight_of = np.divmod(cells, weights.size)
     weight_of, risk_of = weights[weight_of], predicted[place_of]
-    # of many predictions, most are of one individual: a uniform number is drawn ten times as fast as a binomial one,
-    # and compared as NumPy's binomial generator does
-    alone = (counts == 1) & (counts.size > MANY_PREDICTIONS)
-    risk_alone, tied, risk_tied = risk_of[alone], counts[~alone], risk_of[~alone]
-    likely, drawn = risk_alone > 0.5, np.empty(cells.size)
-    while True:
-        uniform = rng.random(risk_alone.size)
-        drawn[alone] = np.where(likely, uniform <= risk_alone, uniform > 1.0 - risk_alone)
-        drawn[~alone] = rng.binomial(tied, risk_tied)
-        yield np.asarray(np.bincount(place_of, weight_of * drawn) / total)
+    return lambda: np.asarray(np.bincount(place_of, weight_of * rng.binomial(counts, risk_of)) / total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,6 +51,9 @@ from survscore.results.long_tables import ALL, Key
 from survscore.results.printing import undefined_times, warn_about
 from survscore.results.segments import SegmentedComparison, check_names
 from survscore.weighting import Weighting, as_weighting, default_weightings
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Models = Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]]
 MOST_SEGMENTS = 1000
@@ -188,28 +191,26 @@ def compare(
     if weighting is None:
         weighting = default_weightings(y, metrics)
     request = Request(metric, weighting, times, reference, null, groups, level, ranges, by_theta=True)
-    result = request.run(y, models) if by is None else _run_by(y, as_models(models), request, by)
-    total = result.total if isinstance(result, SegmentedComparison) else result
+    segmented = None if by is None else _run_by(y, as_models(models), request, by)
+    total = request.run(y, models) if segmented is None else segmented.total
     any_kind, of_any_event = any_event(y, models)
     if y.n_dropped_out:
         total = replace(total, dropout_test=dropout_test(any_kind, of_any_event, total.times))
-        result = replace(result, total=total) if isinstance(result, SegmentedComparison) else total
     if not total.has_recommendation or by is not None:  # which names these models, but is not printed by segment
         weightings = [as_weighting(given, y) for given in one_or_more(weighting, Weighting, "weighting")]
         looked_at: Mapping[str, Any] = of_any_event
         if entry is not None and times is not None and not whole:
             looked_at = looked_at_after_entry(outcomes, predicted, times)
         total = replace(total, leak_warnings=leak_warnings(any_kind, looked_at, weightings, groups=groups, level=level))
-        result = replace(result, total=total) if isinstance(result, SegmentedComparison) else total
     warn_about(total.scored)
     if entry is None:
         warn_if_entry_is_late(any_kind, of_any_event)
-    if isinstance(result, SegmentedComparison):
-        _warn_about_parts(result)
+    if segmented is not None:
+        _warn_about_parts(segmented)
     if _looks_far_worse(total):
         first = next(iter(one_or_more(weighting, Weighting, "weighting")))
         warn_if_reversed(y, models, weighting=first, times=total.times)
-    return result
+    return total if segmented is None else replace(segmented, total=total)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,11 +256,11 @@ class Request:
 
     def of_rows(self, y: Outcomes, rows: NDArray[np.intp]) -> Request:
         """Return the same for some of the individuals: what holds one value for each of them is cut."""
-        metrics = [as_metric(given) for given in one_or_more(self.metric, Metric, "metric")]
+        metrics = [] if self.metric is None else one_or_more(self.metric, Metric, "metric")
         weightings = [as_weighting(given, y) for given in one_or_more(self.weighting, Weighting, "weighting")]
         return replace(
             self,
-            metric=[metric.of_rows(rows) for metric in metrics],
+            metric=[as_metric(metric).of_rows(rows) for metric in metrics] or None,
             weighting=[weighting.of_rows(rows) for weighting in weightings],
             groups=None if self.groups is None else Groups.of(self.groups, len(y)).codes[rows],
         )
@@ -270,7 +271,7 @@ def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -
     check_outcomes(y)
     segments = Segments.of(by, len(y))
     total = request.run(y, models)
-    keep = request.ranges == "any"
+    keep = isinstance(request.ranges, str) and request.ranges == "any"
     ranges = _ranges(total, request.ranges)
     request = replace(request, times=total.times, reference=total.reference, ranges=ranges, by_theta=False)
     parts = {}
@@ -281,8 +282,9 @@ def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -
         except InputError as error:
             raise InputError(f"segment {segment_name(segments.by, key)}: {error}") from None
         if not keep:  # leave out what serves means over ranges that were not asked for
-            lean = [arrays.bounds and replace(arrays.bounds, kept=None) for arrays in part.scored]
-            scored = [replace(arrays, bounds=bounds) for arrays, bounds in zip(part.scored, lean, strict=True)]
+            scored = (
+                replace(arrays, bounds=arrays.bounds and replace(arrays.bounds, kept=None)) for arrays in part.scored
+            )
             part = replace(part, scored=tuple(scored))
         parts[key] = part
     spanning = 0 if request.groups is None else segments.n_spanning(Groups.of(request.groups, len(y)))
@@ -303,23 +305,23 @@ def _ranges(total: Comparison, asked: Ranges) -> Any:
 
 
 def _warn_about_parts(segmented: SegmentedComparison) -> None:
-    """Warn once about all segments without score at some time, and once about those whose groups are few."""
-    undefined = {key: message for key, part in segmented.parts.items() if (message := undefined_times(part.scored))}
-    n = plural(len(segmented.parts), "segment")
+    """Warn once about all segments without score at some time, and once about those that rest on few."""
+    parts, n = segmented.parts, plural(len(segmented.parts), "segment")
+    undefined = {key: message for key, part in parts.items() if (message := undefined_times(part.scored))}
     if undefined:
         key, message = next(iter(undefined.items()))
         warn(
             f"in {len(undefined)} of {n} some scores are NaN, such as in {segment_name(segmented.by, key)}: {message}",
             UndefinedScoreWarning,
         )
-    few = [key for key, part in segmented.parts.items() if any(arrays.support.cautions() for arrays in part.scored)]
+    few = [key for key, part in parts.items() if any(arrays.support.cautions() for arrays in part.scored)]
     if few:
         warn(
             f"in {len(few)} of {n} standard errors are based on few groups, such as in "
             f"{segment_name(segmented.by, few[0])}: intervals allow for that, and there are none below five groups",
             FewGroupsWarning,
         )
-    few = [key for key, part in segmented.parts.items() if any(arrays.support.few_followed() for arrays in part.scored)]
+    few = [key for key, part in parts.items() if any(arrays.support.few_followed() for arrays in part.scored)]
     if few:
         warn(
             f"in {len(few)} of {n} projected statuses come from few, such as in {segment_name(segmented.by, few[0])}",
@@ -357,13 +359,9 @@ def warn_if_reversed(
         lower = curves.interpolate(reached).lower
         columns = np.unique(np.concatenate([lower, lower + 1]).clip(0, curves.times.size - 1))
         values, grid = curves.probabilities[:, columns], curves.times[columns]
-        read: Any = {"extrapolation": curves.extrapolation, "monotone": "keep"}
-        both = {
-            "given": SurvivalCurves(values, grid, interpolation=curves.interpolation, **read),
-            "opposite": SurvivalCurves.from_event_probabilities(
-                values, grid, interpolation=curves.interpolation, **read
-            ),
-        }
+        read: Any = {"extrapolation": curves.extrapolation, "interpolation": curves.interpolation, "monotone": "keep"}
+        opposite_curves = SurvivalCurves.from_event_probabilities(values, grid, **read)
+        both = {"given": SurvivalCurves(values, grid, **read), "opposite": opposite_curves}
         with suppress(InputError):  # which is raised where scores are asked for
             (scored,) = Evaluation.of(y, both, weighting=weighting, times=reached, null=True, errors=False).run()
             given, opposite, null = _defined_means(scored)
@@ -406,21 +404,16 @@ class Segments:
         columns = _columns(given)
         by = tuple(columns)
         check_names(by)
-        texts, codes = zip(*(_coded(name, values, n) for name, values in columns.items()), strict=True)
-        # by the codes of all columns together, as far as they occur
-        grouped = pd.DataFrame(dict(enumerate(codes))).groupby(list(range(len(by))), sort=True)
+        labels = pd.DataFrame({name: _labels(name, values, n) for name, values in columns.items()})
+        grouped = labels.groupby(list(by), sort=True, observed=True)  # labels in the order in which they come
         if grouped.ngroups > MOST_SEGMENTS:
-            labels = [len(column_labels) for column_labels in texts]
-            finest = int(np.argmax(labels))
+            n_labels = labels.nunique().to_dict()
+            finest = max(by, key=lambda name: n_labels[name])
             raise InputError(
                 f"by makes {grouped.ngroups} segments of {plural(n, 'individual')}, and at most {MOST_SEGMENTS} are "
-                f"scored; take a coarser column, or fewer: {by[finest]!r} has {plural(labels[finest], 'label')}"
+                f"scored; take a coarser column, or fewer: {finest!r} has {plural(n_labels[finest], 'label')}"
             )
-        rows = {
-            tuple(column_labels[k] for column_labels, k in zip(texts, key, strict=True)): m.index.to_numpy()
-            for key, m in grouped
-        }
-        return cls(by, rows)
+        return cls(by, {tuple(map(str, key)): members.index.to_numpy() for key, members in grouped})
 
     def n_spanning(self, groups: Groups) -> int:
         """Return how many groups have individuals in several segments."""
@@ -446,8 +439,8 @@ def _columns(given: Any) -> dict[str, Any]:
     return {"segment" if name is None or callable(name) else str(name): given}
 
 
-def _coded(name: str, values: Any, n: int) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the labels of a column as text, and each individual's place among them."""
+def _labels(name: str, values: Any, n: int) -> pd.Categorical:
+    """Return the labels of a column as text, in the order in which they come."""
     import pandas as pd
 
     what = f"by: {name!r}"
@@ -475,7 +468,7 @@ def _coded(name: str, values: Any, n: int) -> tuple[list[str], NDArray[np.intp]]
     if len(set(texts)) < len(texts):
         twice = next(text for text in texts if texts.count(text) > 1)
         raise InputError(f"{what} has labels of several kinds that read the same, such as {shown(twice)!r}")
-    return texts, codes.astype(np.intp)
+    return pd.Categorical(np.array(texts, dtype=object)[codes], categories=texts)
 
 
 def _as_text(label: Any) -> str:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -163,22 +164,29 @@ def cross_validate(
     outcomes = as_outcomes(y) if cause is None else as_outcomes(y).for_cause(cause)
     _ = outcomes.event_of_interest  # raises, if there are several causes and none was chosen
     request = _request(metric, weighting, outcomes)  # an error in it is raised before anything is fitted
-    made = out_of_fold(estimators, X, y, cv=cv, groups=groups, n_jobs=n_jobs, seed=seed, progress=progress)
-    made = replace(made, y=outcomes)
-    curves = made.curves()
-    options: dict[str, Any] = {"reference": reference, "null": null, "groups": made.groups, "level": level}
+    folds = out_of_fold(estimators, X, y, cv=cv, groups=groups, n_jobs=n_jobs, seed=seed, progress=progress)
+    folds = replace(folds, y=outcomes)
+    curves = folds.curves()
     comparison: Comparison = compare(
-        made.y, curves, metric=request.metric, weighting=request.weighting, times=times, **options
+        outcomes,
+        curves,
+        metric=request.metric,
+        weighting=request.weighting,
+        times=times,
+        reference=reference,
+        null=null,
+        groups=folds.groups,
+        level=level,
     )
-    scored = _fold_scores(made, request, comparison.times)
-    fold = np.empty(len(made.y), dtype=np.intp)
-    for k, (_, test) in enumerate(made.splits):
+    scored = _fold_scores(folds, request, comparison.times)
+    fold = np.empty(len(outcomes), dtype=np.intp)
+    for k, (_, test) in enumerate(folds.splits):
         fold[test] = k
     settings = {
         "survscore": __version__,
         "seed": seed,
-        "cv": made.described,
-        "n_splits": len(made.splits),
+        "cv": folds.described,
+        "n_splits": len(folds.splits),
         "groups": groups is not None,
         "estimators": {name: repr(estimator) for name, estimator in estimators.items()},
         "metrics": comparison.metrics,
@@ -189,7 +197,7 @@ def cross_validate(
         "level": level,
         "curves": comparison.scored[0].settings["curves"],
     }
-    return CrossValidation(comparison, curves, made.y, fold, scored, settings)
+    return CrossValidation(comparison, curves, outcomes, fold, scored, settings)
 
 
 def _request(metric: Any, weighting: Any, y: Outcomes) -> Request:
@@ -213,12 +221,8 @@ class OutOfFold:
     def curves(self) -> dict[str, Curves]:
         """Return the curves of all individuals, in the order of the data."""
         order = np.argsort(np.concatenate([test for _, test in self.splits]), kind="stable")
-        return {name: _joined([fit[0] for fit in fits])[order] for name, fits in self.fits.items()}
-
-
-def _joined(parts: Sequence[Any]) -> Curves:
-    joined: Curves = type(parts[0]).concatenate(parts)
-    return joined
+        parts: dict[str, list[Any]] = {name: [curves for curves, *_ in fits] for name, fits in self.fits.items()}
+        return {name: type(several[0]).concatenate(several)[order] for name, several in parts.items()}
 
 
 def out_of_fold(
@@ -269,28 +273,27 @@ class FoldScores:
     score_seconds: float
 
 
-def _fold_scores(made: OutOfFold, request: Request, times: NDArray[np.float64]) -> tuple[FoldScores, ...]:
+def _fold_scores(folds: OutOfFold, request: Request, times: NDArray[np.float64]) -> tuple[FoldScores, ...]:
     """Score each estimator on each fold, with what the weightings hold of the fold's individuals."""
     fold_scores = []
-    for k, (_, test) in enumerate(made.splits):
-        of_fold, y_fold = request.of_rows(made.y, test), made.y[test]
-        curves = {name: fits[k][0] for name, fits in made.fits.items()}
-        counts = (len(y_fold), int(y_fold.event_of_interest.sum()))
-        for name, fits in made.fits.items():
-            _, fit_seconds, predict_seconds = fits[k]
-            started = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", InterpolationWarning)  # which `compare` gave about all folds together
-                warnings.simplefilter("ignore", FewFollowedWarning)  # which is about intervals: folds have none
-                warnings.simplefilter("ignore", UndefinedScoreWarning)  # once about all folds, below
-                scores = score_among(
-                    y_fold, curves, name, metric=of_fold.metric, weighting=of_fold.weighting, times=times, errors=False
-                )
-            seconds = predict_seconds + time.perf_counter() - started
-            fold_scores.append(FoldScores(name, k, tuple(scores), *counts, fit_seconds, seconds))
-    _warn_about_undefined(fold_scores, len(made.splits))
-    order = list(made.fits)
-    return tuple(sorted(fold_scores, key=lambda result: order.index(result.estimator)))
+    requests = [request.of_rows(folds.y, test) for _, test in folds.splits]
+    for name, k in product(folds.fits, range(len(folds.splits))):
+        y = folds.y[folds.splits[k][1]]
+        _, fit_seconds, predict_seconds = folds.fits[name][k]
+        curves = {each: fits[k][0] for each, fits in folds.fits.items()}
+        started = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InterpolationWarning)  # which `compare` gave about all folds together
+            warnings.simplefilter("ignore", FewFollowedWarning)  # which is about intervals: folds have none
+            warnings.simplefilter("ignore", UndefinedScoreWarning)  # once about all folds, below
+            scores = score_among(
+                y, curves, name, metric=requests[k].metric, weighting=requests[k].weighting, times=times, errors=False
+            )
+        seconds = predict_seconds + time.perf_counter() - started
+        n_events = int(y.event_of_interest.sum())
+        fold_scores.append(FoldScores(name, k, tuple(scores), len(y), n_events, fit_seconds, seconds))
+    _warn_about_undefined(fold_scores, len(folds.splits))
+    return tuple(fold_scores)
 
 
 def _warn_about_undefined(fold_scores: Sequence[FoldScores], n_folds: int) -> None:
@@ -298,9 +301,9 @@ def _warn_about_undefined(fold_scores: Sequence[FoldScores], n_folds: int) -> No
     messages = ((result.fold, undefined_times(score.scored for score in result.scores)) for result in fold_scores)
     lacking = {fold: message for fold, message in messages if message is not None}
     if lacking:
-        first, message = next(iter(lacking.items()))
+        first = min(lacking)
         warn(
-            f"{len(lacking)} of {plural(n_folds, 'fold')} lack scores; in fold {first}, {message}",
+            f"{len(lacking)} of {plural(n_folds, 'fold')} lack scores; in fold {first}, {lacking[first]}",
             UndefinedScoreWarning,
         )
 

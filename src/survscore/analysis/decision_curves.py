@@ -8,23 +8,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils import arrays
 from survscore._utils.dates import Unit
-from survscore._validation import InputError, as_array, as_times, check_choice, check_rule, check_whole, plural, shown
-from survscore.analysis.net_benefit import Decisions
+from survscore._utils.parallel import cached_property
+from survscore._validation import (
+    MOST_DRAWS,
+    InputError,
+    as_array,
+    as_times,
+    check_choice,
+    check_rule,
+    check_whole,
+    plural,
+    shown,
+)
 from survscore.analysis.populations import AtTime
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
+from survscore.engine.influence import Estimation
 from survscore.engine.inputs import of_cause
-from survscore.engine.moments import Moments, pair
+from survscore.engine.moments import Moments, pair, pairs
 from survscore.incidence import NamedCurves
 from survscore.inference.intervals import simultaneous_quantile, student_quantile, with_degrees
 from survscore.inference.support import FEW_FOR_BAND, FEW_FOR_DIFFERENCE, MUCH_ADDED, Support
+from survscore.inference.units import Groups
 from survscore.metrics import cause_label
+from survscore.metrics.losses import AT_THRESHOLD
 from survscore.outcomes import Outcomes
 from survscore.results.long_tables import cause_column, stacked
 from survscore.results.rounding import Number, decimals
 from survscore.results.tables import ON_TOO_FEW, Cell, Part, PrintedAsTables, Tables, spread_over
 from survscore.weighting import Weighting
+from survscore.weighting.interval_weights import EVENT_FREE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +50,7 @@ TREAT_ALL, TREAT_NONE = "treat all", "treat none"
 
 Values = NDArray[np.float64]
 MOST_THRESHOLDS = 5  # in print
+MOST_NUMBERS = 1 << 25  # influences of all individuals at some thresholds, in memory at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -297,7 +313,7 @@ def decision_curve(
     5   treat none        0.4      -0.115 -0.157 -0.074         241
     """
     chosen = as_thresholds(thresholds)
-    check_whole("n_draws", n_draws, 1)
+    check_whole("n_draws", n_draws, 1, MOST_DRAWS)
     check_whole("seed", seed, 0)
     y, named = of_cause(y, models, cause, times=[time], whole=False, caller="decision_curve")
     for name, curves in named.items():
@@ -336,3 +352,123 @@ def as_thresholds(thresholds: ArrayLike | None) -> Values:
     if given.dtype.kind in "iuf" and given.ndim == 1:
         check_rule("thresholds", "between 0 and 1, threshold probabilities", ~((given > 0) & (given < 1)), given)
     return as_times(given, "thresholds")
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """On whom strategies act at which thresholds, the net benefit of that, and its covariance over thresholds."""
+
+    thresholds: Values
+    #: Infinite where all are treated, minus infinity where none, and for those who are not counted. (strategies, n)
+    risk: Values
+    event: Values  # whether with event, or with which probability, (strategies, n)
+    share: Values  # of the weights, (strategies, n)
+    weight_sum: float
+    estimations: list[Estimation]  # where the weights of each strategy come from, and what was estimated inside them
+
+    @classmethod
+    def of(cls, at: AtTime, thresholds: Values) -> Decisions:
+        """Take models at a time."""
+        weight = at.weight  # who is counted has one in all strata
+        survival = np.array([*at.survival, *np.full((2, weight.shape[1]), [[-np.inf], [np.inf]])], dtype=np.float64)
+        risk = np.where(weight[0] > 0, 1.0 - survival, -np.inf)
+        share = weight / weight.max(axis=1, keepdims=True)  # before they are added up: they may be as large as can be
+        share /= share.sum(axis=1, keepdims=True)
+        known = (at.label > EVENT_FREE) * 1.0
+        event = np.array([known if free is None else 1.0 - free for free in at.event_free])
+        # weights are the same for all strategies, or each model has its own; then the last are those of a prediction
+        # that is the same for all individuals, as "treat all" and "treat none" are
+        own = np.minimum(np.arange(len(risk)), len(at.estimations) - 1)
+        estimations = [at.estimations[k] for k in own]
+        return cls(thresholds, risk, event[own], share[own], float(weight[0].sum()), estimations)
+
+    @property
+    def odds(self) -> Values:
+        """The cost of treating one without event at each threshold, in treated ones with event."""
+        return self.thresholds / (1.0 - self.thresholds)
+
+    @property
+    def _least(self) -> Values:
+        """The least risks to act upon."""
+        return self.thresholds - AT_THRESHOLD
+
+    @cached_property
+    def net_benefit(self) -> Values:
+        """By strategy and threshold; of each strategy by one sort."""
+        benefits = []
+        for risk, event, share in zip(self.risk, self.event, self.share, strict=True):
+            parts = np.array([event * share, (1.0 - event) * share])
+            order = np.argsort(risk, kind="stable")
+            below = np.concatenate((np.zeros((2, 1)), np.cumsum(parts[:, order], axis=1)), axis=1)
+            with_event, without = below[:, -1:] - below[:, np.searchsorted(risk[order], self._least, side="left")]
+            benefits.append(with_event - self.odds * without)
+        return np.array(benefits)
+
+    def discordant(self) -> NDArray[np.int64]:
+        """Return on how many two strategies decide differently, (pairs, thresholds)."""
+
+        def not_treated(risk: Values) -> NDArray[np.int64]:
+            return np.searchsorted(np.sort(risk), self._least, side="left")
+
+        both = [(self.risk[a], self.risk[b]) for a, b in pairs(len(self.risk))]
+        return np.array([not_treated(np.minimum(*two)) - not_treated(np.maximum(*two)) for two in both])
+
+    def moments(self, groups: Groups | None, factor: float) -> Moments:
+        """Return the covariances over thresholds, which take the place of times, with the small-sample factor."""
+        s, k = self.net_benefit.shape
+        covariance = np.empty((s, s, k, k))
+        width = max(1, MOST_NUMBERS // self.risk.size)
+        blocks = [slice(first, min(first + width, k)) for first in range(0, k, width)]
+        steps = self.estimations[0].training_steps[:, None]
+        for place, block in enumerate(blocks):
+            by_unit, X = self._influences(block, groups)
+            for other in blocks[place:]:
+                others = (by_unit, X) if other is block else self._influences(other, groups)
+                products = np.tensordot(by_unit, others[0], (1, 1)) * factor
+                products += np.tensordot(X * steps, others[1], (1, 1))
+                covariance[:, :, block, other] = products.swapaxes(1, 2)
+                covariance[:, :, other, block] = products.transpose(2, 0, 3, 1)
+        # differences have one with event and one without, on whom strategies would have differed, more
+        each_status = np.array([np.ones_like(self.odds), self.odds]) * self.estimations[0].mean_weight / self.weight_sum
+        unseen = each_status.T @ each_status
+        over, added = [], []
+        for a, b in pairs(s):
+            own, more = covariance[a, a], np.zeros((k, k))
+            if a != b:
+                own, more = own + covariance[b, b] - covariance[a, b] - covariance[b, a], unseen
+            over.append(own + more)
+            added.append(np.diag(more))
+        pointwise = np.diagonal(over, axis1=1, axis2=2).copy()
+        return Moments(pointwise, np.zeros((0, k)), np.zeros((len(over), 0)), np.array(over), np.array(added))
+
+    def _influences(self, block: slice, groups: Groups | None) -> tuple[Values, Values]:
+        """Return influences of units at some thresholds, and of the jumps of a curve that was fitted to others.
+
+        Of shape (strategies, units, thresholds) and (strategies, jumps, thresholds).
+        """
+        odds = self.odds[block]
+        influences, jumps = [], []
+        for a, estimation in enumerate(self.estimations):
+            weights, event, share = estimation.weights, self.event[a][:, None], self.share[a][:, None]
+            acts = self.risk[a][:, None] >= self._least[block]
+            deviation = share * (acts * (event - (1.0 - event) * odds) - self.net_benefit[a, block])
+            gradients = exits = None
+            if estimation.exits is not None:
+                exits = estimation.exits.at_one_time(0, odds.size)  # all thresholds belong to one time
+                if weights.hidden_share is not None:  # projected, by the logarithm of the status, or by the incidence
+                    free = 1.0 - event if weights.hidden_base is None else np.asarray(weights.hidden_share)[:, None]
+                    gradients = -share * acts * free * weights.hidden(slice(0, 1)) * (1.0 + odds)
+                elif weights.capped:  # capped weights do not move
+                    gradients = deviation * estimation.moves(slice(0, 1))
+            (influence,), (X,) = estimation.influences(
+                deviation[None], slice(0, odds.size), None if gradients is None else gradients[None], exits
+            )
+            if groups is not None:
+                table = np.zeros((groups.n_groups, odds.size))
+                arrays.add_rows(table, groups.codes, influence)
+                influence = table
+            elif estimation.factors is not None:
+                influence = influence * estimation.factors.of_rows(slice(None), slice(0, 1))
+            influences.append(influence)
+            jumps.append(X)
+        return np.array(influences), np.array(jumps)

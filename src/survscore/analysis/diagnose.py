@@ -15,15 +15,18 @@ from survscore._validation import InputError, as_times, check_level, check_numbe
 from survscore.analysis.assumptions import DropoutTest, dropout_test, warn_if_entry_is_late
 from survscore.analysis.censoring_leak import Windows, explained_variance
 from survscore.analysis.ipcw_evidence import (
+    HEADINGS,
     MORE_LOST,
     ONSET,
     Answer,
     IPCWVerdict,
     PairContrast,
+    about_covariates,
+    about_weights,
+    advice,
     contrasts_of,
     ipcw_verdict,
     scores_by_cap,
-    sentences,
     weights_over_time,
 )
 from survscore.causes import Cause, takes_cause
@@ -308,14 +311,16 @@ def diagnose(
     if entry is None:
         warn_if_entry_is_late(y, named)
     dropout = dropout_test(y, named, scored_at)
-    about_dropout = (
-        [] if dropout is None else [f"{sentence[0].upper()}{sentence[1:]}." for sentence in dropout.sentences(level)]
-    )
+    about_dropout = [] if dropout is None else dropout.sentences(level)
     return Diagnosis(
         ipcw=verdict,
         sentences=(
-            *sentences(answers, contrasts, verdict, reasons, r2, weights, caps, level, why_not),
-            *about_dropout,
+            f"{HEADINGS[verdict]}: {'; '.join(reasons)}.",
+            *([] if verdict in ("no sign of a leak", "not needed") else [advice(contrasts)]),
+            *(answer.sentence(level, why_not) for answer in answers),
+            *([] if r2 is None else [about_covariates(r2, level)]),
+            *about_weights(weights, caps),
+            *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in about_dropout),
             *([f"All times are {y.clock}."] if y.clock else []),
         ),
         models=pd.DataFrame([_row(answer) for answer in answers]),
@@ -394,27 +399,29 @@ def _drawn(
     return y[rows], {name: curves[rows] for name, curves in models.items()}, weighting.of_rows(rows), drawn
 
 
-def _limits(name: str, estimate: Estimate) -> dict[str, float]:
-    return {name: estimate.value, f"{name}_lower": estimate.lower, f"{name}_upper": estimate.upper}
+def _limits(**estimates: Estimate) -> dict[str, float]:
+    return {
+        name + ending: value
+        for name, estimate in estimates.items()
+        for ending, value in (("", estimate.value), ("_lower", estimate.lower), ("_upper", estimate.upper))
+    }
 
 
 def _row(answer: Answer) -> dict[str, Any]:
     """Return the row of a model in `Diagnosis.models`."""
     leak = answer.leak
-    falls = (np.nan, np.nan) if leak is None else (leak.after.value, leak.elsewhere)
-    row = {"model": answer.model, "verdict": answer.verdict, "fall_after": falls[0], "fall_elsewhere": falls[1]}
-    for name in ("excess", "ratio", "onset"):
-        row |= _limits(name, getattr(leak, name, Estimate()))
-    return row | _limits("ipcw_minus_administrative", answer.favour)
+    after, elsewhere = (np.nan, np.nan) if leak is None else (leak.after.value, leak.elsewhere)
+    of_falls = {name: getattr(leak, name, Estimate()) for name in ("excess", "ratio", "onset")}
+    row = {"model": answer.model, "verdict": answer.verdict, "fall_after": after, "fall_elsewhere": elsewhere}
+    return row | _limits(**of_falls, ipcw_minus_administrative=answer.favour)
 
 
 def _pair_row(contrast: PairContrast) -> dict[str, Any]:
     """Return the row of two models in `Diagnosis.pairs`."""
-    row: dict[str, Any] = {"model": contrast.model, "reference": contrast.reference}
-    for name in ("ipcw", "administrative", "projected"):
-        row |= _limits(name, getattr(contrast, name))
-    row |= _limits("ipcw_minus_administrative", contrast.difference)
-    return row | {"contradicts": contrast.contradicted_by is not None}
+    scores = {name: getattr(contrast, name) for name in ("ipcw", "administrative", "projected")}
+    limits = _limits(**scores, ipcw_minus_administrative=contrast.difference)
+    contradicts = contrast.contradicted_by is not None
+    return {"model": contrast.model, "reference": contrast.reference, **limits, "contradicts": contradicts}
 
 
 def leaking_models(

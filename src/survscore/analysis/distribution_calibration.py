@@ -35,6 +35,7 @@ Values = NDArray[np.float64]
 TESTS = ("auto", "smooth", "martingale", "bins")
 FORMS = ("intervals", "continuous")
 LEAST_GROUPS = 10  # the statistic is at most their number, and could not reject with fewer
+MOST_BINS = 1000
 GROUPS_PER_BIN = 5  # at least, for their covariance to be known
 LEAST_EXPECTED = 5.0  # events: a chi-square says nothing about fewer, in all and in a bin
 LEAST_BY_GROUP = 10.0  # events in a bin, for its interval by groups
@@ -313,7 +314,7 @@ def distribution_calibration(
     """
     check_choice("test", test, TESTS)
     check_choice("form", form, FORMS)
-    check_whole("n_bins", n_bins, 2)
+    check_whole("n_bins", n_bins, 2, MOST_BINS)
     check_level(level)
     y, curves = _of_one_kind(y, curves)
     if form == "continuous" and curves.interpolation == "step":
@@ -323,7 +324,11 @@ def distribution_calibration(
     if form == "continuous":
         warn_about_interpolation(curves_read({"curves": curves}, curves.times, whole=True))
     units = None if groups is None else Groups.of(groups, len(y))
-    y, curves, units = _with_weight(y.numpy(), curves.numpy(), units)
+    y, curves = y.numpy(), curves.numpy()
+    if y.weights is not None and not (y.weights > 0).all():  # who has no weight has no part, nor is counted
+        rows = np.flatnonzero(y.weights > 0)
+        y, curves = y[rows], curves[rows]
+        units = None if units is None else Groups.of(units.codes[rows], rows.size)
     lost, why = y.n_dropped_out, "censoring_time is unknown"
     if lost is not None:
         why = f"{lost} of {y.n_individuals} dropped out"
@@ -378,16 +383,6 @@ def distribution_calibration(
         reason=reason,
         notes=tuple(_notes(y, followed, sums, why if test != "martingale" else "")),
     )
-
-
-def _with_weight(
-    y: Outcomes, curves: SurvivalCurves, groups: Groups | None
-) -> tuple[Outcomes, SurvivalCurves, Groups | None]:
-    """Leave out individuals without weight, who have no part in sums, nor in how many there are."""
-    if y.weights is None or (y.weights > 0).all():
-        return y, curves, groups
-    rows = np.flatnonzero(y.weights > 0)
-    return y[rows], curves[rows], None if groups is None else Groups.of(groups.codes[rows], rows.size)
 
 
 def _notes(y: Outcomes, followed: Followed, sums: DistributionSums, why: str) -> Iterator[str]:

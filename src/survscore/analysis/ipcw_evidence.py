@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,15 +81,27 @@ def contrasts_of(
     Projected contrasts, if asked for, are over as much of that range as there are projected scores. Scores have the
     sample weights of the outcomes; who has weight zero has no part.
     """
-    if y.weights is not None and not (y.weights > 0).all():
-        rows = np.flatnonzero(y.weights)
-        y, models, weighting = y[rows], {name: curves[rows] for name, curves in models.items()}, weighting.of_rows(rows)
-        groups = None if groups is None else Groups.of(groups.codes[rows], rows.size)
-    scored, names, time_range = _mean_influences(y, models, [weighting, Administrative()], times, level)
+
+    def scored_by(weightings: Sequence[Weighting], times: NDArray[np.float64]) -> tuple[Evaluation, Any, Any]:
+        evaluation = Evaluation.of(
+            y,
+            models,
+            weighting=weightings,
+            times=times,
+            null=null_name(True, y) not in models,
+            groups=None if groups is None else groups.codes,
+            level=level,
+            needs_numpy="diagnose",
+        )
+        return evaluation, *evaluation.mean_influences()
+
+    evaluation, scored, time_range = scored_by([weighting, Administrative()], times)
     projected: list[MeanInfluences] = []
     if with_projected:
         with suppress(InputError):  # too few are followed
-            projected, _, _ = _mean_influences(y, models, [Projected()], times[times <= time_range[1]], level)
+            _, projected, _ = scored_by([Projected()], times[times <= time_range[1]])
+    names, of_groups = evaluation.names, evaluation.groups
+    sample = SampleWeights.of(evaluation.index.outcomes)
     null = names.index(null_name(True, y))
     others = [a for a in range(len(names)) if a != null]
 
@@ -97,33 +109,12 @@ def contrasts_of(
         (ipcw, *_), (administrative, *_) = parts = [_part(influences, a, b) for influences in scored]
         both = (ipcw - administrative, parts[0][1] - parts[1][1], parts[0][2] + parts[1][2])
         estimates = [
-            Estimate.of(value, own, groups, level, added_variance=more, sample=SampleWeights.of(y))
+            Estimate.of(value, own, of_groups, level, added_variance=more, sample=sample)
             for value, own, more in (*parts, both, *(_part(influences, a, b) for influences in projected))
         ]
         return PairContrast(names[a], names[b], *estimates)
 
     return [contrast(a, b) for a, b in [*((a, null) for a in others), *combinations(others, 2)]], time_range
-
-
-def _mean_influences(
-    y: Outcomes,
-    models: Mapping[str, SurvivalCurves],
-    weightings: Sequence[Weighting],
-    times: NDArray[np.float64] | None,
-    level: float,
-) -> tuple[list[MeanInfluences], tuple[str, ...], tuple[float, float]]:
-    """Return influences on mean Brier scores under each weighting, with the null model, and the range of time."""
-    evaluation = Evaluation.of(
-        y,
-        models,
-        weighting=weightings,
-        times=times,
-        null=null_name(True, y) not in models,
-        level=level,
-        needs_numpy="diagnose",
-    )
-    scored, time_range = evaluation.mean_influences()
-    return scored, tuple(evaluation.names), time_range
 
 
 def _part(scored: MeanInfluences, a: int, b: int) -> tuple[float, NDArray[np.float64], float]:
@@ -303,30 +294,18 @@ def ipcw_verdict(
     ]
 
 
-def sentences(
-    answers: Sequence[Answer],
-    contrasts: Sequence[PairContrast],
-    verdict: IPCWVerdict,
-    reasons: Sequence[str],
-    r2: Estimate | None,
-    weights: pd.DataFrame,
-    caps: pd.DataFrame,
-    level: float,
-    why_not: str,
-) -> tuple[str, ...]:
-    """Return the answer in words: about IPCW, which scores to use, each model, covariates, weights and caps."""
-    heading = {
-        "no sign of a leak": "No sign of a leak was found",
-        "suspect": "IPCW is suspect here",
-        "misleading": "IPCW is misleading here",
-        "not needed": "Weights are not needed here",
-        "too few": "Too few data to assess IPCW",
-    }
-    result = [f"{heading[verdict]}: {'; '.join(reasons)}."]
-    result += [] if verdict in ("no sign of a leak", "not needed") else [_advice(contrasts)]
-    result += [answer.sentence(level, why_not) for answer in answers]
-    if r2 is not None:
-        result.append(_about_covariates(r2, level))
+HEADINGS = {
+    "no sign of a leak": "No sign of a leak was found",
+    "suspect": "IPCW is suspect here",
+    "misleading": "IPCW is misleading here",
+    "not needed": "Weights are not needed here",
+    "too few": "Too few data to assess IPCW",
+}
+
+
+def about_weights(weights: pd.DataFrame, caps: pd.DataFrame) -> list[str]:
+    """Return in words what weights over time and scores by cap say."""
+    result = []
     defined = weights[weights["n_effective"].notna()]
     if len(defined):
         last = defined.iloc[-1]
@@ -339,10 +318,11 @@ def sentences(
         caps_of = best["max_weight"].map("{:g}".format).replace("inf", "none")
         which = ", ".join(best["model"] + " with " + caps_of)
         result.append(f"The best model under IPCW depends on the cap of its weights: {which}.")
-    return tuple(result)
+    return result
 
 
-def _advice(contrasts: Sequence[PairContrast]) -> str:
+def advice(contrasts: Sequence[PairContrast]) -> str:
+    """Return which scores to use where IPCW is suspect."""
     if any(contrast.projected.known for contrast in contrasts):
         return (
             "Use the projected score, which counts all individuals; the administrative score refers to those with "
@@ -354,7 +334,7 @@ def _advice(contrasts: Sequence[PairContrast]) -> str:
     )
 
 
-def _about_covariates(r2: Estimate, level: float) -> str:
+def about_covariates(r2: Estimate, level: float) -> str:
     """Return how well covariates predict C*, in words: a share of its variance only where that is positive."""
     if not r2.known:
         return "Covariates cannot predict C*: all C* are equal."

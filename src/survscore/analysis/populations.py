@@ -188,7 +188,7 @@ class Horizon(NamedTuple):
     weight: NDArray[np.float64]
 
 
-def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = None) -> Horizon:
+def at_horizon(y: Outcomes, time: float, *, weighting: str | Administrative | None = None) -> Horizon:
     r"""Return the individuals with :math:`C^*_i \ge t` and known status at t, their status and weights.
 
     Whether the status is known does not depend on it, so with these weights they represent all individuals with such
@@ -200,7 +200,7 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
         With censoring times.
     time : float
         The horizon t.
-    weighting : Administrative, optional
+    weighting : "administrative" or Administrative, optional
         How to weight for drop-outs; by default by one Kaplan-Meier curve.
 
     Returns
@@ -227,6 +227,8 @@ def at_horizon(y: Outcomes, time: float, *, weighting: Administrative | None = N
     end = check_censoring_time(y, "at_horizon", "IPCW scores need no censoring times")
     times = as_times([time], "time")
     chosen, kept = as_weighting(Administrative() if weighting is None else weighting, y), np.arange(len(y))
+    if not isinstance(chosen, Administrative):
+        raise InputError(f"weighting must be administrative, by which statuses are known at a horizon, not {chosen}")
     if y.weights is not None and not (y.weights > 0).all():  # who has no weight has no part
         kept = np.flatnonzero(y.weights)
         y, chosen = y[kept], chosen.of_rows(kept)

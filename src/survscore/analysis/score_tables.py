@@ -215,7 +215,8 @@ def _unfit_for_a_cause(y: Outcomes, weightings: Sequence[Weighting]) -> set[str]
     weights (see `Histories.of`).
     """
     complete = any(
-        isinstance(one, Uncensored) or (isinstance(one, Administrative) and y.n_dropped_out == 0) for one in weightings
+        isinstance(weighting, Uncensored) or (isinstance(weighting, Administrative) and y.n_dropped_out == 0)
+        for weighting in weightings
     )
     return {DISTRIBUTION, *(() if complete or not y.competing else (CRPS.name,))}
 
@@ -232,10 +233,8 @@ def asked_metrics(
         unfit = {*(() if with_null else (SKILL,)), *((CRPS.name,) if coarse and metric is None else ())}
         names_or_metrics: list[str | Metric] = [name for name in every if name not in unfit]
     else:
-        names_or_metrics = [metric] if isinstance(metric, (str, Metric)) else list(metric)
+        names_or_metrics = one_or_more(metric, Metric, "metric")
     names_or_metrics += [f"net_benefit@{float(threshold):g}" for threshold in thresholds]
-    if not names_or_metrics:
-        raise InputError("metric must name at least one metric")
     for entry in names_or_metrics:
         if isinstance(entry, str) and entry.split("@")[0] not in METRICS:
             check_choice("metric", entry, (*METRICS, *MADE))
@@ -250,6 +249,14 @@ def _name(metric: str | Metric) -> str:
     return metric if isinstance(metric, str) else metric.name
 
 
+def engine_metrics(metrics: Sequence[str | Metric]) -> list[Metric]:
+    """Return what the engine scores: skill is made of Brier scores."""
+    wanted = [metric for metric in metrics if isinstance(metric, Metric)]
+    if SKILL in metrics and Brier.name not in {metric.name for metric in wanted}:
+        wanted.append(Brier())
+    return wanted
+
+
 @dataclass(frozen=True, eq=False)
 class TablePart:
     """The rows of all individuals, or of a segment."""
@@ -262,7 +269,7 @@ class TablePart:
 
     def segment_of(self, key: Key, rows: NDArray[np.intp]) -> TablePart:
         """Return the same for a segment."""
-        request = replace(self.request, metric=Brier()).of_rows(self.y, rows)
+        request = self.request.of_rows(self.y, rows)
         metrics = [metric if isinstance(metric, str) else metric.of_rows(rows) for metric in self.metrics]
         models = {name: curves[rows] for name, curves in self.models.items()}
         return TablePart(self.y[rows], models, key, metrics, request)
@@ -274,9 +281,7 @@ class TablePart:
         if null is True and self.y.interest != ALL_STATUSES and self.y.weights is None:
             null = KaplanMeierNull.of(self.y, scored=True)
         with_null = replace(self, request=replace(self.request, null=null))
-        wanted = [metric for metric in self.metrics if isinstance(metric, Metric)]
-        if SKILL in self.metrics and Brier.name not in {metric.name for metric in wanted}:
-            wanted.append(Brier())
+        wanted = engine_metrics(self.metrics)
         at_times = [metric for metric in wanted if not isinstance(metric, FollowUpMetric)]
         up_to = [metric for metric in wanted if isinstance(metric, FollowUpMetric)]
         scored: list[ScoreArrays] = []
