@@ -25,7 +25,7 @@ def problem_and_models(data="drop-outs", n=150, *, causes=False):
 @pytest.mark.parametrize("grouped", [False, True])
 def test_it_is_net_benefit_at_every_threshold(case, grouped, monkeypatch):
     """Values, standard errors and intervals, of models and differences; also where individuals come in blocks."""
-    monkeypatch.setattr(decision_curves, "MOST_NUMBERS", 1000)
+    monkeypatch.setattr(decision_curves, "NUMBERS_PER_BLOCK", 1000)
     problem, models = problem_and_models(case.data, causes=grouped and case.of_causes)
     weighting, groups = case.weighting(problem), np.arange(150) // 3 if grouped else None
     if case.name == "administrative fixed":

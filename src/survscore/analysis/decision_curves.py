@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from survscore._validation import (
 from survscore.analysis.populations import AtTime
 from survscore.causes import Cause, takes_cause
 from survscore.curves import SurvivalCurves
-from survscore.engine.influence import Estimation
+from survscore.engine.influence import CurveInfluence, Estimation, OrderedExits
 from survscore.engine.inputs import of_cause
 from survscore.engine.moments import Moments, pair, pairs
 from survscore.incidence import NamedCurves
@@ -50,7 +51,7 @@ TREAT_ALL, TREAT_NONE = "treat all", "treat none"
 
 Values = NDArray[np.float64]
 MOST_THRESHOLDS = 5  # in print
-MOST_NUMBERS = 1 << 25  # influences of all individuals at some thresholds, in memory at once
+NUMBERS_PER_BLOCK = 1 << 22  # influences of some individuals at all thresholds, in memory at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -416,20 +417,26 @@ class Decisions:
     def moments(self, groups: Groups | None, factor: float) -> Moments:
         """Return the covariances over thresholds, which take the place of times, with the small-sample factor."""
         s, k = self.net_benefit.shape
-        covariance = np.empty((s, s, k, k))
-        width = max(1, MOST_NUMBERS // self.risk.size)
-        blocks = [slice(first, min(first + width, k)) for first in range(0, k, width)]
-        steps = self.estimations[0].training_steps[:, None]
-        for place, block in enumerate(blocks):
-            by_unit, X = self._influences(block, groups)
-            for other in blocks[place:]:
-                others = (by_unit, X) if other is block else self._influences(other, groups)
-                products = np.tensordot(by_unit, others[0], (1, 1)) * factor
-                products += np.tensordot(X * steps, others[1], (1, 1))
-                covariance[:, :, block, other] = products.swapaxes(1, 2)
-                covariance[:, :, other, block] = products.transpose(2, 0, 3, 1)
+        products, of_jumps = np.zeros((s * k, s * k)), np.zeros((s * k, s * k))
+        by_group = np.zeros((s, 0 if groups is None else groups.n_groups, k))
+        first = self.estimations[0]
+
+        def crossed(values: Values, weights: Values | float = 1.0) -> Values:
+            by_unit = values.transpose(1, 0, 2).reshape(values.shape[1], s * k)
+            return np.asarray((weights * by_unit).T @ by_unit)
+
+        for rows, influence, jumps in self._influences():
+            if groups is None:
+                factors = None if first.factors is None else first.factors.of_rows(rows, slice(0, 1))
+                products += crossed(influence if factors is None else influence * factors)
+            else:
+                for table, of_strategy in zip(by_group, influence, strict=True):
+                    arrays.add_rows(table, groups.codes[rows], of_strategy)
+            if jumps is not None:
+                of_jumps += crossed(jumps[1], first.training_steps[jumps[0], None])
+        covariance = ((products + crossed(by_group)) * factor + of_jumps).reshape(s, k, s, k).swapaxes(1, 2)
         # differences have one with event and one without, on whom strategies would have differed, more
-        each_status = np.array([np.ones_like(self.odds), self.odds]) * self.estimations[0].mean_weight / self.weight_sum
+        each_status = np.array([np.ones_like(self.odds), self.odds]) * first.mean_weight / self.weight_sum
         unseen = each_status.T @ each_status
         over, added = [], []
         for a, b in pairs(s):
@@ -441,34 +448,70 @@ class Decisions:
         pointwise = np.diagonal(over, axis1=1, axis2=2).copy()
         return Moments(pointwise, np.zeros((0, k)), np.zeros((len(over), 0)), np.array(over), np.array(added))
 
-    def _influences(self, block: slice, groups: Groups | None) -> tuple[Values, Values]:
-        """Return influences of units at some thresholds, and of the jumps of a curve that was fitted to others.
+    def _influences(self) -> Iterator[tuple[Any, Values, tuple[Any, Values] | None]]:
+        """Yield individuals, their influences (strategies, rows, thresholds), and those of jumps of a training curve.
 
-        Of shape (strategies, units, thresholds) and (strategies, jumps, thresholds).
+        Block by block, since influences of all individuals at all thresholds would take a hundred times the memory of
+        their predictions. Where a curve was estimated inside the weights, individuals come in order of time.
         """
-        odds = self.odds[block]
-        influences, jumps = [], []
-        for a, estimation in enumerate(self.estimations):
-            weights, event, share = estimation.weights, self.event[a][:, None], self.share[a][:, None]
-            acts = self.risk[a][:, None] >= self._least[block]
-            deviation = share * (acts * (event - (1.0 - event) * odds) - self.net_benefit[a, block])
-            gradients = exits = None
-            if estimation.exits is not None:
-                exits = estimation.exits.at_one_time(0, odds.size)  # all thresholds belong to one time
-                if weights.hidden_share is not None:  # projected, by the logarithm of the status, or by the incidence
-                    free = 1.0 - event if weights.hidden_base is None else np.asarray(weights.hidden_share)[:, None]
-                    gradients = -share * acts * free * weights.hidden(slice(0, 1)) * (1.0 + odds)
-                elif weights.capped:  # capped weights do not move
-                    gradients = deviation * estimation.moves(slice(0, 1))
-            (influence,), (X,) = estimation.influences(
-                deviation[None], slice(0, odds.size), None if gradients is None else gradients[None], exits
-            )
-            if groups is not None:
-                table = np.zeros((groups.n_groups, odds.size))
-                arrays.add_rows(table, groups.codes, influence)
-                influence = table
-            elif estimation.factors is not None:
-                influence = influence * estimation.factors.of_rows(slice(None), slice(0, 1))
-            influences.append(influence)
-            jumps.append(X)
-        return np.array(influences), np.array(jumps)
+        first, k, n = self.estimations[0], self.thresholds.size, self.share.shape[1]
+        censoring_jumps, projects = first.exits, first.weights.hidden_share is not None
+        width = max(1, NUMBERS_PER_BLOCK // (len(self.risk) * k))
+        blocks = [slice(start, min(start + width, n)) for start in range(0, n, width)]
+        if censoring_jumps is None:
+            for block in blocks:
+                yield block, self._deviations(block), None
+            return
+        if censoring_jumps.martingale:  # all individuals of one time belong together
+            blocks = [slice(0, n)]
+        # all thresholds belong to one time, also where jumps of a training curve are held against it
+        at_once: dict[int, OrderedExits] = {}
+        exits = []
+        for estimation in self.estimations:
+            if id(estimation) not in at_once and estimation.exits is not None:
+                at_once[id(estimation)] = estimation.exits.at_one_time(0, k)
+            exits.append(at_once[id(estimation)])
+        # whose weights move with what was estimated: not those that are capped
+        moving_rows = [estimation.moves(slice(0, 1)) for estimation in self.estimations]
+        moves = np.array([np.ones((n, 1), dtype=bool) if rows is None else rows for rows in moving_rows])
+        totals = [np.zeros((own.n_strata, k)) for own in exits]
+        for block in blocks if not projects else ():
+            rows = censoring_jumps.order[block]
+            for total, own, deviation in zip(totals, exits, self._deviations(rows) * moves[:, rows], strict=True):
+                codes = np.zeros(len(rows), dtype=np.intp) if own.codes is None else own.codes[block]
+                arrays.add_rows(total, codes, deviation)
+        operators = [CurveInfluence(own, slice(0, k), -total) for own, total in zip(exits, totals, strict=True)]
+        for block in blocks:
+            rows = censoring_jumps.order[block]
+            influence = self._deviations(rows)
+            moving = self._gradients(rows) if projects else influence * moves[:, rows]
+            in_block = {key: own.in_block(block) for key, own in at_once.items()}
+            if censoring_jumps.model.fitted_on_sample:
+                for a, (operator, estimation) in enumerate(zip(operators, self.estimations, strict=True)):
+                    operator.add(influence[a], moving[a], in_block[id(estimation)], 0)
+                yield rows, influence, None
+            else:
+                of_jumps = [
+                    operator.at_training_jumps(x, in_block[id(first)], 0)
+                    for operator, x in zip(operators, moving, strict=True)
+                ]
+                yield rows, influence, (of_jumps[0][0], np.array([X for _, X in of_jumps]))
+
+    def _acts(self, rows: Any) -> NDArray[np.bool_]:
+        return np.asarray(self.risk[:, rows, None] >= self._least)
+
+    def _deviations(self, rows: Any) -> Values:
+        """Return influences of some individuals while weights are held fixed, (strategies, rows, thresholds)."""
+        event = self.event[:, rows, None]
+        benefit = self._acts(rows) * (event - (1.0 - event) * self.odds)
+        return np.asarray(self.share[:, rows, None] * (benefit - self.net_benefit[:, None]))
+
+    def _gradients(self, rows: Any) -> Values:
+        """Return how net benefits move with the logarithms of projected statuses, (strategies, rows, thresholds)."""
+        weights = [estimation.weights for estimation in self.estimations]
+        hidden = weights[0].hidden(slice(0, 1))[rows]
+        if weights[0].hidden_base is None:
+            event_free = (1.0 - self.event[:, rows, None]) * hidden
+        else:  # by the incidence of a cause in place of the logarithm of a status
+            event_free = np.array([np.asarray(own.hidden_share)[rows, None] * hidden for own in weights])
+        return np.asarray(-self.share[:, rows, None] * self._acts(rows) * event_free * (1.0 + self.odds))
