@@ -15,9 +15,9 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_INCIDENCE, Null
 from survscore.metrics import controls_note, survival_label
 from survscore.outcomes import Outcomes
-from survscore.reports.comparing import WHOLE, plain
+from survscore.reports.comparing import WHOLE, plain, share
 from survscore.reports.section import Section
-from survscore.reports.verdicts import share, short
+from survscore.results.rounding import short
 from survscore.weighting import IPCW, Administrative, Projected, Uncensored, Weighting
 
 if TYPE_CHECKING:
