@@ -44,8 +44,7 @@ from survscore.incidence import IncidenceCurves
 from survscore.inference.units import Groups
 from survscore.metrics import FollowUpMetric, Metric
 from survscore.outcomes import Outcomes
-from survscore.results.landmark_table import LandmarkCounts, LandmarkTable
-from survscore.results.score_table import TableRow
+from survscore.results.score_table import LandmarkCounts, LandmarkTable, TableRow
 from survscore.weighting import Weighting, as_weighting, default_weightings
 
 DEFAULT = ("brier", SKILL, "auc", "oe")

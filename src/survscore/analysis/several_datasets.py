@@ -16,10 +16,9 @@ from survscore.analysis.score_tables import rows_of
 from survscore.inference.intervals import chi_square_p, student_p, student_quantile, verdicts
 from survscore.inference.random_effects import RandomEffects
 from survscore.results.comparison import Comparison
-from survscore.results.datasets_table import AcrossDatasets, DatasetDifference, ModelRank
 from survscore.results.estimates import Estimates
 from survscore.results.long_tables import ALL
-from survscore.results.score_table import ScoreTable, TableRow
+from survscore.results.score_table import AcrossDatasets, DatasetDifference, ModelRank, ScoreTable, TableRow
 
 Values = NDArray[np.float64]
 DIRECTIONS = ("lower", "higher", "closer to 1", "closer to 0")

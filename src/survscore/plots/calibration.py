@@ -16,10 +16,10 @@ from survscore.inference.estimate import Estimate
 from survscore.metrics import cause_label
 from survscore.plots import style
 from survscore.plots.display import Display
-from survscore.plots.labels import name_lines
-from survscore.plots.risk_table import counts_below, note_below
+from survscore.plots.labels import counts_below, name_lines, note_below
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
@@ -46,6 +46,10 @@ class CalibrationDisplay(Display):
     calibration: Calibration
     histogram_ax_: Axes | None = None
     line_: Any = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the smooth curve."""
+        return self.calibration.to_frame()
 
     def plot(
         self,
@@ -145,6 +149,10 @@ class DistributionCalibrationDisplay(Display):
 
     calibration: DistributionCalibration
     line_: Any = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the bins along the predicted risk."""
+        return self.calibration.to_frame()
 
     def plot(self, ax: Axes | None = None, *, width: float | None = None, **line: Any) -> Self:
         """Draw into `ax`, or a new figure; `line` goes to `Axes.plot`.

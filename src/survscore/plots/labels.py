@@ -1,4 +1,7 @@
-"""What lines are called: at their ends where that fits, in a legend beside the curves where it does not."""
+"""What stands beside curves and below axes: names of lines, how many are counted at which time, and notes.
+
+Lines are named at their ends where that fits, and in a legend where it does not.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox, IdentityTransform
 from numpy.typing import NDArray
 
-from survscore.plots.style import LETTER, folded, has_room, points, root_figure, small
+from survscore.plots.style import INK, LETTER, SOFT, folded, has_room, points, rc, root_figure, size_of, small
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,10 +75,9 @@ class EndLabels(Artist):
 
     def add(self, line: Line2D, name: str) -> None:
         """Name one more line."""
-        text = Text(
-            0, 0, folded(name, LONGEST * LETTER, 1.0), color=line.get_color(), va="center", ha="left",
-            fontsize=small(self.axes), linespacing=1.05, parse_math=False, transform=IdentityTransform(),  # type: ignore[arg-type]
-        )  # fmt: skip
+        looks: dict[str, Any] = {"va": "center", "ha": "left", "linespacing": 1.05, "color": line.get_color()}
+        looks |= {"fontsize": small(self.axes), "parse_math": False, "transform": IdentityTransform()}  # type: ignore[arg-type]
+        text = Text(0, 0, folded(name, LONGEST * LETTER, 1.0), **looks)
         leader = Line2D([], [], color=line.get_color(), linewidth=0.6, alpha=0.7, transform=IdentityTransform())
         for child in (text, leader):
             child.axes = self.axes
@@ -242,3 +244,69 @@ def _handles(found: Any) -> list[Any]:
 
 def _names(found: Any) -> list[str]:
     return [] if found is None else [text.get_text() for text in found.get_texts()]
+
+
+# Below axes
+
+
+def counts_below(ax: Axes, rows: Mapping[str, tuple[Any, Any]], *, at: Any = None) -> None:
+    """Write below an axis of time how many there are: one row for each name, at times that have a number.
+
+    `rows` are (times, numbers) by name, of which those that are NaN are left out. Numbers stand at the very times that
+    they are of: those nearest to `at`, by default the ticks.
+    """
+    size = small(ax)
+    numbers = np.concatenate([np.asarray(counts, dtype=np.float64) for _, counts in rows.values()])
+    widest = max((len(f"{number:,.0f}") for number in numbers[np.isfinite(numbers)]), default=1)
+    ticks = _ticks(ax) if at is None else list(at)
+    fit = max(int(points(ax)[0] / (0.6 * size * (widest + 1))), 1)
+    ticks = ticks[:: -(-len(ticks) // fit)] if ticks else []  # every one, or every second, third ... so that they fit
+    for place, (name, (times, counts)) in enumerate(rows.items()):
+        down = -(_below_axis(ax) + 1.35 * size * place)
+        left = -0.8 * size - 0.3 * size * widest
+        _write(ax, (0.0, 0.0), "axes fraction", (left, down), name, ha="right", color=SOFT)
+        for x, number in _nearest(np.asarray(times, dtype=np.float64), np.asarray(counts, dtype=np.float64), ticks):
+            _write(ax, (x, 0.0), ax.get_xaxis_transform(), (0.0, down), f"{number:,.0f}", ha="center", color=INK)
+
+
+def _nearest(times: Any, counts: Any, ticks: list[float]) -> list[tuple[float, float]]:
+    """Return for each tick the nearest time that has a number, unless another tick is as near."""
+    known = np.isfinite(counts)
+    times, counts = times[known], counts[known]
+    if not times.size or not ticks:
+        return []
+    close = 0.25 * (min(np.diff(ticks)) if len(ticks) > 1 else np.inf)
+    found = {}
+    for tick in ticks:
+        place = int(np.argmin(np.abs(times - tick)))
+        if abs(times[place] - tick) <= close:
+            found[float(times[place])] = float(counts[place])
+    return list(found.items())
+
+
+def _ticks(ax: Axes) -> list[float]:
+    """Return the ticks in view."""
+    low, high = sorted(ax.get_xlim())
+    slack = 0.001 * (high - low)
+    return [float(tick) for tick in ax.get_xticks() if low - slack <= tick <= high + slack]
+
+
+def note_below(ax: Axes, text: str) -> None:
+    """Write a note below the label of the x axis, folded to the width of the axes."""
+    words, down = folded(text, points(ax)[0], small(ax)), -_below_axis(ax)
+    _write(ax, (0.0, 0.0), "axes fraction", (0.0, down), words, ha="left", va="top", linespacing=1.25, color=INK)
+
+
+def _below_axis(ax: Axes) -> float:
+    """Return how many points below the axes the label of the x axis ends, and a bit more."""
+    from matplotlib.font_manager import FontProperties
+
+    ticks = FontProperties(size=ax.xaxis.get_tick_params().get("labelsize", rc()["xtick.labelsize"]))
+    label = 1.35 * size_of(ax.xaxis.label) * (ax.get_xlabel().count("\n") + 1)
+    return 8.0 + float(ticks.get_size_in_points()) + ax.xaxis.labelpad + label + 0.9 * small(ax)
+
+
+def _write(ax: Axes, at: Any, coordinates: Any, offset: tuple[float, float], text: str, **looks: Any) -> Any:
+    fixed: dict[str, Any] = {"fontsize": small(ax), "annotation_clip": False, "parse_math": False}
+    looks = {"va": "center"} | looks | fixed
+    return ax.annotate(text, at, xycoords=coordinates, xytext=offset, textcoords="offset points", **looks)

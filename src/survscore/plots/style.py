@@ -108,6 +108,13 @@ def dashes(models: Iterable[str], *, null: str | None = None) -> dict[str, Any]:
     return found if null is None else found | {null: DASHES[-1]}
 
 
+def looks(models: Iterable[str], *, null: str | None = None) -> dict[str, dict[str, Any]]:
+    """Return how the line of each model is drawn: its colour, and its kind."""
+    names = list(models)
+    kinds = dashes(names, null=null)
+    return {name: {"color": colour, "linestyle": kinds[name]} for name, colour in colours(names, null=null).items()}
+
+
 def font_size(width: float) -> float:
     """Return the size of letters, in points, of a figure so many inches wide."""
     return 8.0 if width < NARROW else 9.0
@@ -256,10 +263,8 @@ def dress(ax: Axes) -> None:
     settings_now = rc()
     for which in ("x", "y"):
         tick = f"{which}tick"
-        ax.tick_params(
-            axis=which, labelsize=settings_now[f"{tick}.labelsize"], color=settings_now[f"{tick}.color"],
-            labelcolor=settings_now[f"{tick}.labelcolor"],
-        )  # fmt: skip
+        looks = {name: settings_now[f"{tick}.{name}"] for name in ("labelsize", "color", "labelcolor")}
+        ax.tick_params(axis=which, **looks)
     if settings_now["axes.grid"]:
         ax.grid(True, color=settings_now["grid.color"], linewidth=settings_now["grid.linewidth"])
 
