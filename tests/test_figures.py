@@ -14,13 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
-from matplotlib.text import Text
 from PIL import Image
 
 import survscore as ss
 from combinations import nightly_but
 from figure_cases import DRAWINGS, PICTURES, TIMES, compared, figure_of, problem, scores, small_image, training
-from looks import WRITE, read_picture
+from looks import WRITE, drawn_texts, read_picture, text_faults
 from survscore import plots
 from survscore.paper import demo, demo_figure
 from survscore.plots import style
@@ -108,55 +107,13 @@ def test_pictures_of_the_docs_are_of_today(tmp_path):
 # Words
 
 
-def drawn_texts(figure):
-    """Return every text that is drawn: not those of ticks out of view."""
-    figure.canvas.draw()
-    ticks, seen = set(), set()
-    for ax in figure.axes:
-        for axis in (ax.xaxis, ax.yaxis):
-            low, high = sorted(axis.get_view_interval())
-            slack = 1e-9 * (high - low)
-            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
-                ticks |= {tick.label1, tick.label2}
-                if ax.get_visible() and ax.axison and low - slack <= tick.get_loc() <= high + slack:
-                    seen |= {tick.label1, tick.label2}
-    every = {id(text): text for text in figure.findobj(Text)}.values()
-    hidden = {text for ax in figure.axes if not ax.get_visible() for text in ax.findobj(Text)}
-    return [
-        text for text in every
-        if text.get_visible() and text.get_text().strip() and text not in hidden and (text not in ticks or text in seen)
-    ]  # fmt: skip
-
-
-def faults(figure):
-    """Return which texts overlap another, or leave the figure."""
-    texts = drawn_texts(figure)
-    boxes = [text.get_window_extent().padded(-0.6) for text in texts]
-    page = figure.bbox.padded(0.5)
-    found = [
-        f"{text.get_text()!r} leaves the figure"
-        for text, box in zip(texts, boxes, strict=True)
-        if not (page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1)
-    ]
-    for legend in figure.legends:
-        box = legend.get_window_extent()
-        found += (
-            [] if page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 else ["the legend leaves the figure"]
-        )
-    return found + [
-        f"{texts[a].get_text()!r} overlaps {texts[b].get_text()!r}"
-        for a, b in combinations(range(len(texts)), 2)
-        if boxes[a].overlaps(boxes[b])
-    ]
-
-
 @pytest.mark.parametrize(
     ("name", "width"), nightly_but([(name, plots.COLUMN) for name in OFTEN], product(DRAWINGS, WIDTHS))
 )
 def test_no_text_overlaps_another_or_is_cut(name, width):
     figure = figure_of(name, width)
     assert len(drawn_texts(figure)) > 8
-    assert faults(figure) == []
+    assert text_faults(figure) == []
 
 
 def test_the_test_of_texts_sees_faults():
@@ -164,7 +121,7 @@ def test_the_test_of_texts_sees_faults():
     ax.set_title("a title that is far too long for a figure as small as this one is")
     ax.text(0.5, 0.5, "one")
     ax.text(0.51, 0.5, "other")
-    assert len(faults(figure)) >= 2
+    assert len(text_faults(figure)) >= 2
 
 
 @given(
@@ -198,7 +155,7 @@ def test_names_stand_at_the_ends_and_follow_a_resize():
             end = display.ax_.transData.transform((line.get_xdata()[-1], line.get_ydata()[-1]))
             assert text.get_window_extent().x0 > end[0]
             assert abs(text.get_window_extent().get_points()[:, 1].mean() - end[1]) < 40
-        assert faults(display.figure_) == []
+        assert text_faults(display.figure_) == []
 
 
 def test_names_that_do_not_fit_stand_in_a_legend_beside_the_curves():

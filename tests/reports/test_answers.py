@@ -11,10 +11,12 @@ import survscore as ss
 from report_case import HOSTILE, TIMES
 from report_situations import report_of
 from survscore._validation import several
-from survscore.reports import render, sections, summarise
+from survscore.reports import render, summarise
 from survscore.reports.answers import recommendation
-from survscore.reports.cells import digits_of, even, evenly, fixed, p_values, relative, with_interval
-from survscore.reports.verdicts import leak_sentence
+from survscore.reports.leakage import leak_sentence
+from survscore.reports.scores import relative
+from survscore.reports.summary import displays_of, panels_of, tables_of
+from survscore.results.rounding import digits_of, evenly, fixed
 
 
 def of_models(y, models, **options):
@@ -127,30 +129,28 @@ def test_columns_have_even_decimals():
     assert evenly([1500, 20, 0]) == ["1,500", "20", "0"]
     assert evenly([123.456, 7.0]) == ["123.5", "7.0"]
     assert evenly([None]) == ["–"]
-    assert even(-0.00001, 4) == "−1e−5"
+    assert evenly([-0.00001], 4) == ["−1e−5"]
     assert (fixed(-0.00001, 4), fixed(1234.5, 1), fixed(float("nan"), 2)) == ("0.0000", "1,234.5", "–")
     # half an interval has two digits of its own, and one narrow interval does not rule all
     assert digits_of([0.1, 0.2], [0.12, 0.22], [0.11, 0.21]) == 3
     assert digits_of([0.1, 0.2], [0.3, 0.2000002], [0.2, 0.2000001]) == 3
-    estimates, intervals = with_interval("score", [0.2, None], [0.19, None], [0.21, None], "95 % interval")
-    assert (estimates.texts, intervals.texts) == (["0.200", "–"], ["0.190 to 0.210", "–"])
-    assert p_values([1e-9, 0.0456, None]).texts == ["<0.001", "0.046", "–"]
     assert (relative(-0.01, 0.2), relative(1e-9, 0.2), relative(1, 0)) == ("−5.0 %", "0.0 %", "–")
 
 
 def test_tables_that_are_shown_have_whole_columns(report, lost_report):
-    for one in (report, lost_report):
-        for displays in sections.displays(one.summary).values():
-            for display in displays:
-                assert {len(column.texts) for column in display.columns} == {display.size}
-                assert len(display.models or [0] * display.size) == display.size
-                assert len(display.groups or [0] * display.size) == display.size
-                assert display.name in sections.tables(one.summary)  # all digits are available
-                for column in display.columns:
-                    if column.kind == "number":  # in line on the point
-                        written = [text for text in column.texts if re.fullmatch(r"−?[\d,]+\.\d+", text)]
-                        points = {len(text.split(".")[-1]) for text in written}
-                        assert len(points) <= 1 or display.name == "horizons"
+    for summary in (report.summary, lost_report.summary):
+        for display in (display for displays in displays_of(summary).values() for display in displays):
+            size = len(display.rows)
+            assert len(display.models or [0] * size) == len(display.groups or [0] * size) == size
+            assert display.name in tables_of(summary)  # all digits are available
+            for kind, texts in zip(display.align, zip(*display.rows, strict=True), strict=True):
+                points = {len(text.split(".")[-1]) for text in texts if re.fullmatch(r"−?[\d,]+\.\d+", text)}
+                assert kind != "r" or len(points) <= 1 or display.name == "horizons"  # in line on the point
+    (means, *_) = displays_of(report.summary)["means"]
+    first = pd.DataFrame(report.summary["means"]).iloc[0]
+    assert means.header[:3] == ("model", "mean score", "95 % interval")
+    assert means.rows[0][:3] == ("truth", fixed(first.score), f"{fixed(first.lower)} to {fixed(first.upper)}")
+    assert displays_of(report.summary)["verdicts"][0].rows[0][-2] == fixed(report.summary["verdicts"]["p_value"][0], 3)
 
 
 def test_the_horizon_table_is_the_library_s(case, report):
@@ -171,10 +171,10 @@ def test_verdicts_of_administrative_scores_on_a_leak_are_marked_in_all_tables(ca
     y, models = case
     two = {name: models[name] for name in ("truth", "leaking")}
     found = of_models(y, two, metric="brier", by={"half": np.arange(len(y)) % 2}, weighting=None)
-    shown = sections.displays(found)
+    shown = displays_of(found)
     assert found["headline"].startswith("projected")
     (at_times,) = shown["horizons"]
-    assert at_times.caption.startswith("Accuracy, discrimination and calibration at single times, administrative. (1) ")
+    assert at_times.title.startswith("Accuracy, discrimination and calibration at single times, administrative. (1) ")
     for name in ("horizons", "verdicts", "segments"):
         table = found[name]["table"] if name == "segments" else found[name]
         rows = pd.DataFrame(table).assign(weighting="administrative") if name == "horizons" else pd.DataFrame(table)
@@ -291,7 +291,7 @@ def test_a_backtest_has_a_section(dated):
     assert told["chosen"] in section
     assert "chosen worse than best by (%)" in section
     assert "In a backtest, scores were computed as of 2013-06-30 and 2014-06-30" in found.html
-    (panel,) = sections.panels(found.summary)["backtest"]
+    (panel,) = panels_of(found.summary)["backtest"]
     assert [row["title"] for row in panel["rows"]] == short
     assert json.loads(json.dumps(found.summary, allow_nan=False)) == found.summary
     assert 'id="backtest"' not in report_of("tie", n_curves=0).html

@@ -12,9 +12,8 @@ import survscore as ss
 from combinations import nightly_but
 from looks import show
 from report_case import HOSTILE, OPTIONS, TITLE
-from survscore.reports import sections
-from survscore.reports.cells import evenly
-from survscore.reports.verdicts import short
+from survscore.reports.summary import tables_of
+from survscore.results.rounding import evenly, short
 
 WIDTHS = {"desktop": 1280, "phone": 390}
 
@@ -134,7 +133,7 @@ def test_values_are_read_by_pointer_and_keys(page, report):
 
 
 def test_tables_open_and_files_hold_all_digits(page, report):
-    tables = sections.tables(report.summary)
+    tables = tables_of(report.summary)
     for details in page.locator("details.numbers").all():
         assert details.locator("summary").is_visible()
         details.locator("summary").click()
