@@ -16,7 +16,7 @@ from survscore.reports.answers import recommendation
 from survscore.reports.leakage import leak_sentence
 from survscore.reports.scores import relative
 from survscore.reports.summary import displays_of, panels_of, tables_of
-from survscore.results.rounding import digits_of, evenly, fixed
+from survscore.results.rounding import digits_of, evenly, fixed, short
 
 
 def of_models(y, models, **options):
@@ -129,6 +129,8 @@ def test_columns_have_even_decimals():
     assert evenly([1500, 20, 0]) == ["1,500", "20", "0"]
     assert evenly([123.456, 7.0]) == ["123.5", "7.0"]
     assert evenly([None]) == ["–"]
+    told = {34870.26: "34870.3", 41007.0: "41007", -2.5: "−2.5", 1e-9: "1e−9", None: "–", True: "yes", 999.99: "1000"}
+    assert [short(value) for value in told] == list(told.values())
     assert evenly([-0.00001], 4) == ["−1e−5"]
     assert (fixed(-0.00001, 4), fixed(1234.5, 1), fixed(float("nan"), 2)) == ("0.0000", "1,234.5", "–")
     # half an interval has two digits of its own, and one narrow interval does not rule all

@@ -6,26 +6,12 @@ import pytest
 
 from combinations import nightly_but
 from looks import measure
-from report_situations import SITUATIONS, report_of
+from report_situations import report_of
 
 NUMBER = r"\d\.\d{4,}"
 INTERVAL = rf"95 % interval (?:from )?{NUMBER}(?: better| worse)? to {NUMBER} (?:better|worse); p [<=] \d\.\d{{3}}"
 # Which model; by how much, in the score and in percent; how certain; whether to rely on it, and why.
 WANTED = {
-    "clear_winner": (
-        "new is best: it is significantly better than old.",
-        rf"new\s+is significantly better than\s+old\s+{NUMBER} better\s+\d+\.\d % of old's {NUMBER}\s+{INTERVAL}",
-        "Recommendation: rely on this. Use administrative: C* is known for each individual",
-        "old falls by 7.3 % right after C*, against 7 % elsewhere: no sign that it encodes the censoring time.",
-    ),
-    "tie": (
-        "No winner: A and B do not differ significantly.",
-        rf"B\s+is not significantly different from\s+A\s+{NUMBER} worse\s+1\.3 % of A's {NUMBER}\s+95 % interval from "
-        rf"{NUMBER} worse to "
-        rf"{NUMBER} better; p = 0\.477",
-        "Recommendation: rely on this. Use administrative",
-        "no sign that it encodes the censoring time",
-    ),
     "contradiction": (
         "honest is best: it is significantly better than classifier.",
         rf"classifier\s+is significantly worse than\s+honest\s+{NUMBER} worse\s+2\.6 % of honest's {NUMBER}\s+"
@@ -33,12 +19,6 @@ WANTED = {
         "Recommendation: interpret with care, since weightings contradict each other. classifier is significantly "
         "better than honest under IPCW, and significantly worse under administrative. Use administrative",
         "classifier falls by 100 % right after C*, against 11 % elsewhere: it encodes the censoring time.",
-    ),
-    "leak": (
-        "No winner: honest and leaking do not differ significantly.",
-        rf"leaking\s+is not significantly different from\s+honest\s+{NUMBER} worse\s+0\.17 % of honest's {NUMBER}",
-        "Recommendation: rely on this, but not on IPCW scores of leaking. Use administrative",
-        "leaking falls by 97 % right after C*, against 9 % elsewhere: it encodes the censoring time.",
     ),
     "drop_outs": (
         "new is best: it is significantly better than old.",
@@ -59,7 +39,7 @@ WANTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("situation", nightly_but(["contradiction", "drop_outs"], SITUATIONS))
+@pytest.mark.parametrize("situation", nightly_but(["contradiction", "drop_outs"], WANTED))
 def test_the_first_screen_answers(browser, situation, tmp_path):
     report = report_of(situation, n_curves=0)
     page = browser.new_page(viewport={"width": 1280, "height": 800})
@@ -76,7 +56,7 @@ def test_the_first_screen_answers(browser, situation, tmp_path):
     # the chart says the same: zero, the sides, and the model on the side that it is on
     assert "← better" in text
     assert "worse →" in text
-    assert re.search(r"Difference in mean Brier score to (old|A|honest)", text)
+    assert re.search(r"Difference in mean Brier score to (old|honest)", text)
     first = report.summary["answer"]["brier"]["cards"][0]
     zero = page.locator('[data-chart="answer"] line.nought').bounding_box()["x"]
     mark = page.locator('[data-chart="answer"] circle.dot').first.bounding_box()

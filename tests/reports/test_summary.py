@@ -10,7 +10,6 @@ import pytest
 import survscore as ss
 from report_case import HOSTILE, N_LOST, OPTIONS, TIMES
 from survscore.reports import comparing, render, summarise
-from survscore.results.rounding import short
 
 
 def test_scores_and_verdicts_are_the_library_s(case, report):
@@ -313,14 +312,6 @@ def test_disagreements_in_words():
     assert comparing.only_under_some("a", "b", {"x": "better", "y": "undecided"}) == (
         "a is significantly better than b only under x."
     )
-
-
-def test_numbers_for_people():
-    for value, text in (
-        (41007, "41007"), (41007.0, "41007"), (34870.26, "34870.3"), (1161999.5, "1161999.5"), (0.123456, "0.1235"),
-        (-2.5, "−2.5"), (1e-9, "1e−9"), (None, "–"), (True, "yes"), ("a", "a"), (999.99, "1000"),
-    ):  # fmt: skip
-        assert short(value) == text
 
 
 def test_one_time_is_judged_by_its_score(case):
