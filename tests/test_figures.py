@@ -55,16 +55,6 @@ def difference(one, other):
 
 #: Eight pictures; the others are looked at when all tests run.
 OFTEN = ("comparison", "weightings", "sensitivity", "segments", "calibration", "decisions", "backtest", "demo")
-    "comparison",
-    "weightings",
-    "sensitivity",
-    "segments",
-    "calibration",
-    "decisions",
-    "backtest",
-    "demo",
-    "hostile",
-]
 
 
 @pytest.mark.parametrize("name", nightly_but(OFTEN, PICTURES))
