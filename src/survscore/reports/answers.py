@@ -255,25 +255,23 @@ def recommendation(
     which weighting to use and `certain` whether it is known to fit; `caution` what to beware of where the only one is
     known to mislead; the others where weightings disagree, and which models encode C*, which some weightings prefer.
     """
+    trust: Trust = "with care"
+    heading, sentences = "interpret with care", [sentence, *unclear]
     if concluded is not None:
         encoding = concluded.encodes
-        heading = f"do not use {several(list(encoding))} for new individuals" if encoding else "interpret with care"
-        trust: Trust = "yes" if concluded.certain else "with care"
-        return _told(trust, "rely on this" if concluded.certain else heading, [*concluded.sentences, *contradictions])
-    if caution is not None:
-        misleading = "do not rely on this, since the only weighting is known to mislead"
-        return _told("no", misleading, [caution, *contradictions])
-    if contradictions:
-        contradicted = "interpret with care, since weightings contradict each other"
-        return _told("with care", contradicted, [*contradictions, sentence])
-    if not certain:
-        return _told("with care", "interpret with care", [sentence, *unclear])
-    if leaking:
-        return _told("with care", f"rely on this, but not on IPCW scores of {several(leaking)}", [sentence, *unclear])
-    return _told("yes", "rely on this", [sentence, *unclear])
-
-
-def _told(trust: Trust, heading: str, sentences: list[str]) -> dict[str, Any]:
+        heading = f"do not use {several(list(encoding))} for new individuals" if encoding else heading
+        if concluded.certain:
+            trust, heading = "yes", "rely on this"
+        sentences = [*concluded.sentences, *contradictions]
+    elif caution is not None:
+        trust, heading = "no", "do not rely on this, since the only weighting is known to mislead"
+        sentences = [caution, *contradictions]
+    elif contradictions:
+        heading, sentences = f"{heading}, since weightings contradict each other", [*contradictions, sentence]
+    elif certain and leaking:
+        heading = f"rely on this, but not on IPCW scores of {several(leaking)}"
+    elif certain:
+        trust, heading = "yes", "rely on this"
     return {"trust": trust, "heading": heading, "sentences": sentences}
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from survscore._validation import plural, several
 from survscore._version import __version__
-from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_INCIDENCE, Null
 from survscore.metrics import controls_note, survival_label
 from survscore.outcomes import Outcomes
@@ -59,17 +58,12 @@ class _Cited:
         return f" [{', '.join(str(self.keys.index(key) + 1) for key in keys)}]"
 
 
-def methods(
-    summary: dict[str, Any], weightings: Sequence[Weighting], headline: int, null: Null, n_times: int
-) -> dict[str, list[str]]:
-    """Return the paragraphs of a methods section and its references.
-
-    `summary` is that of the report so far, and `headline` the weighting that conclusions go by.
-    """
+def methods(summary: dict[str, Any], weightings: Sequence[Weighting], null: Null, n_times: int) -> dict[str, list[str]]:
+    """Return the paragraphs of a methods section and its references, by the summary of the report so far."""
     cite = _Cited()
     paragraphs = [
         _data(summary),
-        f"{_scores(summary, weightings, headline, null, n_times, cite)} {_interpolation(summary)}".strip(),
+        f"{_scores(summary, weightings, null, n_times, cite)} {_interpolation(summary)}".strip(),
         _errors(summary, weightings, cite),
         " ".join(part for part in (_calibration(summary, cite), _diagnosis(summary), _backtest(summary)) if part),
         f"All was computed with survscore {summary['survscore']}.",
@@ -84,43 +78,34 @@ class MethodsSection(Section):
     """How it was made: settings and versions, and a methods section for a paper."""
 
     @classmethod
-    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+    def data(cls, study: Study, before: dict[str, Any]) -> dict[str, Any]:
         options, comparison = study.options, study.comparison
         segments = {} if study.segments is None else {"by": study.segments.by, "correction": options.correction}
+        epsilons = {metric.name: getattr(metric, "epsilon", 0.0) for metric in study.metrics}
         settings = {
             **(options.settings or {}),
             "survscore": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
-            **_asked(study),
+            "metrics": {name: {"epsilon": epsilon} if epsilon else {} for name, epsilon in epsilons.items()},
+            "weightings": comparison.weightings,
+            "times": _extent(comparison.times),
+            "time range": "all times" if options.time_range == WHOLE else [plain(end) for end in options.time_range],
+            "reference": comparison.reference,
+            "null": "Kaplan-Meier of other outcomes" if isinstance(options.null, Outcomes) else options.null,
+            "horizons": study.horizons,
+            "level": float(comparison.level),
+            "groups": options.groups is not None,
             **segments,
-            "curves": {name: _described(curves) for name, curves in study.models.items()},
+            "curves": {
+                name: f"{_extent(one.times)}, between them {one.interpolation}, beyond them {one.extrapolation}"
+                for name, one in study.models.items()
+            },
         }
         interpolation = {name: str(curves.interpolation) for name, curves in study.models.items()}
-        summary = {**found, "interpolation": interpolation}
-        written = methods(summary, study.weightings, study.headline, options.null, comparison.times.size)
+        summary = {**before, "interpolation": interpolation}
+        written = methods(summary, study.weightings, options.null, comparison.times.size)
         return {"settings": settings, "interpolation": interpolation, "methods": written}
-
-
-def _asked(study: Study) -> dict[str, Any]:
-    """Return what was asked for, for the settings."""
-    options, comparison = study.options, study.comparison
-    epsilons = {one.name: getattr(one, "epsilon", 0.0) for one in study.metrics}
-    return {
-        "metrics": {name: {"epsilon": epsilon} if epsilon else {} for name, epsilon in epsilons.items()},
-        "weightings": comparison.weightings,
-        "times": _extent(comparison.times),
-        "time range": "all times" if options.time_range == WHOLE else [plain(end) for end in options.time_range],
-        "reference": comparison.reference,
-        "null": "Kaplan-Meier of other outcomes" if isinstance(options.null, Outcomes) else options.null,
-        "horizons": study.horizons,
-        "level": float(comparison.level),
-        "groups": options.groups is not None,
-    }
-
-
-def _described(curves: SurvivalCurves) -> str:
-    return f"{_extent(curves.times)}, between them {curves.interpolation}, beyond them {curves.extrapolation}"
 
 
 def _extent(times: NDArray[np.float64]) -> str:
@@ -178,9 +163,7 @@ def _with_share(count: int, data: dict[str, Any]) -> str:
     return f"{count:,} ({100 * count / data['n']:.1f} %)"
 
 
-def _scores(
-    summary: dict[str, Any], weightings: Sequence[Weighting], headline: int, null: Null, n_times: int, cite: _Cited
-) -> str:
+def _scores(summary: dict[str, Any], weightings: Sequence[Weighting], null: Null, n_times: int, cite: _Cited) -> str:
     metrics = several([f"{one['label']} ({one['direction']} is better)" for one in summary["metrics"].values()])
     auc = cite("auc") if "auc" in summary["metrics"] else ""
     told = [f"The measures were {metrics}{auc}, computed at {plural(n_times, 'time')}."]
@@ -191,8 +174,9 @@ def _scores(
         told.append(
             f"Means over time are from {short(low)} to {short(high)}{_in_unit(summary)}, by the trapezoidal rule."
         )
-    told.append(f"Conclusions are based on {_weighting(weightings[headline], summary, cite)}.")
-    others = [one for place, one in enumerate(weightings) if place != headline]
+    headline = weightings[summary["weightings"].index(summary["headline"])]
+    told.append(f"Conclusions are based on {_weighting(headline, summary, cite)}.")
+    others = [weighting for weighting in weightings if weighting is not headline]
     if others:
         told.append(f"For comparison, we report {'; and '.join(_weighting(one, summary, cite) for one in others)}.")
     told += _assumptions(weightings)
@@ -281,8 +265,8 @@ def _errors(summary: dict[str, Any], weightings: Sequence[Weighting], cite: _Cit
     told.append("P-values are two-sided and not adjusted for the number of comparisons.")
     if summary["segments"] is not None:
         by, correction = several(summary["segments"]["by"]), summary["segments"]["correction"]
-        adjusted = {"holm": "adjusted by Holm's method", "benjamini-hochberg": "adjusted by Benjamini and Hochberg's "
-                    "method", "none": "not adjusted"}[correction]  # fmt: skip
+        methods = {"holm": "Holm's", "benjamini-hochberg": "Benjamini and Hochberg's"}
+        adjusted = "not adjusted" if correction == "none" else f"adjusted by {methods[correction]} method"
         cited = cite(correction) if correction in REFERENCES else ""
         told.append(f"Segments by {by} were scored each by itself, with p-values {adjusted} for their number{cited}.")
     if any(one["bounded"] for one in summary["metrics"].values()):

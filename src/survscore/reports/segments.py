@@ -223,7 +223,7 @@ class SegmentsSection(Section):
 
     @classmethod
     def data(cls, study: Study, before: dict[str, Any]) -> dict[str, Any]:
-        return {"segments": None if study.segments is None else study.segments.summary(study.label)}
+        return {"segments": None if study.segments is None else study.segments.summary(study.headline)}
 
     def _forests(self) -> list[Panel]:
         """Return one forest for each metric and weighting; the first row of each model is that of all individuals."""

@@ -36,7 +36,7 @@ from survscore.incidence import IncidenceCurves
 from survscore.inference.multiplicity import Correction
 from survscore.metrics import Metric, as_metric
 from survscore.outcomes import Outcomes
-from survscore.reports.answers import Answers, WeightingChoice, recommended_weighting
+from survscore.reports.answers import Answers, recommended_weighting
 from survscore.reports.calibrated import horizons_of
 from survscore.reports.comparing import SHOWN_AS_NOTES, WHOLE, Findings
 from survscore.reports.earlier import backtested, trends
@@ -127,73 +127,66 @@ def incidences_of(models: Mapping[str, Any]) -> dict[str, IncidenceCurves]:
     return dict(models) if all(several) else {}
 
 
-@dataclass(frozen=True, eq=False)
 class Study:
     """Outcomes, predictions and their comparison: what sections are made of.
 
     `y` and `models` are of one cause of events or of all together, `of_any_kind` and `of_any_event` of any cause.
-    `recommended` is the weighting that needs no assumption, by which calibration goes, and `headline` the place of that
-    which conclusions go by: the projected one, where there is one.
+    `recommended` is the weighting that needs no assumption, by which calibration goes, and `headline` that which
+    conclusions go by, in words: the projected one, where there is one.
     """
 
-    options: ReportRequest
-    y: Outcomes
-    models: Mapping[str, Any]
-    of_any_kind: Outcomes
-    of_any_event: Mapping[str, SurvivalCurves]
-    incidences: Mapping[str, IncidenceCurves]
-    metrics: list[Metric]
-    weightings: list[Weighting]
-    comparison: Comparison
-    segments: SegmentFindings | None
-    findings: Findings
-    answers: Answers
-    recommended: WeightingChoice
-    headline: int
-    horizons: list[float]
-    caution: str | None
-    ids: list[Any] | None
-    history: dict[str, Any]
-    backtest: dict[str, Any] | None
+    def __init__(self, y: Outcomes, given: Mapping[str, Any], options: ReportRequest) -> None:
+        """Check what is given, and compare the models."""
+        self.options, self.incidences = options, incidences_of(given)
+        self.y, self.models = of_cause(y, given, options.cause, multiclass=True, caller="report")
+        # of all causes together, what is no multi-class score is of events of any cause
+        self.of_any_kind, self.of_any_event = any_event(self.y, self.models)
+        for name, curves in self.of_any_event.items():
+            check_predictions(self.of_any_kind, curves, f"the curves of {name!r}")
+        check_on_processor("a report", self.of_any_kind, self.of_any_event)
+        check_whole("n_curves", options.n_curves, 0)
+        self.ids = labels_of(options.ids, self.y)
+        if not str(options.title).strip():
+            raise InputError("title must not be empty")
+        choices = weightings_that_fit(self.y)
+        self.metrics = [as_metric(metric) for metric in one_or_more(options.metric, Metric, "metric")]
+        wanted: Any = one_or_more(options.weighting, Weighting, "weighting")
+        if options.weighting is None:
+            wanted = default_weightings(self.y, self.metrics) if choices.default else choices.names
+        self.weightings = [as_weighting(weighting, self.y) for weighting in wanted]
+        self.history = trends(options.history, self.y.chosen_cause)
+        self.backtest = backtested(options.backtest, options.unit)
+        self.comparison, self.segments = self._compared()
+        self.findings = Findings.of(self.comparison, options.time_range)
+        n, n_dropped_out = self.y.n_individuals, self.y.n_dropped_out
+        self.recommended = recommended_weighting(self.weightings, n=n, n_dropped_out=n_dropped_out)
+        weightings = self.comparison.weightings
+        self.headline = self.findings.projected or weightings[self.recommended.position]
+        self.answers = Answers(self.findings, options.time_range, self.headline)
+        times, given_times = self.comparison.times, options.times is not None
+        self.horizons = horizons_of(self.of_any_kind, self.of_any_event, times, options.horizons, given=given_times)
+        self.caution = None
+        if isinstance(self.chosen, IPCW) and not self.y.event.all():
+            self.caution = (
+                "This answer is based on an IPCW score. If predictions encode the censoring times, such a score "
+                f"prefers those that fall to zero after them, right or wrong. {choices.sentence}."
+            )
 
     @property
     def chosen(self) -> Weighting:
         """The weighting that needs no assumption, or the first."""
         return self.weightings[self.recommended.position]
 
-    @property
-    def label(self) -> str:
-        """The weighting that conclusions go by, in words."""
-        return self.comparison.weightings[self.headline]
-
-    @classmethod
-    def of(cls, y: Outcomes, given: Mapping[str, Any], options: ReportRequest) -> Study:
-        """Check what is given, and compare the models."""
-        y, named = of_cause(y, given, options.cause, multiclass=True, caller="report")
-        # of all causes together, what is no multi-class score is of events of any cause
-        of_any_kind, of_any_event = any_event(y, named)
-        for name, curves in of_any_event.items():
-            check_predictions(of_any_kind, curves, f"the curves of {name!r}")
-        check_on_processor("a report", of_any_kind, of_any_event)
-        check_whole("n_curves", options.n_curves, 0)
-        ids = labels_of(options.ids, y)
-        if not str(options.title).strip():
-            raise InputError("title must not be empty")
-        choices = weightings_that_fit(y)
-        metrics = [as_metric(one) for one in one_or_more(options.metric, Metric, "metric")]
-        wanted: Any = one_or_more(options.weighting, Weighting, "weighting")
-        if options.weighting is None:
-            wanted = default_weightings(y, metrics) if choices.default else choices.names
-        weightings = [as_weighting(one, y) for one in wanted]
-        history, backtest = trends(options.history, y.chosen_cause), backtested(options.backtest, options.unit)
+    def _compared(self) -> tuple[Comparison, SegmentFindings | None]:
+        options = self.options
         with warnings.catch_warnings():
             for category in SHOWN_AS_NOTES:
                 warnings.simplefilter("ignore", category)
             compared: Any = compare(
-                y,
-                named,
-                metric=metrics,
-                weighting=weightings,
+                self.y,
+                self.models,
+                metric=self.metrics,
+                weighting=self.weightings,
                 times=options.times,
                 reference=options.reference,
                 null=options.null,
@@ -202,37 +195,9 @@ class Study:
                 ranges=[options.time_range],
                 by=options.by,
             )
-        comparison, segments = compared, None
-        if options.by is not None:
-            comparison = compared.total
-            segments = SegmentFindings.of(compared.corrected(options.correction), options.time_range)
-        findings = Findings.of(comparison, options.time_range)
-        recommended = recommended_weighting(weightings, n=y.n_individuals, n_dropped_out=y.n_dropped_out)
-        headline = recommended.position
-        if findings.projected is not None:
-            headline = comparison.weightings.index(findings.projected)
-        times, given_times = comparison.times, options.times is not None
-        return cls(
-            options=options,
-            y=y,
-            models=named,
-            of_any_kind=of_any_kind,
-            of_any_event=of_any_event,
-            incidences=incidences_of(given),
-            metrics=metrics,
-            weightings=weightings,
-            comparison=comparison,
-            segments=segments,
-            findings=findings,
-            answers=Answers(findings, options.time_range, comparison.weightings[headline]),
-            recommended=recommended,
-            headline=headline,
-            horizons=horizons_of(of_any_kind, of_any_event, times, options.horizons, given=given_times),
-            caution=_caution(y, weightings[recommended.position], choices.sentence),
-            ids=ids,
-            history=history,
-            backtest=backtest,
-        )
+        if options.by is None:
+            return compared, None
+        return compared.total, SegmentFindings.of(compared.corrected(options.correction), options.time_range)
 
 
 def labels_of(ids: Sequence[Any] | None, y: Outcomes) -> list[Any] | None:
@@ -241,13 +206,3 @@ def labels_of(ids: Sequence[Any] | None, y: Outcomes) -> list[Any] | None:
     if labels is not None:
         check_length("ids", len(labels), "y", len(y))
     return labels
-
-
-def _caution(y: Outcomes, headline: Weighting, sentence: str) -> str | None:
-    """Return a caution where the headline is based on an IPCW score; None elsewhere."""
-    if not isinstance(headline, IPCW) or y.event.all():
-        return None
-    return (
-        "This answer is based on an IPCW score. If predictions encode the censoring times, such a score prefers those "
-        f"that fall to zero after them, right or wrong. {sentence}."
-    )

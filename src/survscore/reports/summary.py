@@ -101,7 +101,7 @@ def _of_one(y: Outcomes, models: Mapping[str, Any], options: ReportRequest) -> d
     """Return the summary of one cause of events, or of all together: what sections share, and then each section."""
     tell = options.progress or silent
     tell(0, len(SECTIONS) + 1, "comparing")
-    study = Study.of(y, models, options)
+    study = Study(y, models, options)
     comparison, scored = study.comparison, study.answers.scored
     summary: dict[str, Any] = {
         "survscore": __version__,
@@ -117,7 +117,7 @@ def _of_one(y: Outcomes, models: Mapping[str, Any], options: ReportRequest) -> d
         "null_model": comparison.null,
         "weightings": comparison.weightings,
         "short_weightings": list(short_names(comparison.weightings).values()),
-        "headline": study.label,
+        "headline": study.headline,
         "unit": plural_word(options.unit),
         "level": float(options.level),
         "steps": [name for name, curves in study.models.items() if curves.interpolation == "step"],

@@ -279,10 +279,8 @@ class Verdict:
         return "" if self.same or np.isnan(self.sensitivity.difference) else self._ends() or "none"
 
     def _ends(self) -> str:
-        low, high = (
-            self.sensitivity.tipping_lower / self.sensitivity.theta,
-            self.sensitivity.tipping_upper / self.sensitivity.theta,
-        )
+        point = self.sensitivity
+        low, high = point.tipping_lower / point.theta, point.tipping_upper / point.theta
         ends = [f"less than {low:.2g}"] if low > 0 else []
         return " or ".join([*ends, f"more than {high:.2g}"] if np.isfinite(high) else ends)
 
@@ -310,10 +308,8 @@ class Verdict:
         point, ratio = self.sensitivity, self._ratio()
         start = f"{winner} has the better projected {self.label} {self.when} ({self._difference()}), but"
         if ratio and not point.ratio_lower <= point.theta <= point.ratio_upper:
-            return [
-                f"{start} that depends on the individuals with hidden status.",
-                f"No verdict: {ratio}, and with such hazards the sign of the difference may change.",
-            ]
+            no_verdict = f"No verdict: {ratio}, and with such hazards the sign of the difference may change."
+            return [f"{start} that depends on the individuals with hidden status.", no_verdict]
         whether = f"whether it is better than {loser} depends on the individuals with hidden status."
         return [f"{start} {whether}{self._tipping()}", *([f"{ratio[0].upper()}{ratio[1:]}."] if ratio else [])]
 
@@ -474,19 +470,10 @@ RELATIONS: dict[Code, str] = {
     "depends": "better or worse than {} depending on the individuals with hidden status",
     "too few": "not comparable with {}: too few are followed",
 }
-COLUMNS = (
-    "verdict",
-    "would_change",
-    "population",
-    "assumption",
-    "encodes",
-    "p_value",
-    "administrative",
-    "administrative_lower",
-    "administrative_upper",
-    "share_observed",
-    "share_dropped_out",
-)
+#: Of a verdict, what stands in the table.
+ADMINISTRATIVE = ("administrative", "administrative_lower", "administrative_upper")
+COLUMNS = ("verdict", "would_change", "population", "assumption", "encodes", "p_value", *ADMINISTRATIVE)
+COLUMNS += ("share_observed", "share_dropped_out")
 
 
 def recommend(
@@ -528,10 +515,7 @@ def recommend(
             float(of_administrative["upper"]),
             float(parts.share @ weights),
             float(parts.dropped_out @ weights),
-            (
-                _fit(projected, compared, a, weights, point.plausible),
-                _fit(projected, compared, r, weights, point.plausible),
-            ),
+            (_fit(projected, compared, a, weights, point), _fit(projected, compared, r, weights, point)),
             compared.level,
             by_theta.hazards,
             "; ".join(projected.undefined),
@@ -581,7 +565,7 @@ def is_administrative(weighting: str) -> bool:
     return weighting.partition(" (")[0] == Administrative.name
 
 
-def _fit(scored: ScoreArrays, compared: Comparison, a: int, weights: Vector, plausible: tuple[float, float]) -> Fit:
+def _fit(scored: ScoreArrays, compared: Comparison, a: int, weights: Vector, point: TippingPoint) -> Fit:
     """Return means over the times with weights, each weighted by how many belong to it."""
     parts, by_theta = scored.parts, scored.by_theta
     if parts is None or by_theta is None:
@@ -591,7 +575,7 @@ def _fit(scored: ScoreArrays, compared: Comparison, a: int, weights: Vector, pla
     # With hazards theta times as high, (1 - proportion)^theta of the late starters would be event-free. Either way: an
     # model without a leak has the hazards of early starters, while what late starters had is part of their proportion.
     # Of one of several causes the range is narrower than that: other events leave fewer who could have its.
-    factor = max(plausible[1], 1.0 / plausible[0])
+    factor = max(point.plausible[1], 1.0 / point.plausible[0])
     low, high = (1.0 - (1.0 - proportion[1]) ** theta for theta in (1.0 / factor, factor))
     further = max(low - risk[1], risk[1] - high, 0.0) - abs(risk[0] - proportion[0])
     early = float(parts.share @ weights)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -137,22 +137,30 @@ class ScoreTable(PrintedAsTables):
 
     def _part(self, rows: list[TableRow]) -> Part:
         """Return the table of one segment, weighting and horizon."""
-        first = rows[0]
-        if all(row.metric == DISTRIBUTION for row in rows):
-            header: tuple[str, ...] = ("", "", "chi-square", "p")
-            align = "llrr"
-        elif any(row.model != row.reference for row in rows):
-            header, align = ("", "", "estimate", f"difference to {shown(first.reference)}", "p", ""), "llrrrl"
-        else:
-            header, align = ("", "", "estimate"), "llr"
-        lines, metrics = [], set[str]()
-        for row in rows:
-            better = f" ({row.direction})" if row.direction.startswith("closer") else ""
-            first_word = "" if row.metric in metrics else row.label + better
-            lines.append(printed_line(row, header, first_word, self.leak_warnings.keys()))
-            metrics.add(row.metric)
+        words = [f"{row.label}{_target(row)}" for row in rows]
         notes = [f"{row.label}, {shown(row.model)}: {row.note}" for row in rows if row.note]
-        return Part.of(self._title(first), header, lines, notes, align, 3, decimals=decimals)
+        return self._table(self._title(rows[0]), "", list(zip(words, rows, strict=True)), notes)
+
+    def _table(self, title: str, heading: str, rows: Sequence[tuple[str, TableRow]], notes: Sequence[str]) -> Part:
+        """Return a table of rows, each with what stands before its model where that changes."""
+        first, lines, previous = rows[0][1], list[Line](), ""
+        is_test = all(row.metric == DISTRIBUTION for _, row in rows)
+        compares = not is_test and any(row.model != row.reference for _, row in rows)
+        beside = (f"difference to {shown(first.reference)}", "p", "") if compares else ()
+        header = (heading, "", "chi-square", "p") if is_test else (heading, "", "estimate", *beside)
+        for word, row in rows:
+            numbers = [Number(row.estimate, row.lower, row.upper, se=row.se, reliable=row.reliable)]
+            rest = [p_text(row.p_value)] if is_test or compares else []
+            if compares:
+                limits, reliable = (row.difference_lower, row.difference_upper), row.difference_reliable
+                numbers.append(Number(row.difference, *limits, se=row.difference_se, reliable=reliable, sign="+"))
+                encoded = not {row.model, row.reference}.isdisjoint(self.leak_warnings)
+                rest.append(verdict_text(row.verdict, row.weighting, encoded=encoded))
+            words = ("" if word == previous else word, shown(row.model))
+            lines.append(Line(words, tuple(numbers), tuple(rest), row.metric))
+            previous = word
+        align = "llrr" if is_test else "llrrrl" if compares else "llr"
+        return Part.of(title, header, lines, notes, align, 3, decimals=decimals)
 
     def _entries(self, unit: str | None) -> tuple[list[MatrixEntry], Sequence[str]]:
         entries = []
@@ -179,28 +187,9 @@ class ScoreTable(PrintedAsTables):
         return "; ".join(filter(None, (of or ("all individuals" if self.by else ""), when, row.weighting, counted)))
 
 
-def printed_line(row: TableRow, header: tuple[str, ...], first: str, encodes: Collection[str]) -> Line:
-    """Return a line of a printed table, as long as its header; `first` is what stands before the model.
-
-    `encodes` names the models that encode C*.
-    """
-    words = (first, shown(row.model))
-    numbers = (Number(row.estimate, row.lower, row.upper, se=row.se, reliable=row.reliable),)
-    if "chi-square" in header:
-        return Line(words, numbers, (p_text(row.p_value),), row.metric)
-    if "p" not in header:
-        return Line(words, numbers, (), row.metric)
-    difference = Number(
-        row.difference,
-        row.difference_lower,
-        row.difference_upper,
-        se=row.difference_se,
-        reliable=row.difference_reliable,
-        sign="+",
-    )
-    encoded = not {row.model, row.reference}.isdisjoint(encodes)
-    verdict = verdict_text(row.verdict, row.weighting, encoded=encoded)
-    return Line(words, (*numbers, difference), (p_text(row.p_value), verdict), row.metric)
+def _target(row: TableRow) -> str:
+    """Return what a metric should be close to, in brackets; nothing of others."""
+    return f" ({row.direction})" if row.direction.startswith("closer") else ""
 
 
 @dataclass(frozen=True)
@@ -358,29 +347,20 @@ class LandmarkTable(ScoreTable):
 
     def _of_horizon(self, rows: Sequence[TableRow]) -> Part:
         """Return the table of one metric, weighting and horizon: by landmark, then by model."""
-        first, lines = rows[0], list[Line]()
-        compares = any(row.model != row.reference for row in rows)
-        beside = (f"difference to {shown(first.reference)}", "p", "") if compares else ()
-        header = ("landmark (n)", "", "estimate", *beside)
         places = {one.label: k for k, one in enumerate(self.landmarks)}
-        previous = ""
-        for row in sorted(rows, key=lambda row: places.get(row.segment[0], len(places))):
-            label = MEAN if row.segment[0] == ALL else row.segment[0]
-            counted = "" if math.isnan(row.n_counted) else f" ({row.n_counted:.0f})"
-            first_word = label + counted if label != previous else ""
-            lines.append(printed_line(row, header, first_word, self.leak_warnings.keys()))
-            previous = label
+        in_order = sorted(rows, key=lambda row: places.get(row.segment[0], len(places)))
+        where = [MEAN if row.segment[0] == ALL else row.segment[0] for row in in_order]
+        counts = ["" if math.isnan(row.n_counted) else f" ({row.n_counted:.0f})" for row in in_order]
         by_note: dict[str, list[str]] = {}
         for row in rows:
             if row.note:
-                where = MEAN if row.segment[0] == ALL else row.segment[0]
-                by_note.setdefault(row.note, []).append(f"{where}, {shown(row.model)}")
-        notes = [f"{'; '.join(where[:3])}{' ...' if len(where) > 3 else ''}: {note}" for note, where in by_note.items()]
-        words = ("at", f"{first.time:g}", self.settings.get("unit"))
-        better = f" ({first.direction})" if first.direction.startswith("closer") else ""
-        title = f"{first.label}{better} {' '.join(filter(None, words))} after the landmark; {first.weighting}"
-        align = "llrrrl" if compares else "llr"
-        return Part.of(title, header, lines, notes, align, 3, decimals=decimals)
+                place = MEAN if row.segment[0] == ALL else row.segment[0]
+                by_note.setdefault(row.note, []).append(f"{place}, {shown(row.model)}")
+        notes = [f"{'; '.join(at[:3])}{' ...' if len(at) > 3 else ''}: {note}" for note, at in by_note.items()]
+        first, words = rows[0], map("".join, zip(where, counts, strict=True))
+        when = " ".join(filter(None, ("at", f"{first.time:g}", self.settings.get("unit"))))
+        title = f"{first.label}{_target(first)} {when} after the landmark; {first.weighting}"
+        return self._table(title, "landmark (n)", list(zip(words, in_order, strict=True)), notes)
 
 
 # Several data sets
