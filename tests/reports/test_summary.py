@@ -1,6 +1,7 @@
 """What a report says is what the library says."""
 
 import html
+import inspect
 import json
 
 import numpy as np
@@ -247,6 +248,9 @@ def test_bad_requests_are_refused(case):
         ss.report(models, y)
     with pytest.raises(ss.InputError, match="models must be SurvivalCurves"):
         ss.report(y, 3)
+    with pytest.raises(TypeError, match=r"report\(\) got an unexpected keyword argument 'metrics'"):
+        ss.report(y, models, metrics="brier")
+    assert list(inspect.signature(ss.report).parameters) == list(inspect.signature(summarise).parameters)
 
 
 ROW = {

@@ -48,7 +48,6 @@ TITLE = "How good are the predictions?"
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
-Curves = SurvivalCurves | IncidenceCurves
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,12 @@ class ReportRequest:
     """What a report is about, and how it is shown: the arguments of `survscore.report`, which documents each."""
 
     y: Outcomes
-    models: Curves | Mapping[str, Curves] | Iterable[tuple[str, Curves]]
+    models: (
+        SurvivalCurves
+        | IncidenceCurves
+        | Mapping[str, SurvivalCurves | IncidenceCurves]
+        | Iterable[tuple[str, SurvivalCurves | IncidenceCurves]]
+    )
     _: KW_ONLY
     metric: str | Metric | Sequence[str | Metric] = ("brier", "log")
     weighting: str | Weighting | Sequence[str | Weighting] | None = None
@@ -100,12 +104,18 @@ def called_with(
     """Let a function of a request be called with the arguments of the request, which so are listed once."""
 
     def decorate(function: Callable[[ReportRequest], Result]) -> Callable[P, Result]:
+        signature = inspect.signature(request)
+
         @wraps(function)
         def by_arguments(*args: P.args, **kwargs: P.kwargs) -> Result:
+            try:
+                signature.bind(*args, **kwargs)
+            except TypeError as error:  # which names the function, and not the request
+                raise TypeError(f"{function.__name__}() {error}") from None
             return function(request(*args, **kwargs))
 
         returned = inspect.signature(function).return_annotation
-        by_arguments.__signature__ = inspect.signature(request).replace(return_annotation=returned)  # type: ignore[attr-defined]
+        by_arguments.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
         return by_arguments
 
     return decorate

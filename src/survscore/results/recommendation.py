@@ -472,8 +472,8 @@ RELATIONS: dict[Code, str] = {
 }
 #: Of a verdict, what stands in the table.
 ADMINISTRATIVE = ("administrative", "administrative_lower", "administrative_upper")
-COLUMNS = ("verdict", "would_change", "population", "assumption", "encodes", "p_value", *ADMINISTRATIVE)
-COLUMNS += ("share_observed", "share_dropped_out")
+COLUMNS: tuple[str, ...] = ("verdict", "would_change", "population", "assumption", "encodes", "p_value")
+COLUMNS += (*ADMINISTRATIVE, "share_observed", "share_dropped_out")
 
 
 def recommend(
