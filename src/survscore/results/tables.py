@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from survscore._utils.dates import Unit, plural_word
 from survscore._validation import InputError, check_choice
-from survscore.results.latex import LAYOUTS, MATRIX, Layout, Matrix, MatrixEntry, as_latex
+from survscore.results.latex import LAYOUTS, MATRIX, Layout, Matrix, MatrixEntry, as_latex, first_as_headings
 from survscore.results.rounding import DOUBT, Number, typical_decimals
 
 WIDTH = 80  # columns of a terminal
@@ -220,8 +220,8 @@ def _wrapped(text: str, width: int) -> str:
 class _Grid:
     """Cells as they are printed. A row of one cell is a heading, which may be wider than its column."""
 
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
     align: str
     n_words: int
 
@@ -251,16 +251,12 @@ class _Grid:
 
     def merged(self) -> _Grid:
         """Return the first column as headings, above names that are set in."""
-        rows: list[tuple[str, ...]] = []
-        for row in self.rows:
-            rows += [(row[0],)] if row[0] else []
-            rows.append((f"  {row[1]}", *row[2:]))
-        header = (self.header[0] or self.header[1], *self.header[2:])
+        header, rows = first_as_headings(self.header, self.rows, "  ")
         return _Grid(header, rows, self.align[1:], self.n_words - 1)
 
     def with_headings(self, most: int, width: int) -> _Grid:
         """Return names of more than so many letters as headings above their numbers, in lines of this width."""
-        rows: list[tuple[str, ...]] = []
+        rows: list[Sequence[str]] = []
         for row in self.rows:
             name = row[0].lstrip()
             indent = " " * (len(row[0]) - len(name))
@@ -275,8 +271,8 @@ class _Grid:
     def columns(self, chosen: Sequence[int]) -> _Grid:
         """Return some columns beside the words, without the rows that say nothing in these."""
         places = [*range(self.n_words), *chosen]
-        rows: list[tuple[str, ...]] = []
-        heading: list[tuple[str, ...]] = []
+        rows: list[Sequence[str]] = []
+        heading: list[Sequence[str]] = []
         for row in self.rows:
             if len(row) == 1:  # below another heading, or in its place
                 heading = [*heading, row] if row[0].startswith(" ") else [row]
