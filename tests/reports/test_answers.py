@@ -15,7 +15,7 @@ from survscore.reports import render, summarise
 from survscore.reports.answers import recommendation
 from survscore.reports.leakage import leak_sentence
 from survscore.reports.scores import relative
-from survscore.reports.summary import displays_of, panels_of, tables_of
+from survscore.reports.summary import page_tables_of, panels_of, tables_of
 from survscore.results.rounding import digits_of, evenly, fixed, short
 
 
@@ -141,18 +141,19 @@ def test_columns_have_even_decimals():
 
 def test_tables_that_are_shown_have_whole_columns(report, lost_report):
     for summary in (report.summary, lost_report.summary):
-        for display in (display for displays in displays_of(summary).values() for display in displays):
+        for display in (table for tables in page_tables_of(summary).values() for table in tables):
             size = len(display.rows)
             assert len(display.models or [0] * size) == len(display.groups or [0] * size) == size
             assert display.name in tables_of(summary)  # all digits are available
             for kind, texts in zip(display.align, zip(*display.rows, strict=True), strict=True):
                 points = {len(text.split(".")[-1]) for text in texts if re.fullmatch(r"−?[\d,]+\.\d+", text)}
                 assert kind != "r" or len(points) <= 1 or display.name == "horizons"  # in line on the point
-    (means, *_) = displays_of(report.summary)["means"]
+    (means, *_) = page_tables_of(report.summary)["means"]
     first = pd.DataFrame(report.summary["means"]).iloc[0]
     assert means.header[:3] == ("model", "mean score", "95 % interval")
     assert means.rows[0][:3] == ("truth", fixed(first.score), f"{fixed(first.lower)} to {fixed(first.upper)}")
-    assert displays_of(report.summary)["verdicts"][0].rows[0][-2] == fixed(report.summary["verdicts"]["p_value"][0], 3)
+    (verdicts, *_) = page_tables_of(report.summary)["verdicts"]
+    assert verdicts.rows[0][-2] == fixed(report.summary["verdicts"]["p_value"][0], 3)
 
 
 def test_the_horizon_table_is_the_library_s(case, report):
@@ -173,7 +174,7 @@ def test_verdicts_of_administrative_scores_on_a_leak_are_marked_in_all_tables(ca
     y, models = case
     two = {name: models[name] for name in ("truth", "leaking")}
     found = of_models(y, two, metric="brier", by={"half": np.arange(len(y)) % 2}, weighting=None)
-    shown = displays_of(found)
+    shown = page_tables_of(found)
     assert found["headline"].startswith("projected")
     (at_times,) = shown["horizons"]
     assert at_times.title.startswith("Accuracy, discrimination and calibration at single times, administrative. (1) ")

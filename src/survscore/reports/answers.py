@@ -17,7 +17,7 @@ from survscore.reports.comparing import Findings, Row, as_table, digits_for, mar
 from survscore.reports.section import (
     MODEL,
     Column,
-    Display,
+    PageTable,
     Panel,
     Section,
     capital,
@@ -409,7 +409,7 @@ class AnswerSection(Section):
                 panels.append({**panel, "sides": self.sides(metric), "groups": groups})
         return panels
 
-    def _score_parts(self) -> Iterable[Display]:
+    def _score_parts(self) -> Iterable[PageTable]:
         """Yield the observed and the projected part of scores, and what would change the sign of differences."""
         for metric, answer in self.summary["answer"].items():
             table = answer["parts"]
@@ -427,9 +427,9 @@ class AnswerSection(Section):
                 f"{capital(self.mean(metric))} in two parts. Tipping point: the hazard of those with hidden status "
                 f"at which the difference to {self.summary['reference']} changes its sign"
             )
-            yield self.display("score-parts", caption, columns, metric=metric)
+            yield self.page_table("score-parts", caption, columns, metric=metric)
 
-    def _pairs(self) -> Iterable[Display]:
+    def _pairs(self) -> Iterable[PageTable]:
         """Yield all pairs of models under the weighting of the answer, where that is more than the cards say."""
         for metric, table in self.by_metric(self.summary["pairs"]):
             if len(table["model"]) <= len(self.summary["models"]) - 1:
@@ -437,7 +437,7 @@ class AnswerSection(Section):
             columns = [Column("model", table["model"], MODEL), Column("against", table["reference"])]
             columns += [*self.estimates("difference", table, "difference"), *judged(table)]
             better_first = f"Every pair of models by {self.mean(metric)}, the better one first"
-            yield self.display("pairs", f"{better_first}, {self.headline}{scope(table)}", columns, metric=metric)
+            yield self.page_table("pairs", f"{better_first}, {self.headline}{scope(table)}", columns, metric=metric)
 
     charts = {"answer": _differences}
     shown = {"score-parts": _score_parts, "pairs": _pairs}

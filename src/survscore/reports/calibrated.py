@@ -25,7 +25,7 @@ from survscore.reports.comparing import SHOWN_AS_NOTES, as_table, extend, mark_o
 from survscore.reports.section import (
     MODEL,
     Column,
-    Display,
+    PageTable,
     Panel,
     Section,
     Table,
@@ -208,7 +208,7 @@ class CalibrationSection(Section):
             panel["series"].append(self.series(model, start, stop))
         return list(panels.values())
 
-    def _horizons(self) -> Iterable[Display]:
+    def _horizons(self) -> Iterable[PageTable]:
         """Yield Brier score, AUC and observed/expected at the horizons, with differences and p-values."""
         table = self.summary["horizons"]
         if not table:
@@ -233,7 +233,7 @@ class CalibrationSection(Section):
         caption = [f"Accuracy, discrimination and calibration at single times, {weighting}", *controls]
         shown = [Column("measure", labels), Column("model", table["model"], MODEL)]
         shown += [column._replace(texts=rows) for column, rows in zip(columns, in_order, strict=True)]
-        yield self.display("horizons", ". ".join(caption) + scope(table), shown, groups=groups)
+        yield self.page_table("horizons", ". ".join(caption) + scope(table), shown, groups=groups)
 
     def _of_metric(self, table: Table) -> list[Column]:
         """Return the columns of one metric; the reference has no difference to itself."""
@@ -246,7 +246,7 @@ class CalibrationSection(Section):
             column.texts[:] = ["" if model == reference else text for model, text in pairs]
         return [*self.estimates("estimate", table, "estimate"), *differences]
 
-    def _numbers(self) -> Iterable[Display]:
+    def _numbers(self) -> Iterable[PageTable]:
         """Yield the numbers of calibration."""
         table = self.summary["calibration"]["numbers"]
         if not table:
@@ -265,9 +265,9 @@ class CalibrationSection(Section):
         caption = (
             "Observed / expected above 1: predicted risks are too low; slope below 1: predictions are too far apart"
         )
-        yield self.display("calibration-numbers", caption, columns, groups=self.at(table["horizon"]))
+        yield self.page_table("calibration-numbers", caption, columns, groups=self.at(table["horizon"]))
 
-    def _parts(self) -> Iterable[Display]:
+    def _parts(self) -> Iterable[PageTable]:
         """Yield the parts of the Brier score."""
         table = self.summary["calibration"]["parts"]
         if not table:
@@ -275,7 +275,7 @@ class CalibrationSection(Section):
         columns = [Column("model", table["model"], MODEL)]
         columns += [numbers(heading, table[name], 4) for name, heading in BRIER_PARTS.items()]
         caption = "Parts of the Brier score; by chance alone, right predictions have some miscalibration too"
-        yield self.display("calibration-parts", caption, columns, groups=self.at(table["horizon"]))
+        yield self.page_table("calibration-parts", caption, columns, groups=self.at(table["horizon"]))
 
     charts = {"calibration": _curves}
     shown = {"horizons": _horizons, "calibration-numbers": _numbers, "calibration-parts": _parts}

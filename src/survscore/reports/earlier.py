@@ -18,7 +18,7 @@ from survscore.reports.section import (
     MODEL,
     WEIGHTING,
     Column,
-    Display,
+    PageTable,
     Panel,
     Section,
     Table,
@@ -99,7 +99,7 @@ class BacktestSection(Section):
         label = f"worse than the best, % of its {backtest['label']}"
         return [{"kind": "backtest", "title": title, "xlabel": label, "rows": rows}]
 
-    def _summary(self) -> Iterable[Display]:
+    def _summary(self) -> Iterable[PageTable]:
         """Yield how each weighting would have chosen on earlier days."""
         backtest = self.summary.get("backtest")
         if not backtest:
@@ -119,7 +119,7 @@ class BacktestSection(Section):
             *percents("chosen worse than best by (%)", "relative_regret", "regret_lower", "regret_upper"),
             *percents("pairs in the true order (%)", "ordered", "ordered_lower", "ordered_upper"),
         ]
-        yield self.display("backtest-summary", f"{backtest['when']}, judged by what happened since", columns)
+        yield self.page_table("backtest-summary", f"{backtest['when']}, judged by what happened since", columns)
 
     charts = {"backtest": _regrets}
     shown = {"backtest": _summary}
@@ -212,7 +212,7 @@ class HistorySection(Section):
             panels.append(panel)
         return panels
 
-    def _means(self) -> Iterable[Display]:
+    def _means(self) -> Iterable[PageTable]:
         """Yield the mean scores of earlier runs, by metric, also those that the page does not switch to."""
         history = self.summary["history"]
         for metric, about in history["metrics"].items():
@@ -225,7 +225,7 @@ class HistorySection(Section):
             ]
             caption = f"Mean {about['label']} by run, {about['direction']} is better"
             switched = metric if metric in self.summary["metrics"] else None
-            yield self.display("history", caption, columns, metric=switched, groups=table["weighting"], tall=True)
+            yield self.page_table("history", caption, columns, metric=switched, groups=table["weighting"], tall=True)
 
     charts = {"history": _by_run}
     shown = {"history": _means}

@@ -14,7 +14,7 @@ from survscore.incidence import IncidenceCurves
 from survscore.inference.units import SampleWeights
 from survscore.outcomes import Outcomes
 from survscore.reports.comparing import extend, plain
-from survscore.reports.section import Column, Display, Panel, Section, Table, numbers, runs
+from survscore.reports.section import Column, PageTable, Panel, Section, Table, numbers, runs
 from survscore.results.rounding import fixed, short
 from survscore.weighting import Administrative, Weighting
 
@@ -132,7 +132,7 @@ class DataSection(Section):
         ]
         return [panel]
 
-    def _follow_up(self) -> Iterable[Display]:
+    def _follow_up(self) -> Iterable[PageTable]:
         """Yield the quantiles of follow-up."""
         table = self.summary["data"]["quantiles"]
         names = {0.0: "shortest", 0.5: "median", 1.0: "longest"}
@@ -142,9 +142,9 @@ class DataSection(Section):
         ]
         if "censoring_time" in table:
             columns.append(numbers(f"censoring time C*{self.unit}", table["censoring_time"]))
-        yield self.display("follow-up", "How long individuals were followed", columns)
+        yield self.page_table("follow-up", "How long individuals were followed", columns)
 
-    def _counted(self) -> Iterable[Display]:
+    def _counted(self) -> Iterable[PageTable]:
         """Yield who is counted at some of the times."""
         table, cause = self.summary["data"]["remaining"], self.summary.get("cause")
         last = len(table["time"]) - 1
@@ -160,13 +160,13 @@ class DataSection(Section):
         columns = [numbers(heading, at[name]) for name, heading in headings.items() if name in at]
         if "censoring_time_at_least" in at:
             columns.append(self._shares("share of all", at["censoring_time_at_least"], ".0f"))
-        yield self.display("remaining", "Who is counted when", columns)
+        yield self.page_table("remaining", "Who is counted when", columns)
 
-    def _causes(self) -> Iterable[Display]:
+    def _causes(self) -> Iterable[PageTable]:
         """Yield how many events there are of each cause, under competing risks."""
         table = self.summary["data"]["causes"]
         columns = [Column("cause", table["cause"]), numbers("events", table["events"])]
-        yield self.display("causes", "Events by cause", [*columns, self._shares("of all", table["events"], ".1f")])
+        yield self.page_table("causes", "Events by cause", [*columns, self._shares("of all", table["events"], ".1f")])
 
     def _shares(self, heading: str, counts: list[int], digits: str) -> Column:
         n = self.summary["data"]["n"]
@@ -288,7 +288,7 @@ class CurvesSection(Section):
             panel["series"].append({**series, "stacked": "incidence"})
         return list(panels.values())
 
-    def _people(self) -> Iterable[Display]:
+    def _people(self) -> Iterable[PageTable]:
         """Yield what was observed of the individuals whose curves are shown."""
         table = self.summary["curves"]["people"]
         columns = [
@@ -297,7 +297,7 @@ class CurvesSection(Section):
             Column("event", [short(event) for event in table["event"]]),
             numbers(f"C*{self.unit}", table["censoring_time"]),
         ]
-        yield self.display("individuals", "What was observed of them", columns)
+        yield self.page_table("individuals", "What was observed of them", columns)
 
     charts = {"curves": _individuals}
     shown = {"individuals": _people}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from survscore._validation import InputError
 from survscore.analysis.diagnose import diagnose
 from survscore.reports.comparing import Row, as_table, extend, rows_of
-from survscore.reports.section import MODEL, Column, Display, Panel, Section, Table, runs
+from survscore.reports.section import MODEL, Column, PageTable, Panel, Section, Table, runs
 from survscore.results.rounding import MISSING, missing, short
 from survscore.weighting import IPCW
 
@@ -82,7 +82,7 @@ class DiagnosisSection(Section):
         panel["series"] = [self.series(model, start, stop) for (model,), start, stop in lines]
         return [panel]
 
-    def _falls(self) -> Iterable[Display]:
+    def _falls(self) -> Iterable[PageTable]:
         """Yield how far predictions fall right after C*, and elsewhere."""
         around = self.summary["around_censoring"]
         table = around["falls"]
@@ -102,7 +102,7 @@ class DiagnosisSection(Section):
         ]
         width = f"{short(around['width'])}{self.in_unit}"
         caption = f"Share of the predicted {self.predicted} lost over {width} right after C*, and elsewhere"
-        yield self.display("falls", caption, columns)
+        yield self.page_table("falls", caption, columns)
 
     charts = {"around-censoring": _around}
     shown = {"falls": _falls}

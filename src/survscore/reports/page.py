@@ -20,7 +20,7 @@ from survscore.metrics import metric_label
 from survscore.reports.individuals import CurvesSection
 from survscore.reports.section import Section, Table, short_names_of, weighting_html
 from survscore.reports.study import ReportRequest, called_with
-from survscore.reports.summary import SECTIONS, displays_of, panels_of, summarise_request, tables_of
+from survscore.reports.summary import SECTIONS, page_tables_of, panels_of, summarise_request, tables_of
 from survscore.results.rounding import short
 
 NOTEBOOK_HEIGHT = 800
@@ -218,7 +218,7 @@ class _Part:
         self.summary, self.prefix, self.environment = summary, prefix, environment
         self.common = common  # whether curves of individuals are in a part of their own
         self.tables, self.panels = tables_of(summary, of), panels_of(summary, of)
-        self.displays = displays_of(summary, of)
+        self.page_tables = page_tables_of(summary, of)
 
     @property
     def name(self) -> str:
@@ -229,14 +229,14 @@ class _Part:
         from markupsafe import Markup
 
         summary, short_names = self.summary, short_names_of(self.summary)
-        context = {name: getattr(self, name) for name in ("tables", "panels", "displays", "common")}
+        context = {name: getattr(self, name) for name in ("tables", "panels", "page_tables", "common")}
         context |= {name: summary.get(name) for name in ("segments", "backtest")}
         page = self.environment.get_template(template).render(
             summary=summary,
             p=self.prefix,
             null_model=summary["null_model"],
             in_unit=f" {summary['unit']}" if summary.get("unit") else "",
-            html_of=lambda table: Markup(table.html(summary, short_names)),
+            html_of=lambda table: Markup(table.rows_html(summary, short_names)),
             weighting_name=lambda name: Markup(weighting_html(name, short_names)),
             **context,
         )

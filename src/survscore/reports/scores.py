@@ -9,7 +9,7 @@ from survscore.reports.comparing import as_table, rows_of
 from survscore.reports.section import (
     MODEL,
     Column,
-    Display,
+    PageTable,
     Panel,
     Section,
     capital,
@@ -56,7 +56,7 @@ class ScoresSection(Section):
     def _differences(self) -> list[Panel]:
         return self._panels("contrasts", "difference", "difference in {label}")
 
-    def _means(self) -> Iterable[Display]:
+    def _means(self) -> Iterable[PageTable]:
         """Yield mean scores, by metric."""
         for metric, table in self.by_metric(self.summary["means"]):
             direction = self.summary["metrics"][metric]["direction"]
@@ -65,9 +65,9 @@ class ScoresSection(Section):
             if direction == "lower" and self.summary["null_model"]:
                 columns.append(numbers("skill", table["skill"], 4))
             caption = f"{capital(self.mean(metric))}, {direction} is better"
-            yield self.display("means", caption, columns, metric=metric, groups=table["weighting"])
+            yield self.page_table("means", caption, columns, metric=metric, groups=table["weighting"])
 
-    def _verdicts(self) -> Iterable[Display]:
+    def _verdicts(self) -> Iterable[PageTable]:
         """Yield differences to the reference, by metric."""
         reference = self.summary["reference"]
         rows = rows_of(self.summary["means"] or self.summary["scores"])
@@ -80,7 +80,7 @@ class ScoresSection(Section):
                 columns.append(Column("in percent", percents, "r"))
             columns += [*self.bounds(table, metric), *judged(table)]
             caption = f"Differences in {self.mean(metric)} to {reference}{scope(table)}"
-            yield self.display("verdicts", caption, columns, metric=metric, groups=table["weighting"])
+            yield self.page_table("verdicts", caption, columns, metric=metric, groups=table["weighting"])
 
     charts = {"scores": _scores, "differences": _differences}
     shown = {"means": _means, "verdicts": _verdicts}

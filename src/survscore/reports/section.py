@@ -62,7 +62,7 @@ def scope(table: Table) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Display(Part):
+class PageTable(Part):
     """A table to show; its title is the caption.
 
     `name` is that of the file that has all digits. With `models`, of each row, rows are hidden with their model; with
@@ -76,7 +76,7 @@ class Display(Part):
     groups: Sequence[str] = ()
     tall: bool = False
 
-    def html(self, summary: Mapping[str, Any], short_names: Mapping[str, str]) -> str:
+    def rows_html(self, summary: Mapping[str, Any], short_names: Mapping[str, str]) -> str:
         """Return the head and the body as HTML."""
 
         def cell(tag: str, kind: str, text: str) -> str:
@@ -123,7 +123,7 @@ class Section:
     doing: ClassVar[str] = "writing"  # what is said while it is computed
     files: ClassVar[Mapping[str, str]] = {}  # by the name of a file, where its table is in the summary
     charts: ClassVar[Mapping[str, Callable[[Any], list[Panel]]]] = {}  # by the table whose rows they draw
-    shown: ClassVar[Mapping[str, Callable[[Any], Iterable[Display]]]] = {}  # by their place
+    shown: ClassVar[Mapping[str, Callable[[Any], Iterable[PageTable]]]] = {}  # by their place
 
     def __init__(self, summary: dict[str, Any]) -> None:
         self.summary = summary
@@ -150,18 +150,18 @@ class Section:
         """Return the panels of its charts, by the table whose rows they draw."""
         return {name: draw(self) for name, draw in self.charts.items()}
 
-    def displays(self) -> dict[str, list[Display]]:
+    def page_tables(self) -> dict[str, list[PageTable]]:
         """Return the tables that it shows, by their place; a place may have one for each metric."""
-        return {place: [display for display in make(self) if display.rows] for place, make in self.shown.items()}
+        return {place: [table for table in make(self) if table.rows] for place, make in self.shown.items()}
 
     # Tables
 
-    def display(self, name: str, caption: str, columns: Iterable[Column], **more: Any) -> Display:
+    def page_table(self, name: str, caption: str, columns: Iterable[Column], **more: Any) -> PageTable:
         """Return a table of columns; the models of its rows, where they have some, are in the column of that kind."""
         headings, texts, kinds = zip(*columns, strict=True)
         models = texts[kinds.index(MODEL)] if MODEL in kinds else ()
         rows = list(zip(*texts, strict=True))
-        return Display(caption, headings, rows, (), "".join(kinds), name=name, models=models, **more)
+        return PageTable(caption, headings, rows, (), "".join(kinds), name=name, models=models, **more)
 
     def estimates(
         self, heading: str, table: Table, value: str, prefix: str = "", most: int = MOST_DECIMALS

@@ -14,7 +14,7 @@ from survscore.reports.comparing import WHOLE, as_table, at_one_time, by_name, m
 from survscore.reports.section import (
     MODEL,
     Column,
-    Display,
+    PageTable,
     Panel,
     Section,
     Table,
@@ -245,7 +245,7 @@ class SegmentsSection(Section):
             numbers("events", table["n_events"]),
         ]
 
-    def _differences(self) -> Iterable[Display]:
+    def _differences(self) -> Iterable[PageTable]:
         """Yield differences by segment, under the weighting of the answer."""
         segments = self.summary.get("segments")
         if not segments or not segments["listed"]:
@@ -258,13 +258,14 @@ class SegmentsSection(Section):
             if "reason" in table:
                 columns.append(Column("why not", [short(reason) for reason in table["reason"]]))
             caption = f"Differences in {self.mean(metric)} to {self.summary['reference']}, {self.headline}{largest}"
-            yield self.display("segment-differences", caption + scope(table), columns, metric=metric, tall=True)
+            yield self.page_table("segment-differences", caption + scope(table), columns, metric=metric, tall=True)
 
-    def _counts(self) -> Iterable[Display]:
+    def _counts(self) -> Iterable[PageTable]:
         """Yield how many individuals each segment has."""
         segments = self.summary.get("segments")
         if segments:
-            yield self.display("segment-counts", "How many there are", self._of_segments(segments["counts"]), tall=True)
+            columns = self._of_segments(segments["counts"])
+            yield self.page_table("segment-counts", "How many there are", columns, tall=True)
 
     charts = {"segments": _forests}
     shown = {"segment-differences": _differences, "segment-counts": _counts}

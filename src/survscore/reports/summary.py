@@ -23,7 +23,7 @@ from survscore.reports.individuals import CurvesSection, DataSection, single_cur
 from survscore.reports.leakage import DiagnosisSection
 from survscore.reports.methods import MethodsSection
 from survscore.reports.scores import ScoresSection
-from survscore.reports.section import Display, Panel, Section, Table
+from survscore.reports.section import PageTable, Panel, Section, Table
 from survscore.reports.segments import SegmentsSection
 from survscore.reports.study import ReportRequest, Study, called_with, causes_shown, incidences_of, labels_of
 from survscore.results.printing import short_names
@@ -92,9 +92,9 @@ def panels_of(summary: dict[str, Any], sections: Iterable[type[Section]] = SECTI
     return {name: drawn for name, drawn in every.items() if drawn}
 
 
-def displays_of(summary: dict[str, Any], sections: Iterable[type[Section]] = SECTIONS) -> dict[str, list[Display]]:
+def page_tables_of(summary: dict[str, Any], sections: Iterable[type[Section]] = SECTIONS) -> dict[str, list[PageTable]]:
     """Return the tables that a page shows, by their place; a place may have one for each metric."""
-    return {place: shown for section in sections for place, shown in section(summary).displays().items()}
+    return {place: shown for section in sections for place, shown in section(summary).page_tables().items()}
 
 
 def _of_one(y: Outcomes, models: Mapping[str, Any], options: ReportRequest) -> dict[str, Any]:
