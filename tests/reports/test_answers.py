@@ -190,70 +190,60 @@ def test_verdicts_of_administrative_scores_on_a_leak_are_marked_in_all_tables(ca
 # Methods
 
 
-def test_methods_tell_what_was_done(report, lost_report):
-    text = " ".join(report.summary["methods"]["paragraphs"])
-    references = report.summary["methods"]["references"]
-    assert "1,500 individuals, of whom 1,033 (68.9 %) had the event" in text
-    assert "None dropped out before it." in text
-    assert "computed at 18 times" in text
-    assert "from 5 to 90, by the trapezoidal rule" in text
-    assert f"survscore {ss.__version__}" in text
-    assert "At 30 and 60, calibration" in text
-    assert "Segments" not in text
-    assert "backtest" not in text
-    assert references[0].startswith("Kvamme H, Borgan Ø (2023)")
+def methods_of(summary):
+    """Return the paragraphs as one text, and the references."""
+    return " ".join(summary["methods"]["paragraphs"]), " ".join(summary["methods"]["references"])
+
+
+def check_methods(summary, present, absent=()):
+    text, references = methods_of(summary)
+    missing = [told for told in present if told not in text + references]
+    assert (missing, [told for told in absent if told in text + references]) == ([], [])
+
+
+def test_methods_say_what_was_done_and_cite_it(report, lost_report):
+    done = [
+        "1,500 individuals, of whom 1,033 (68.9 %) had the event",
+        "None dropped out before it.",
+        "Kvamme H, Borgan Ø",
+    ]
+    done += ["computed at 18 times", "from 5 to 90, by the trapezoidal rule", f"survscore {ss.__version__}"]
+    check_methods(report.summary, [*done, "At 30 and 60, calibration"], ["Segments", "backtest"])
+    text, _ = methods_of(report.summary)
     cited = {int(number) for group in re.findall(r"\[([\d, ]+)\]", text) for number in group.split(", ")}
-    assert cited == set(range(1, len(references) + 1))  # every reference is cited, and every citation is there
-    lost = " ".join(lost_report.summary["methods"]["paragraphs"])
-    assert "9 of 1,500 dropped out" in lost
-    assert "the inverse of the probability of not having dropped out" in lost
-    assert "AUC (higher is better)" in lost
-    assert any("Blanche" in reference for reference in lost_report.summary["methods"]["references"])
+    assert cited == set(range(1, len(report.summary["methods"]["references"]) + 1))
+    lost = ["9 of 1,500 dropped out", "the inverse of the probability of not having dropped out"]
+    check_methods(lost_report.summary, [*lost, "AUC (higher is better)", "Blanche"])
 
 
 def test_methods_state_what_is_assumed_and_cite_nothing_else(lost_case):
     y, models = lost_case
-    read = {
-        **models,
-        "steps": ss.SurvivalCurves(models["truth"].probabilities, models["truth"].times, interpolation="step"),
-    }
-    found = summarise(y, read, metric="brier", times=[30, 60], n_curves=0)["methods"]
-    text = " ".join(found["paragraphs"])
-    assert (
-        'based on the projected score (weighting "projected (own ranks)"), to which all individuals contribute' in text
-    )
-    assert "hold if C* is independent of the time of the event given the covariates" in text
-    assert "are assumed to have, from the end of their follow-up on, the hazards of individuals of similar" in text
-    assert "which assumes that drop-out is independent of the time of the event given predicted risk" in text
-    assert "curves were read linearly (truth, leaking and <script>alert(1)</script>) and as steps (steps)." in text
-    assert "At 30 and 60, calibration was judged under the weighting" in text
-    assert not any("Graf" in one for one in found["references"])
-    known = ss.Outcomes(y.time, np.ones(len(y)))
-    text = " ".join(of_models(known, models, metric="brier")["methods"]["paragraphs"])
-    assert "assume" not in text
-    assert "independent" not in text
+    steps = ss.SurvivalCurves(models["truth"].probabilities, models["truth"].times, interpolation="step")
+    found = summarise(y, {**models, "steps": steps}, metric="brier", times=[30, 60], n_curves=0)
+    based = 'based on the projected score (weighting "projected (own ranks)"), to which all individuals contribute'
+    assumed = [
+        "hold if C* is independent of the time of the event given the covariates",
+        "are assumed to have, from the end of their follow-up on, the hazards of individuals of similar",
+        "which assumes that drop-out is independent of the time of the event given predicted risk",
+        "curves were read linearly (truth, leaking and <script>alert(1)</script>) and as steps (steps).",
+        "At 30 and 60, calibration was judged under the weighting",
+    ]
+    check_methods(found, [based, *assumed], ["Graf"])
 
 
 def test_methods_of_groups_segments_and_other_weightings(case):
     y, models = case
     by = {"half": np.where(np.arange(len(y)) % 2, "a", "b")}
     asked = {"groups": np.arange(len(y)) // 3, "by": by, "metric": "brier", "horizons": [30], "unit": "D"}
-    found = of_models(y, models, **asked, correction="benjamini-hochberg", null="counted")["methods"]
-    text = " ".join(found["paragraphs"])
-    assert "They allow for dependence within 500 groups." in text
-    assert "Segments by half were scored each by itself, with p-values adjusted by Benjamini and Hochberg's" in text
-    assert "event-free proportion of those counted" in text
-    assert "5 to 90 days" in text
-    assert any(one.startswith("Benjamini") for one in found["references"])
-    unknown = of_models(ss.Outcomes(y.time, y.event), models, metric="brier")["methods"]
-    text = " ".join(unknown["paragraphs"])
-    assert "known only of those who were censored" in text
-    assert "administrative score" not in text
-    assert not any("Kvamme" in one for one in unknown["references"])
-    everybody = ss.Outcomes(y.time, np.ones(len(y)))
-    text = " ".join(of_models(everybody, models, metric="brier")["methods"]["paragraphs"])
-    assert "No individual was censored." in text
-    assert "whose status was known at all these times" in text
+    found = of_models(y, models, **asked, correction="benjamini-hochberg", null="counted")
+    segments = "Segments by half were scored each by itself, with p-values adjusted by Benjamini and Hochberg's"
+    told = ["They allow for dependence within 500 groups.", "event-free proportion of those counted", "5 to 90 days"]
+    check_methods(found, [segments, *told, "Benjamini Y"])
+    unknown = of_models(ss.Outcomes(y.time, y.event), models, metric="brier")
+    check_methods(unknown, ["known only of those who were censored"], ["administrative score", "Kvamme"])
+    known = of_models(ss.Outcomes(y.time, np.ones(len(y))), models, metric="brier")
+    told = ["No individual was censored.", "whose status was known at all these times"]
+    check_methods(known, told, ["assume", "independent"])
 
 
 # A backtest
