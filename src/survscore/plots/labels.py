@@ -157,15 +157,11 @@ def name_lines(ax: Axes, lines: Sequence[tuple[Line2D, str]]) -> None:
     if has_room(ax):
         labels = name_at_ends(ax, lines)
         every = [(line, name) for line, name, *_ in labels.entries]
-        if _fit([name for _, name in every], ax):
+        if _fit_beside([name for _, name in every], ax, max(WIDEST * points(ax)[0], 50.0)):
             return
         labels.entries.clear()
         lines = every
     legend([line for line, _ in lines], [name for _, name in lines], ax)
-
-
-def _fit(names: Sequence[str], ax: Axes) -> bool:
-    return _fit_beside(names, ax, max(WIDEST * points(ax)[0], 50.0))
 
 
 def _fit_beside(names: Sequence[str], ax: Axes, available: float) -> bool:
@@ -191,7 +187,11 @@ def name_panels(axes: Sequence[Axes], n_columns: int, lines: Sequence[Mapping[st
     left_over = figure.axes[len(axes) :]
     width = 72.0 * float(figure.get_size_inches()[0])
     if left_over and _fit_beside(names, axes[0], width / n_columns - KEY * small(axes[0])):
-        _legend_alone(left_over[0], named)
+        alone = left_over[0]
+        alone.set_visible(True)
+        alone.set_axis_off()
+        told = [folded(name, LONGEST * LETTER, 1.0) for name in names]
+        _plain(alone.legend(named.values(), told, loc="center", fontsize=small(alone)))
     elif not left_over and _fit_beside(names, axes[0], BESIDE_PANELS * width):
         for ax, those in list(zip(axes, lines, strict=True))[n_columns - 1 :: n_columns]:
             name_at_ends(ax, ((line, name) for name, line in those.items()))
@@ -199,51 +199,41 @@ def name_panels(axes: Sequence[Axes], n_columns: int, lines: Sequence[Mapping[st
         outside_legend(figure, list(named.values()), names)
 
 
-def _legend_alone(ax: Axes, named: Mapping[str, Line2D]) -> None:
-    """Put a legend into axes that have nothing else."""
-    ax.set_visible(True)
-    ax.set_axis_off()
-    names = [folded(name, LONGEST * LETTER, 1.0) for name in named]
-    for text in ax.legend(named.values(), names, loc="center", fontsize=small(ax)).get_texts():
-        text.set_parse_math(False)
-
-
 def legend(handles: Sequence[Any], names: Sequence[str], ax: Axes) -> None:
     """Name lines in a legend: below a figure whose layout makes room for it, within the axes of others."""
     figure = root_figure(ax)
-    if not has_room(ax) or len(figure.axes) > 1:
-        # axes of one figure have names of their own
-        handles = [*_handles(ax.get_legend()), *handles]
-        names = [*_names(ax.get_legend()), *names]
-        found = ax.legend(handles, names, loc="best", fontsize=small(ax), framealpha=0.8)
-    else:
-        found = outside_legend(figure, handles, names)
-    for text in found.get_texts():
-        text.set_parse_math(False)
+    if has_room(ax) and len(figure.axes) == 1:
+        outside_legend(figure, handles, names)
+        return
+    # axes of one figure have names of their own
+    handles, names = _after(ax.get_legend(), handles, names)
+    _plain(ax.legend(handles, names, loc="best", fontsize=small(ax), framealpha=0.8))
 
 
-def outside_legend(figure: Any, handles: Sequence[Any], names: Sequence[str]) -> Any:
+def outside_legend(figure: Any, handles: Sequence[Any], names: Sequence[str]) -> None:
     """Put a legend below a figure, in as many columns as fit; it takes the place of an earlier one."""
     for earlier in figure.legends[:]:
-        handles, names = [*_handles(earlier), *handles], [*_names(earlier), *names]
+        handles, names = _after(earlier, handles, names)
         earlier.remove()
     width = 72.0 * figure.get_size_inches()[0]
     size = small(figure.axes[0])
     told = [folded(name, width - 7 * size, size, break_words=True) for name in names]
     longest = max(len(line) for name in told for line in name.split("\n"))
     columns = max(min(int(width / (LETTER * size * longest + 4.5 * size)), len(told)), 1)
-    found = figure.legend(handles, told, loc="outside lower center", ncols=columns, fontsize=size)
+    _plain(figure.legend(handles, told, loc="outside lower center", ncols=columns, fontsize=size))
+
+
+def _plain(found: Any) -> None:
+    """Have signs of names in a legend be no formulas."""
     for text in found.get_texts():
         text.set_parse_math(False)
-    return found
 
 
-def _handles(found: Any) -> list[Any]:
-    return [] if found is None else list(found.legend_handles)
-
-
-def _names(found: Any) -> list[str]:
-    return [] if found is None else [text.get_text() for text in found.get_texts()]
+def _after(earlier: Any, handles: Sequence[Any], names: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Return lines and their names after those of an earlier legend, where there is one."""
+    if earlier is None:
+        return [*handles], [*names]
+    return [*earlier.legend_handles, *handles], [*(text.get_text() for text in earlier.get_texts()), *names]
 
 
 # Below axes

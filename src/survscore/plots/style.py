@@ -10,8 +10,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -164,8 +163,7 @@ def applied(width: float) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class Canvas:
+class Canvas(NamedTuple):
     """Where to draw: axes, and whether their figure is ours."""
 
     ax: Axes
@@ -187,9 +185,11 @@ def canvas(
         yield Canvas(ax, own=False)
         return
     inches, is_set = figure_width(width)
-    tall = axes_height(inches, per_width) if height is None else height
+    if per_width is None:
+        per_width = 0.62 if inches < NARROW else 0.42
+    tall = inches * per_width if height is None else height
     with applied(inches):
-        size = user_size() if is_set else (inches, tall / AXES_SHARE)
+        size = rc()["figure.figsize"] if is_set else (inches, tall / AXES_SHARE)
         figure = pyplot().figure(figsize=size, layout="constrained")
         made = figure.add_subplot()
         dress(made)
@@ -204,19 +204,9 @@ def figure_width(width: float | None) -> tuple[float, bool]:
         return float(width), False
     import matplotlib as mpl
 
-    is_set = list(mpl.rcParams["figure.figsize"]) != list(mpl.rcParamsDefault["figure.figsize"])
-    return (user_size()[0], True) if is_set else (PAGE, False)
-
-
-def user_size() -> tuple[float, float]:
-    """Return the size that the user has set for new figures."""
-    width, height = rc()["figure.figsize"]
-    return float(width), float(height)
-
-
-def axes_height(width: float, per_width: float | None = None) -> float:
-    """Return how high axes are, in inches, in a figure so many inches wide."""
-    return width * ((0.62 if width < NARROW else 0.42) if per_width is None else per_width)
+    user_width = float(rc()["figure.figsize"][0])
+    is_set = list(rc()["figure.figsize"]) != list(mpl.rcParamsDefault["figure.figsize"])
+    return (user_width, True) if is_set else (PAGE, False)
 
 
 def refit(figure: Figure, height: float | None) -> None:
