@@ -261,8 +261,9 @@ def test_models_by_metrics_of_comparisons_has_blocks_of_weightings():
     for wrong in ({"best": True}, {"unit": "M"}):
         with pytest.raises(ss.InputError, match="are for layout='models x metrics'"):
             one.to_latex(**wrong)
-    with pytest.raises(ss.InputError, match="not for ScoreCurve"):
-        scores()["truth"].to_latex(layout="models x metrics")
+    for result in (scores()["truth"], segmented(), segmented().integrated(nan="stop")):
+        with pytest.raises(ss.InputError, match=f"not for {type(result).__name__}"):
+            result.to_latex(layout="models x metrics")
 
 
 @pytest.mark.parametrize("number", range(1, 9))

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import survscore as ss
+from looks import show
 from report_case import HOSTILE, TIMES
 from report_situations import report_of
 from survscore._validation import several
@@ -15,6 +16,7 @@ from survscore.reports import render, summarise
 from survscore.reports.answers import recommendation
 from survscore.reports.leakage import leak_sentence
 from survscore.reports.scores import relative
+from survscore.reports.section import Column, Section
 from survscore.reports.summary import page_tables_of, panels_of, tables_of
 from survscore.results.rounding import digits_of, evenly, fixed, short
 
@@ -154,6 +156,16 @@ def test_tables_that_are_shown_have_whole_columns(report, lost_report):
     assert means.rows[0][:3] == ("truth", fixed(first.score), f"{fixed(first.lower)} to {fixed(first.upper)}")
     (verdicts, *_) = page_tables_of(report.summary)["verdicts"]
     assert verdicts.rows[0][-2] == fixed(report.summary["verdicts"]["p_value"][0], 3)
+
+
+def test_cells_of_every_kind_are_escaped():
+    section = Section({"level": 0.95, "models": [HOSTILE]})
+    table = section.page_table("t", HOSTILE, [Column(HOSTILE, [HOSTILE], kind) for kind in "lrmwv"], groups=[HOSTILE])
+    rows = table.rows_html(section.summary, {HOSTILE: f"{HOSTILE}!"})
+    assert "<script" not in rows
+    # of the short name of a weighting twice in full, of a verdict as a class; all headings, and that of the group
+    assert rows.count("&lt;script&gt;") == 5 + (1 + 1 + 1 + 3 + 2) + 1
+    assert 'data-model-row="0"' in rows
 
 
 def test_the_horizon_table_is_the_library_s(case, report):
@@ -296,9 +308,7 @@ def test_a_browser_draws_the_backtest(browser, dated, tmp_path):
     y, models, *_ = dated
     tested = ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600], n_draws=20)
     made = ss.report(y, models, backtest=tested, n_curves=0, metric="brier")
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto(made.save(tmp_path / "report.html").as_uri())
-    page.wait_for_selector("html[data-drawn]")
+    page, _ = show(browser, made.save(tmp_path / "report.html"), viewport={"width": 1280, "height": 800})
     rows = page.locator('[data-chart="backtest"] .rows')
     assert rows.locator("circle.ring").count() == 6  # three weightings on two days
     assert rows.locator("circle.dot").count() == 3

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from combinations import nightly_but
-from looks import measure
+from looks import measure, show
 from report_situations import report_of
 
 NUMBER = r"\d\.\d{4,}"
@@ -42,9 +42,7 @@ WANTED = {
 @pytest.mark.parametrize("situation", nightly_but(["contradiction", "drop_outs"], WANTED))
 def test_the_first_screen_answers(browser, situation, tmp_path):
     report = report_of(situation, n_curves=0)
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto(report.save(tmp_path / "report.html").as_uri())
-    page.wait_for_selector("html[data-drawn]")
+    page, _ = show(browser, report.save(tmp_path / "report.html"), viewport={"width": 1280, "height": 800})
     text = measure(page, "visibleText")
     which, how_much, advice, leak = WANTED[situation]
     assert which in text
@@ -70,9 +68,7 @@ def test_the_first_screen_answers(browser, situation, tmp_path):
 def test_the_recommendation_comes_first_with_both_parts_and_the_tipping_point(browser, width, tmp_path):
     """By default, of administrative and projected scores."""
     report = report_of("contradiction", weighting=None, n_curves=0)
-    page = browser.new_page(viewport={"width": width, "height": 800})
-    page.goto(report.save(tmp_path / "report.html").as_uri())
-    page.wait_for_selector("html[data-drawn]")
+    page, _ = show(browser, report.save(tmp_path / "report.html"), viewport={"width": width, "height": 800})
     advice, cards = (page.locator(f"{which}:visible").first.bounding_box() for which in (".recommendation", ".cards"))
     assert advice["y"] < min(cards["y"], 800)
     text = measure(page, "visibleText") if width == 1280 else page.inner_text("body")
