@@ -44,9 +44,9 @@ def spread(wanted: Vector, heights: Vector, low: float, high: float) -> Vector:
     offsets = np.concatenate(([0.0], np.cumsum((tall[1:] + tall[:-1]) / 2)))  # of touching neighbours
     levels = isotonic_regression(wanted[order] - offsets).x
     levels = np.maximum(np.minimum(levels, high - tall[-1] / 2 - offsets[-1]), low + tall[0] / 2)
-    found: Vector = np.empty(levels.size)
-    found[order] = levels + offsets
-    return found
+    places: Vector = np.empty(levels.size)
+    places[order] = levels + offsets
+    return places
 
 
 class EndLabels(Artist):
@@ -190,8 +190,8 @@ def name_panels(axes: Sequence[Axes], n_columns: int, lines: Sequence[Mapping[st
         alone = left_over[0]
         alone.set_visible(True)
         alone.set_axis_off()
-        told = [folded(name, LONGEST * LETTER, 1.0) for name in names]
-        _plain(alone.legend(named.values(), told, loc="center", fontsize=small(alone)))
+        words = [folded(name, LONGEST * LETTER, 1.0) for name in names]
+        _plain(alone.legend(named.values(), words, loc="center", fontsize=small(alone)))
     elif not left_over and _fit_beside(names, axes[0], BESIDE_PANELS * width):
         for ax, those in list(zip(axes, lines, strict=True))[n_columns - 1 :: n_columns]:
             name_at_ends(ax, ((line, name) for name, line in those.items()))
@@ -217,15 +217,15 @@ def outside_legend(figure: Any, handles: Sequence[Any], names: Sequence[str]) ->
         earlier.remove()
     width = 72.0 * figure.get_size_inches()[0]
     size = small(figure.axes[0])
-    told = [folded(name, width - 7 * size, size, break_words=True) for name in names]
-    longest = max(len(line) for name in told for line in name.split("\n"))
-    columns = max(min(int(width / (LETTER * size * longest + 4.5 * size)), len(told)), 1)
-    _plain(figure.legend(handles, told, loc="outside lower center", ncols=columns, fontsize=size))
+    words = [folded(name, width - 7 * size, size, break_words=True) for name in names]
+    longest = max(len(line) for name in words for line in name.split("\n"))
+    columns = max(min(int(width / (LETTER * size * longest + 4.5 * size)), len(words)), 1)
+    _plain(figure.legend(handles, words, loc="outside lower center", ncols=columns, fontsize=size))
 
 
-def _plain(found: Any) -> None:
+def _plain(drawn: Any) -> None:
     """Have signs of names in a legend be no formulas."""
-    for text in found.get_texts():
+    for text in drawn.get_texts():
         text.set_parse_math(False)
 
 
@@ -266,12 +266,12 @@ def _nearest(times: Any, counts: Any, ticks: list[float]) -> list[tuple[float, f
     if not times.size or not ticks:
         return []
     close = 0.25 * (min(np.diff(ticks)) if len(ticks) > 1 else np.inf)
-    found = {}
+    numbers = {}
     for tick in ticks:
         place = int(np.argmin(np.abs(times - tick)))
         if abs(times[place] - tick) <= close:
-            found[float(times[place])] = float(counts[place])
-    return list(found.items())
+            numbers[float(times[place])] = float(counts[place])
+    return list(numbers.items())
 
 
 def _ticks(ax: Axes) -> list[float]:

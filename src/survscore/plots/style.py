@@ -94,8 +94,8 @@ def colours(models: Iterable[str], *, null: str | None = None) -> dict[str, str]
     {'net': '#0068b5', 'Cox': '#c44500', 'Kaplan-Meier': '#555d66'}
     """
     others = [name for name in models if name != null]
-    found = {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(others)}
-    return found if null is None else found | {null: NULL_COLOUR}
+    by_model = {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(others)}
+    return by_model if null is None else by_model | {null: NULL_COLOUR}
 
 
 def dashes(models: Iterable[str], *, null: str | None = None) -> dict[str, Any]:
@@ -103,8 +103,10 @@ def dashes(models: Iterable[str], *, null: str | None = None) -> dict[str, Any]:
 
     So is a null model in its own way: to some, its grey is that of the fourth.
     """
-    found = {name: DASHES[(place // FAR_APART) % len(DASHES)] for place, name in enumerate(colours(models, null=null))}
-    return found if null is None else found | {null: DASHES[-1]}
+    by_model = {
+        name: DASHES[(place // FAR_APART) % len(DASHES)] for place, name in enumerate(colours(models, null=null))
+    }
+    return by_model if null is None else by_model | {null: DASHES[-1]}
 
 
 def looks(models: Iterable[str], *, null: str | None = None) -> dict[str, dict[str, Any]]:

@@ -118,19 +118,19 @@ class Answers:
         best, *others = real
         against = {name: self.contrast(metric, best, name)["verdict"] for name in every if name != best}
         worse, same = ([name for name in others if against[name] == verdict] for verdict in ("better", "undecided"))
-        told = ""
+        about_models = ""
         if len(others) == 1 and same:
-            told = f"No winner: {best} and {same[0]} do not differ significantly."
+            about_models = f"No winner: {best} and {same[0]} do not differ significantly."
         elif same:  # what holds of the best and each of these need not hold of two of these
-            told = f"No single winner: {best} is not significantly different from {several(same)}"
-            told += f"; it is significantly better than {several(worse)}." if worse else "."
+            about_models = f"No single winner: {best} is not significantly different from {several(same)}"
+            about_models += f"; it is significantly better than {several(worse)}." if worse else "."
         elif others and len(worse) == len(others):
-            told = f"{best} is best: it is significantly better than {several(worse)}."
+            about_models = f"{best} is best: it is significantly better than {several(worse)}."
         elif others:
-            told = f"{best} has the best {label}, but its differences to others have no interval."
+            about_models = f"{best} has the best {label}, but its differences to others have no interval."
         winner = not same and len(worse) == len(others)
         about_null = self._against_null(best, against, alone=not others, winner=winner)
-        return " ".join(part for part in (told, about_null) if part)
+        return " ".join(part for part in (about_models, about_null) if part)
 
     def _against_null(self, best: str, against: dict[str, str], *, alone: bool, winner: bool) -> str:
         null = self.findings.comparison.null

@@ -78,9 +78,9 @@ class SegmentFindings:
     @cached_property
     def heterogeneity(self) -> pd.DataFrame | None:
         """Whether the segments could be the same; None where they can't be compared with each other, or are alone."""
-        found = self.segmented if self.means is None else self.means
+        result = self.segmented if self.means is None else self.means
         try:
-            table = found.heterogeneity()
+            table = result.heterogeneity()
         except InputError:  # groups that span segments, which `notes` tells
             return None
         if self.means is None:
@@ -112,13 +112,13 @@ class SegmentFindings:
 
     def sentences(self, metric: str, weighting: str) -> list[str]:
         """Return in words, for each model, in how many segments it is better or worse, and whether segments differ."""
-        told = []
+        sentences = []
         rows = self.judged[(self.judged["metric"] == metric) & (self.judged["weighting"] == weighting)]
         tests = [] if self.heterogeneity is None else records(self.heterogeneity)
         differ = {(row["metric"], row["weighting"], row["model"]): row for row in tests}
         for (model,), part in by_name(rows, "model"):
-            told.append(self._sentence(model, part.iloc[1:], differ.get((metric, weighting, model))))
-        return told
+            sentences.append(self._sentence(model, part.iloc[1:], differ.get((metric, weighting, model))))
+        return sentences
 
     def _sentence(self, model: str, parts: pd.DataFrame, differ: dict[str, Any] | None) -> str:
         counts = parts["verdict"].value_counts()
@@ -130,7 +130,7 @@ class SegmentFindings:
             other = f", and {significant[1][0]} in {significant[1][1]}," if len(significant) > 1 else ""
             clear += f"{other} of {of_all}"
         words = {"undecided": "undecided", "too few": "with too few individuals", "unknown": "without score"}
-        rest = [f"{counts[verdict]} {told}" for verdict, told in words.items() if verdict in counts]
+        rest = [f"{counts[verdict]} {word}" for verdict, word in words.items() if verdict in counts]
         sentence = f"{clear} ({', '.join(rest)})." if rest else f"{clear}."
         if differ is None or missing(differ["q"]):
             return sentence

@@ -191,7 +191,7 @@ def entries(
     compared: Comparison, over: Mapping[str, MeanOver] | None, unit: str | None
 ) -> tuple[list[MatrixEntry], Sequence[str]]:
     """Return the mean scores by model and metric, or those at the last time with scores, where there is no mean."""
-    found = []
+    rows = []
     for scored in compared.scored:
         if over is None:
             j = compared.usable_place(scored.metric)
@@ -202,11 +202,11 @@ def entries(
         for a, model in enumerate(compared.models):
             if not np.isnan(estimates.scores[a, j]):
                 number = _number(_at(estimates.score(a), j))
-                found.append(MatrixEntry(block, shown(model), scored.label, scored.direction, number))
+                rows.append(MatrixEntry(block, shown(model), scored.label, scored.direction, number))
     if compared.has_recommendation:
         recommendation = compared.recommendation()
-        return found, [recommendation.headline] if recommendation.encodes else []
-    return found, list(compared.leak_warnings.values())
+        return rows, [recommendation.headline] if recommendation.encodes else []
+    return rows, list(compared.leak_warnings.values())
 
 
 def of_segments(segments: LongTable) -> Tables:
