@@ -7,10 +7,12 @@ import base64
 import io
 import os
 from functools import cache
+from itertools import combinations
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.text import Text
 from PIL import Image
 
 from survscore.paper import demo
@@ -95,3 +97,45 @@ def font_faces():
             letters = base64.b64encode((folder / f"{files}{kind}.ttf").read_bytes()).decode()
             faces.append(f"@font-face {{ font-family: '{family}'; {words} src: url(data:font/ttf;base64,{letters}); }}")
     return "\n".join(faces)
+
+
+def drawn_texts(figure):
+    """Return every text that is drawn: not those of ticks out of view."""
+    figure.canvas.draw()
+    ticks, seen = set(), set()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            slack = 1e-9 * (high - low)
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                ticks |= {tick.label1, tick.label2}
+                if ax.get_visible() and ax.axison and low - slack <= tick.get_loc() <= high + slack:
+                    seen |= {tick.label1, tick.label2}
+    every = {id(text): text for text in figure.findobj(Text)}.values()
+    hidden = {text for ax in figure.axes if not ax.get_visible() for text in ax.findobj(Text)}
+    return [
+        text for text in every
+        if text.get_visible() and text.get_text().strip() and text not in hidden and (text not in ticks or text in seen)
+    ]  # fmt: skip
+
+
+def text_faults(figure):
+    """Return which texts overlap another, or leave the figure."""
+    texts = drawn_texts(figure)
+    boxes = [text.get_window_extent().padded(-0.6) for text in texts]
+    page = figure.bbox.padded(0.5)
+    found = [
+        f"{text.get_text()!r} leaves the figure"
+        for text, box in zip(texts, boxes, strict=True)
+        if not (page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1)
+    ]
+    for legend in figure.legends:
+        box = legend.get_window_extent()
+        found += (
+            [] if page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 else ["the legend leaves the figure"]
+        )
+    return found + [
+        f"{texts[a].get_text()!r} overlaps {texts[b].get_text()!r}"
+        for a, b in combinations(range(len(texts)), 2)
+        if boxes[a].overlaps(boxes[b])
+    ]

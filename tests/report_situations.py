@@ -1,4 +1,4 @@
-"""Six situations that a report must answer on its first screen, each with outcomes, predictions and options."""
+"""Five situations that a report must answer on its first screen, each with outcomes, predictions and options."""
 
 import numpy as np
 
@@ -48,16 +48,6 @@ def contradiction():
     return _outcomes(event_time, end), {"honest": _curves(rate), "classifier": fallen}
 
 
-def leak():
-    """A model that falls by nearly everything after C*, and is right before."""
-    _, rate, event_time, end = _study(4)
-    seen = np.where(end[:, None] > GRID, 1.0, 0.03)
-    return _outcomes(event_time, end), {
-        "honest": _curves(rate),
-        "leaking": ss.SurvivalCurves(np.exp(-1.05 * rate[:, None] * GRID) * seen, GRID, interpolation="step"),
-    }
-
-
 def drop_outs():
     """A clear winner, with some who left before their C*."""
     rng, rate, event_time, end = _study(5)
@@ -74,7 +64,7 @@ def only_ipcw():
     return ss.Outcomes(y.time, y.event), models
 
 
-SITUATIONS = {one.__name__: one for one in (clear_winner, tie, contradiction, leak, drop_outs, only_ipcw)}
+SITUATIONS = {one.__name__: one for one in (clear_winner, tie, contradiction, drop_outs, only_ipcw)}
 
 
 def report_of(name, **options):

@@ -20,7 +20,7 @@ from survscore import cli
 from survscore.analysis.diagnose import leaking_models
 from survscore.cli import answers
 from survscore.cli.demonstrating import print_demo, print_opening, print_written
-from survscore.reports.recommendation import recommended_weighting
+from survscore.reports.answers import recommended_weighting
 from survscore.simulate import ConstantHazardStudy
 
 DEMO_FILES = ["demo.png", "demo-narrow.png", "demo-log.png", "scores.csv", "around.csv", "summary.csv",

@@ -8,17 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from looks import (
-    BLOCKS,
-    COLUMNS,
-    MOST_DIFFERENT,
-    check_looks,
-    distance,
-    font_faces,
-    measure,
-    screenshot,
-    smallest_letters,
-)
+from looks import BLOCKS, COLUMNS, MOST_DIFFERENT, check_looks, distance, font_faces, measure, screenshot
 
 ROOT = Path(__file__).parent.parent
 REFERENCES = ROOT / "tests" / "reference" / "pages"
@@ -117,13 +107,3 @@ def test_every_picture_of_the_readme_is_in_the_docs():
     for address in shown:
         assert address.startswith(PICTURES)
         assert (ROOT / address).is_file(), address
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("view", "picture"), [("desktop", "demo.png"), ("phone", "demo-narrow.png")])
-def test_the_first_picture_is_drawn_for_the_window(browser, readme, view, picture):
-    page = opened(browser, readme, view)
-    first = page.locator("img").first
-    assert first.evaluate("(e) => e.currentSrc").endswith(f"/{picture}")
-    assert smallest_letters(first) > 9
-    page.close()

@@ -1,4 +1,3 @@
-import matplotlib as mpl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,8 +6,6 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 from survscore.engine.averaging import trapezoid_weights
-
-mpl.use("agg")
 
 Y = ss.Outcomes([2, 3, 4], [1, 0, 1], [5, 3, 6])
 CURVES = ss.SurvivalCurves([[0.9, 0.5]] * 3, [1, 4])
@@ -64,9 +61,6 @@ def test_integrated_does_not_cross_nan():
         curve.integrated(4.5, 6, nan="stop")
     with pytest.raises(ss.InputError, match="nan must be one of"):
         curve.integrated(nan="skip")
-
-
-def test_one_time_has_no_range():
     with pytest.raises(ss.InputError, match="one time, 2, spans no range"):
         ss.brier_score(Y, CURVES, weighting="administrative", times=[2]).integrated()
 
@@ -97,24 +91,3 @@ def test_repr_states_the_settings(curve):
     assert capped.settings["max_weight"] == 10
     assert capped.settings["normalize"] == "n"
     assert capped.settings["survscore"] == ss.__version__
-
-
-def test_plot(curve):
-    from matplotlib import pyplot as plt
-
-    from survscore.plots.labels import EndLabels
-
-    display = curve.plot(label="model")
-    np.testing.assert_array_equal(display.line_.get_ydata(), curve.scores)
-    assert display.ax_.get_title() == "administrative"
-    assert [text.get_text() for text in EndLabels.of(display.ax_).get_children()] == ["model"]
-    again = curve.plot(ax=display.ax_, color="red")
-    assert again.ax_ is display.ax_
-    assert again.figure_ is display.figure_
-    assert len(display.ax_.lines) == 2
-    plt.close("all")
-
-
-def test_results_are_frozen(curve):
-    with pytest.raises(AttributeError):
-        curve.scores = None

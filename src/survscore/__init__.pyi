@@ -82,8 +82,8 @@ from survscore.metrics import (
 from survscore.outcomes import Outcomes as Outcomes
 from survscore.reports.page import Report as Report, report as report
 from survscore.results.comparison import Comparison as Comparison, IntegratedComparison as IntegratedComparison
-from survscore.results.datasets_table import AcrossDatasets as AcrossDatasets
-from survscore.results.landmark_table import LandmarkTable as LandmarkTable
+from survscore.results.score_table import AcrossDatasets as AcrossDatasets
+from survscore.results.score_table import LandmarkTable as LandmarkTable
 from survscore.results.score_table import PooledTable as PooledTable
 from survscore.results.recommendation import Recommendation as Recommendation
 from survscore.results.score_curve import (

@@ -11,7 +11,7 @@ from checks_case import compared, day
 from looks import show
 from report_case import HOSTILE, OPTIONS, make
 from survscore.checks import Run, append_run
-from survscore.reports import sections
+from survscore.reports.summary import panels_of
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_the_page_shows_the_runs_and_escapes_their_names(history):
     means = report.summary["history"]["means"]
     assert means["run"][:4] == [1, 2, 3, 4]
     assert set(means["model"]) == {"truth", HOSTILE, "Kaplan-Meier"}
-    panels = sections.panels(report.summary)["history"]
+    panels = panels_of(report.summary)["history"]
     assert len(panels) == 2 * 3
     assert panels[0]["xnames"] == ["", "2025-01-01", "2025-01-02", "2025-01-03", "2025-01-04"]
     assert all(panel["series"][0]["stop"] - panel["series"][0]["start"] == 4 for panel in panels)

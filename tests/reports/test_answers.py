@@ -8,13 +8,17 @@ import pandas as pd
 import pytest
 
 import survscore as ss
+from looks import show
 from report_case import HOSTILE, TIMES
 from report_situations import report_of
 from survscore._validation import several
-from survscore.reports import render, sections, summarise
+from survscore.reports import render, summarise
 from survscore.reports.answers import recommendation
-from survscore.reports.cells import digits_of, even, evenly, fixed, p_values, relative, with_interval
-from survscore.reports.verdicts import leak_sentence
+from survscore.reports.leakage import leak_sentence
+from survscore.reports.scores import relative
+from survscore.reports.section import Column, Section
+from survscore.reports.summary import page_tables_of, panels_of, tables_of
+from survscore.results.rounding import digits_of, evenly, fixed, short
 
 
 def of_models(y, models, **options):
@@ -127,30 +131,41 @@ def test_columns_have_even_decimals():
     assert evenly([1500, 20, 0]) == ["1,500", "20", "0"]
     assert evenly([123.456, 7.0]) == ["123.5", "7.0"]
     assert evenly([None]) == ["–"]
-    assert even(-0.00001, 4) == "−1e−5"
+    told = {34870.26: "34870.3", 41007.0: "41007", -2.5: "−2.5", 1e-9: "1e−9", None: "–", True: "yes", 999.99: "1000"}
+    assert [short(value) for value in told] == list(told.values())
+    assert evenly([-0.00001], 4) == ["−1e−5"]
     assert (fixed(-0.00001, 4), fixed(1234.5, 1), fixed(float("nan"), 2)) == ("0.0000", "1,234.5", "–")
     # half an interval has two digits of its own, and one narrow interval does not rule all
     assert digits_of([0.1, 0.2], [0.12, 0.22], [0.11, 0.21]) == 3
     assert digits_of([0.1, 0.2], [0.3, 0.2000002], [0.2, 0.2000001]) == 3
-    estimates, intervals = with_interval("score", [0.2, None], [0.19, None], [0.21, None], "95 % interval")
-    assert (estimates.texts, intervals.texts) == (["0.200", "–"], ["0.190 to 0.210", "–"])
-    assert p_values([1e-9, 0.0456, None]).texts == ["<0.001", "0.046", "–"]
     assert (relative(-0.01, 0.2), relative(1e-9, 0.2), relative(1, 0)) == ("−5.0 %", "0.0 %", "–")
 
 
 def test_tables_that_are_shown_have_whole_columns(report, lost_report):
-    for one in (report, lost_report):
-        for displays in sections.displays(one.summary).values():
-            for display in displays:
-                assert {len(column.texts) for column in display.columns} == {display.size}
-                assert len(display.models or [0] * display.size) == display.size
-                assert len(display.groups or [0] * display.size) == display.size
-                assert display.name in sections.tables(one.summary)  # all digits are available
-                for column in display.columns:
-                    if column.kind == "number":  # in line on the point
-                        written = [text for text in column.texts if re.fullmatch(r"−?[\d,]+\.\d+", text)]
-                        points = {len(text.split(".")[-1]) for text in written}
-                        assert len(points) <= 1 or display.name == "horizons"
+    for summary in (report.summary, lost_report.summary):
+        for display in (table for tables in page_tables_of(summary).values() for table in tables):
+            size = len(display.rows)
+            assert len(display.models or [0] * size) == len(display.groups or [0] * size) == size
+            assert display.name in tables_of(summary)  # all digits are available
+            for kind, texts in zip(display.align, zip(*display.rows, strict=True), strict=True):
+                points = {len(text.split(".")[-1]) for text in texts if re.fullmatch(r"−?[\d,]+\.\d+", text)}
+                assert kind != "r" or len(points) <= 1 or display.name == "horizons"  # in line on the point
+    (means, *_) = page_tables_of(report.summary)["means"]
+    first = pd.DataFrame(report.summary["means"]).iloc[0]
+    assert means.header[:3] == ("model", "mean score", "95 % interval")
+    assert means.rows[0][:3] == ("truth", fixed(first.score), f"{fixed(first.lower)} to {fixed(first.upper)}")
+    (verdicts, *_) = page_tables_of(report.summary)["verdicts"]
+    assert verdicts.rows[0][-2] == fixed(report.summary["verdicts"]["p_value"][0], 3)
+
+
+def test_cells_of_every_kind_are_escaped():
+    section = Section({"level": 0.95, "models": [HOSTILE]})
+    table = section.page_table("t", HOSTILE, [Column(HOSTILE, [HOSTILE], kind) for kind in "lrmwv"], groups=[HOSTILE])
+    rows = table.rows_html(section.summary, {HOSTILE: f"{HOSTILE}!"})
+    assert "<script" not in rows
+    # of the short name of a weighting twice in full, of a verdict as a class; all headings, and that of the group
+    assert rows.count("&lt;script&gt;") == 5 + (1 + 1 + 1 + 3 + 2) + 1
+    assert 'data-model-row="0"' in rows
 
 
 def test_the_horizon_table_is_the_library_s(case, report):
@@ -171,10 +186,10 @@ def test_verdicts_of_administrative_scores_on_a_leak_are_marked_in_all_tables(ca
     y, models = case
     two = {name: models[name] for name in ("truth", "leaking")}
     found = of_models(y, two, metric="brier", by={"half": np.arange(len(y)) % 2}, weighting=None)
-    shown = sections.displays(found)
+    shown = page_tables_of(found)
     assert found["headline"].startswith("projected")
     (at_times,) = shown["horizons"]
-    assert at_times.caption.startswith("Accuracy, discrimination and calibration at single times, administrative. (1) ")
+    assert at_times.title.startswith("Accuracy, discrimination and calibration at single times, administrative. (1) ")
     for name in ("horizons", "verdicts", "segments"):
         table = found[name]["table"] if name == "segments" else found[name]
         rows = pd.DataFrame(table).assign(weighting="administrative") if name == "horizons" else pd.DataFrame(table)
@@ -187,70 +202,60 @@ def test_verdicts_of_administrative_scores_on_a_leak_are_marked_in_all_tables(ca
 # Methods
 
 
-def test_methods_tell_what_was_done(report, lost_report):
-    text = " ".join(report.summary["methods"]["paragraphs"])
-    references = report.summary["methods"]["references"]
-    assert "1,500 individuals, of whom 1,033 (68.9 %) had the event" in text
-    assert "None dropped out before it." in text
-    assert "computed at 18 times" in text
-    assert "from 5 to 90, by the trapezoidal rule" in text
-    assert f"survscore {ss.__version__}" in text
-    assert "At 30 and 60, calibration" in text
-    assert "Segments" not in text
-    assert "backtest" not in text
-    assert references[0].startswith("Kvamme H, Borgan Ø (2023)")
+def methods_of(summary):
+    """Return the paragraphs as one text, and the references."""
+    return " ".join(summary["methods"]["paragraphs"]), " ".join(summary["methods"]["references"])
+
+
+def check_methods(summary, present, absent=()):
+    text, references = methods_of(summary)
+    missing = [told for told in present if told not in text + references]
+    assert (missing, [told for told in absent if told in text + references]) == ([], [])
+
+
+def test_methods_say_what_was_done_and_cite_it(report, lost_report):
+    done = [
+        "1,500 individuals, of whom 1,033 (68.9 %) had the event",
+        "None dropped out before it.",
+        "Kvamme H, Borgan Ø",
+    ]
+    done += ["computed at 18 times", "from 5 to 90, by the trapezoidal rule", f"survscore {ss.__version__}"]
+    check_methods(report.summary, [*done, "At 30 and 60, calibration"], ["Segments", "backtest"])
+    text, _ = methods_of(report.summary)
     cited = {int(number) for group in re.findall(r"\[([\d, ]+)\]", text) for number in group.split(", ")}
-    assert cited == set(range(1, len(references) + 1))  # every reference is cited, and every citation is there
-    lost = " ".join(lost_report.summary["methods"]["paragraphs"])
-    assert "9 of 1,500 dropped out" in lost
-    assert "the inverse of the probability of not having dropped out" in lost
-    assert "AUC (higher is better)" in lost
-    assert any("Blanche" in reference for reference in lost_report.summary["methods"]["references"])
+    assert cited == set(range(1, len(report.summary["methods"]["references"]) + 1))
+    lost = ["9 of 1,500 dropped out", "the inverse of the probability of not having dropped out"]
+    check_methods(lost_report.summary, [*lost, "AUC (higher is better)", "Blanche"])
 
 
 def test_methods_state_what_is_assumed_and_cite_nothing_else(lost_case):
     y, models = lost_case
-    read = {
-        **models,
-        "steps": ss.SurvivalCurves(models["truth"].probabilities, models["truth"].times, interpolation="step"),
-    }
-    found = summarise(y, read, metric="brier", times=[30, 60], n_curves=0)["methods"]
-    text = " ".join(found["paragraphs"])
-    assert (
-        'based on the projected score (weighting "projected (own ranks)"), to which all individuals contribute' in text
-    )
-    assert "hold if C* is independent of the time of the event given the covariates" in text
-    assert "are assumed to have, from the end of their follow-up on, the hazards of individuals of similar" in text
-    assert "which assumes that drop-out is independent of the time of the event given predicted risk" in text
-    assert "curves were read linearly (truth, leaking and <script>alert(1)</script>) and as steps (steps)." in text
-    assert "At 30 and 60, calibration was judged under the weighting" in text
-    assert not any("Graf" in one for one in found["references"])
-    known = ss.Outcomes(y.time, np.ones(len(y)))
-    text = " ".join(of_models(known, models, metric="brier")["methods"]["paragraphs"])
-    assert "assume" not in text
-    assert "independent" not in text
+    steps = ss.SurvivalCurves(models["truth"].probabilities, models["truth"].times, interpolation="step")
+    found = summarise(y, {**models, "steps": steps}, metric="brier", times=[30, 60], n_curves=0)
+    based = 'based on the projected score (weighting "projected (own ranks)"), to which all individuals contribute'
+    assumed = [
+        "hold if C* is independent of the time of the event given the covariates",
+        "are assumed to have, from the end of their follow-up on, the hazards of individuals of similar",
+        "which assumes that drop-out is independent of the time of the event given predicted risk",
+        "curves were read linearly (truth, leaking and <script>alert(1)</script>) and as steps (steps).",
+        "At 30 and 60, calibration was judged under the weighting",
+    ]
+    check_methods(found, [based, *assumed], ["Graf"])
 
 
 def test_methods_of_groups_segments_and_other_weightings(case):
     y, models = case
     by = {"half": np.where(np.arange(len(y)) % 2, "a", "b")}
     asked = {"groups": np.arange(len(y)) // 3, "by": by, "metric": "brier", "horizons": [30], "unit": "D"}
-    found = of_models(y, models, **asked, correction="benjamini-hochberg", null="counted")["methods"]
-    text = " ".join(found["paragraphs"])
-    assert "They allow for dependence within 500 groups." in text
-    assert "Segments by half were scored each by itself, with p-values adjusted by Benjamini and Hochberg's" in text
-    assert "event-free proportion of those counted" in text
-    assert "5 to 90 days" in text
-    assert any(one.startswith("Benjamini") for one in found["references"])
-    unknown = of_models(ss.Outcomes(y.time, y.event), models, metric="brier")["methods"]
-    text = " ".join(unknown["paragraphs"])
-    assert "known only of those who were censored" in text
-    assert "administrative score" not in text
-    assert not any("Kvamme" in one for one in unknown["references"])
-    everybody = ss.Outcomes(y.time, np.ones(len(y)))
-    text = " ".join(of_models(everybody, models, metric="brier")["methods"]["paragraphs"])
-    assert "No individual was censored." in text
-    assert "whose status was known at all these times" in text
+    found = of_models(y, models, **asked, correction="benjamini-hochberg", null="counted")
+    segments = "Segments by half were scored each by itself, with p-values adjusted by Benjamini and Hochberg's"
+    told = ["They allow for dependence within 500 groups.", "event-free proportion of those counted", "5 to 90 days"]
+    check_methods(found, [segments, *told, "Benjamini Y"])
+    unknown = of_models(ss.Outcomes(y.time, y.event), models, metric="brier")
+    check_methods(unknown, ["known only of those who were censored"], ["administrative score", "Kvamme"])
+    known = of_models(ss.Outcomes(y.time, np.ones(len(y))), models, metric="brier")
+    told = ["No individual was censored.", "whose status was known at all these times"]
+    check_methods(known, told, ["assume", "independent"])
 
 
 # A backtest
@@ -291,7 +296,7 @@ def test_a_backtest_has_a_section(dated):
     assert told["chosen"] in section
     assert "chosen worse than best by (%)" in section
     assert "In a backtest, scores were computed as of 2013-06-30 and 2014-06-30" in found.html
-    (panel,) = sections.panels(found.summary)["backtest"]
+    (panel,) = panels_of(found.summary)["backtest"]
     assert [row["title"] for row in panel["rows"]] == short
     assert json.loads(json.dumps(found.summary, allow_nan=False)) == found.summary
     assert 'id="backtest"' not in report_of("tie", n_curves=0).html
@@ -303,9 +308,7 @@ def test_a_browser_draws_the_backtest(browser, dated, tmp_path):
     y, models, *_ = dated
     tested = ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600], n_draws=20)
     made = ss.report(y, models, backtest=tested, n_curves=0, metric="brier")
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto(made.save(tmp_path / "report.html").as_uri())
-    page.wait_for_selector("html[data-drawn]")
+    page, _ = show(browser, made.save(tmp_path / "report.html"), viewport={"width": 1280, "height": 800})
     rows = page.locator('[data-chart="backtest"] .rows')
     assert rows.locator("circle.ring").count() == 6  # three weightings on two days
     assert rows.locator("circle.dot").count() == 3

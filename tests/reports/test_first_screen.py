@@ -5,27 +5,13 @@ import re
 import pytest
 
 from combinations import nightly_but
-from looks import measure
-from report_situations import SITUATIONS, report_of
+from looks import measure, show
+from report_situations import report_of
 
 NUMBER = r"\d\.\d{4,}"
 INTERVAL = rf"95 % interval (?:from )?{NUMBER}(?: better| worse)? to {NUMBER} (?:better|worse); p [<=] \d\.\d{{3}}"
 # Which model; by how much, in the score and in percent; how certain; whether to rely on it, and why.
 WANTED = {
-    "clear_winner": (
-        "new is best: it is significantly better than old.",
-        rf"new\s+is significantly better than\s+old\s+{NUMBER} better\s+\d+\.\d % of old's {NUMBER}\s+{INTERVAL}",
-        "Recommendation: rely on this. Use administrative: C* is known for each individual",
-        "old falls by 7.3 % right after C*, against 7 % elsewhere: no sign that it encodes the censoring time.",
-    ),
-    "tie": (
-        "No winner: A and B do not differ significantly.",
-        rf"B\s+is not significantly different from\s+A\s+{NUMBER} worse\s+1\.3 % of A's {NUMBER}\s+95 % interval from "
-        rf"{NUMBER} worse to "
-        rf"{NUMBER} better; p = 0\.477",
-        "Recommendation: rely on this. Use administrative",
-        "no sign that it encodes the censoring time",
-    ),
     "contradiction": (
         "honest is best: it is significantly better than classifier.",
         rf"classifier\s+is significantly worse than\s+honest\s+{NUMBER} worse\s+2\.6 % of honest's {NUMBER}\s+"
@@ -33,12 +19,6 @@ WANTED = {
         "Recommendation: interpret with care, since weightings contradict each other. classifier is significantly "
         "better than honest under IPCW, and significantly worse under administrative. Use administrative",
         "classifier falls by 100 % right after C*, against 11 % elsewhere: it encodes the censoring time.",
-    ),
-    "leak": (
-        "No winner: honest and leaking do not differ significantly.",
-        rf"leaking\s+is not significantly different from\s+honest\s+{NUMBER} worse\s+0\.17 % of honest's {NUMBER}",
-        "Recommendation: rely on this, but not on IPCW scores of leaking. Use administrative",
-        "leaking falls by 97 % right after C*, against 9 % elsewhere: it encodes the censoring time.",
     ),
     "drop_outs": (
         "new is best: it is significantly better than old.",
@@ -59,12 +39,10 @@ WANTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("situation", nightly_but(["contradiction", "drop_outs"], SITUATIONS))
+@pytest.mark.parametrize("situation", nightly_but(["contradiction", "drop_outs"], WANTED))
 def test_the_first_screen_answers(browser, situation, tmp_path):
     report = report_of(situation, n_curves=0)
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
-    page.goto(report.save(tmp_path / "report.html").as_uri())
-    page.wait_for_selector("html[data-drawn]")
+    page, _ = show(browser, report.save(tmp_path / "report.html"), viewport={"width": 1280, "height": 800})
     text = measure(page, "visibleText")
     which, how_much, advice, leak = WANTED[situation]
     assert which in text
@@ -76,7 +54,7 @@ def test_the_first_screen_answers(browser, situation, tmp_path):
     # the chart says the same: zero, the sides, and the model on the side that it is on
     assert "← better" in text
     assert "worse →" in text
-    assert re.search(r"Difference in mean Brier score to (old|A|honest)", text)
+    assert re.search(r"Difference in mean Brier score to (old|honest)", text)
     first = report.summary["answer"]["brier"]["cards"][0]
     zero = page.locator('[data-chart="answer"] line.nought').bounding_box()["x"]
     mark = page.locator('[data-chart="answer"] circle.dot').first.bounding_box()
@@ -90,9 +68,7 @@ def test_the_first_screen_answers(browser, situation, tmp_path):
 def test_the_recommendation_comes_first_with_both_parts_and_the_tipping_point(browser, width, tmp_path):
     """By default, of administrative and projected scores."""
     report = report_of("contradiction", weighting=None, n_curves=0)
-    page = browser.new_page(viewport={"width": width, "height": 800})
-    page.goto(report.save(tmp_path / "report.html").as_uri())
-    page.wait_for_selector("html[data-drawn]")
+    page, _ = show(browser, report.save(tmp_path / "report.html"), viewport={"width": width, "height": 800})
     advice, cards = (page.locator(f"{which}:visible").first.bounding_box() for which in (".recommendation", ".cards"))
     assert advice["y"] < min(cards["y"], 800)
     text = measure(page, "visibleText") if width == 1280 else page.inner_text("body")

@@ -13,7 +13,7 @@ import pytest
 
 import survscore as ss
 from combinations import nightly_but
-from looks import BLOCKS, COLUMNS, MOST_DIFFERENT, WRITE, check_looks, distance, measure, read_picture, screenshot
+from looks import BLOCKS, COLUMNS, MOST_DIFFERENT, WRITE, check_looks, distance, measure, read_picture, screenshot, show
 from report_case import OPTIONS
 from report_situations import make_large, report_of
 
@@ -67,9 +67,7 @@ TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimation
 
 
 def opened(browser, path, view="desktop"):
-    page = browser.new_page(**VIEWS[view])
-    page.goto(path.as_uri())
-    page.wait_for_selector("html[data-drawn]")
+    page, _ = show(browser, path, **VIEWS[view])
     if view == "print":
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")

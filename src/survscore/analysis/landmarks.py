@@ -60,9 +60,8 @@ from survscore.metrics import Brier, FollowUpMetric, Metric, metric_label
 from survscore.outcomes import Outcomes
 from survscore.results.comparison import Comparison
 from survscore.results.estimates import Columns, Estimates
-from survscore.results.landmark_table import LandmarkCounts, LandmarkTable
 from survscore.results.long_tables import ALL
-from survscore.results.score_table import TableRow
+from survscore.results.score_table import LandmarkCounts, LandmarkTable, TableRow
 from survscore.weighting import Weighting, as_weighting, default_weightings
 
 DEFAULT = ("brier", SKILL, "auc", "oe")

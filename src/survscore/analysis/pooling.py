@@ -37,10 +37,18 @@ from survscore.inference.support import Support
 from survscore.inference.units import Units
 from survscore.metrics import Brier, Metric, as_metric
 from survscore.results.comparison import Comparison
-from survscore.results.datasets_table import AcrossDatasets, DatasetDifference, ModelRank
 from survscore.results.estimates import Estimates
 from survscore.results.long_tables import ALL
-from survscore.results.score_table import DISTRIBUTION, MissingInformation, PooledTable, ScoreTable, TableRow
+from survscore.results.score_table import (
+    DISTRIBUTION,
+    AcrossDatasets,
+    DatasetDifference,
+    MissingInformation,
+    ModelRank,
+    PooledTable,
+    ScoreTable,
+    TableRow,
+)
 
 Values = NDArray[np.float64]
 LEAST = 2  # imputations

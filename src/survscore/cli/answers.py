@@ -216,8 +216,7 @@ def _side_by_side(compared: Comparison, blocks: Sequence[Block], title: str, vie
 
 def _whole(findings: Findings, metric: str, weighting: str, blocks: Sequence[Block], title: str, view: View) -> Part:
     """Return the table of one weighting with all columns, and notes on its parts and on drop-outs."""
-    from survscore.reports.comparing import records
-    from survscore.reports.verdicts import has_bounds
+    from survscore.reports.comparing import has_bounds, records
     from survscore.results.printing import part_notes
 
     compared = findings.comparison
@@ -378,7 +377,7 @@ def relative_cell(difference: float, reference: float) -> str:
 
 def bounds_cell(form: str, row: Row) -> str:
     """Return between which values a number lies whatever happened to those who dropped out; nothing if not known."""
-    from survscore.reports.verdicts import has_bounds
+    from survscore.reports.comparing import has_bounds
 
     return f"{form.format(row['bound_lower'])} to {form.format(row['bound_upper'])}" if has_bounds(row) else ""
 

@@ -37,7 +37,7 @@ def with_each_cause(study: Study, cause: str | None, times: Any = None) -> list[
 
     The last is then of all causes together, for multi-class scores.
     """
-    from survscore.reports.causes import causes_shown
+    from survscore.reports.study import causes_shown
 
     if cause is not None:
         return [with_cause(study, cause, times)]

@@ -128,8 +128,8 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     from survscore._utils.dates import plural_word
     from survscore.cli.answers import View, compared_text
     from survscore.cli.segments import segment_scores_text, segments_text
+    from survscore.reports.answers import recommended_weighting
     from survscore.reports.comparing import WHOLE, Findings
-    from survscore.reports.recommendation import recommended_weighting
     from survscore.reports.segments import SegmentFindings
     from survscore.results.long_tables import ALL
     from survscore.results.segments import SegmentedComparison

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from survscore.io import Study
     from survscore.io.simulated import Ending, SimulatedStudy
     from survscore.outcomes import Outcomes
-    from survscore.reports.recommendation import WeightingChoice
+    from survscore.reports.answers import WeightingChoice
     from survscore.results.score_curve import ScoreCurve
     from survscore.weighting import Weighting
 
@@ -297,7 +297,7 @@ def report(
 
 
 def _say_dropped_out(summary: dict[str, Any]) -> None:
-    from survscore.reports.verdicts import share
+    from survscore.reports.comparing import share
 
     if summary["data"]["dropped_out"]:
         say(f"{share(summary['data']['dropped_out'], summary['data']['n'])} dropped out.")
@@ -449,7 +449,7 @@ def _advice(study: Study, weightings: list[Weighting], arguments: Arguments, kno
 
 
 def _recommended(weightings: list[Weighting], y: Outcomes) -> WeightingChoice:
-    from survscore.reports.recommendation import recommended_weighting
+    from survscore.reports.answers import recommended_weighting
 
     return recommended_weighting(weightings, n=y.n_individuals, n_dropped_out=y.n_dropped_out)
 

@@ -13,14 +13,11 @@ except ImportError:
 
 from survscore.plots.calibration import CalibrationDisplay, DistributionCalibrationDisplay
 from survscore.plots.decisions import BacktestDisplay, DecisionCurveDisplay
-from survscore.plots.diagnosis import DiagnosisDisplay
+from survscore.plots.diagnosis import DiagnosisDisplay, SensitivityDisplay, TrainingDisplay
 from survscore.plots.display import Display, save_figure
-from survscore.plots.landmarks import LandmarksDisplay
 from survscore.plots.scores import DifferenceDisplay, ScoreCurveDisplay, ScoresDisplay
-from survscore.plots.segments import SegmentsDisplay
-from survscore.plots.sensitivity import SensitivityDisplay
+from survscore.plots.segments import LandmarksDisplay, SegmentsDisplay
 from survscore.plots.style import COLUMN, PAGE, colours
-from survscore.plots.training import TrainingDisplay
 
 __all__ = [
     "COLUMN",

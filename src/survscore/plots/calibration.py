@@ -16,10 +16,10 @@ from survscore.inference.estimate import Estimate
 from survscore.metrics import cause_label
 from survscore.plots import style
 from survscore.plots.display import Display
-from survscore.plots.labels import name_lines
-from survscore.plots.risk_table import counts_below, note_below
+from survscore.plots.labels import counts_below, name_lines, note_below
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
@@ -46,6 +46,10 @@ class CalibrationDisplay(Display):
     calibration: Calibration
     histogram_ax_: Axes | None = None
     line_: Any = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the smooth curve."""
+        return self.calibration.to_frame()
 
     def plot(
         self,
@@ -81,18 +85,18 @@ class CalibrationDisplay(Display):
 
     def _curve(self, ax: Axes, curve: Curve, line: dict[str, Any]) -> float:
         """Draw the curve where there are predictions, and return how high it reaches."""
-        found: Any = self.calibration.curve if curve == "smooth" else self.calibration.isotonic
-        one = found.predicted.size == 1
-        marker: dict[str, Any] = {"marker": "_", "markersize": 12} if one else {}
-        inside = np.array([True]) if one else self._supported(found.predicted)
-        if not one:  # a band over most of all risks says that the curve tells nothing there
-            inside &= ~(found.upper - found.lower > TELLS_NOTHING)
+        drawn: Any = self.calibration.curve if curve == "smooth" else self.calibration.isotonic
+        single = drawn.predicted.size == 1
+        marker: dict[str, Any] = {"marker": "_", "markersize": 12} if single else {}
+        inside = np.array([True]) if single else self._supported(drawn.predicted)
+        if not single:  # a band over most of all risks says that the curve tells nothing there
+            inside &= ~(drawn.upper - drawn.lower > TELLS_NOTHING)
         observed, lower, upper = (
-            np.where(inside, values, np.nan) for values in (found.observed, found.lower, found.upper)
+            np.where(inside, values, np.nan) for values in (drawn.observed, drawn.lower, drawn.upper)
         )
         steps: dict[str, Any] = {"drawstyle": "steps-mid"} if curve == "isotonic" else {}
-        (self.line_,) = ax.plot(found.predicted, observed, **(marker | steps | line))
-        style.shade(ax, self.line_, found.predicted, lower, upper)
+        (self.line_,) = ax.plot(drawn.predicted, observed, **(marker | steps | line))
+        style.shade(ax, self.line_, drawn.predicted, lower, upper)
         return float(np.nanmax(observed, initial=0.0))
 
     def _supported(self, predicted: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -122,13 +126,13 @@ class CalibrationDisplay(Display):
             f"slope {_with_limits(shown.slope)}",
             f"miscalibration {shown.miscalibration.value:.4f}",
         ]
-        told = style.folded("\n".join(numbers), 0.94 * style.points(ax)[0], style.small(ax))
-        if told.count("\n") >= MOST_LINES:  # in panels so small, they would be all that is seen
+        words = style.folded("\n".join(numbers), 0.94 * style.points(ax)[0], style.small(ax))
+        if words.count("\n") >= MOST_LINES:  # in panels so small, they would be all that is seen
             return
         if style.has_room(ax):
             note_below(ax, "\n".join(numbers))
         else:
-            ax.text(0.03, 0.97, told, transform=ax.transAxes, va="top", fontsize=style.small(ax))
+            ax.text(0.03, 0.97, words, transform=ax.transAxes, va="top", fontsize=style.small(ax))
 
 
 @dataclass(eq=False, repr=False)
@@ -145,6 +149,10 @@ class DistributionCalibrationDisplay(Display):
 
     calibration: DistributionCalibration
     line_: Any = None
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the bins along the predicted risk."""
+        return self.calibration.to_frame()
 
     def plot(self, ax: Axes | None = None, *, width: float | None = None, **line: Any) -> Self:
         """Draw into `ax`, or a new figure; `line` goes to `Axes.plot`.

@@ -15,6 +15,7 @@ from survscore.plots.display import Display
 from survscore.plots.labels import name_lines
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -32,6 +33,10 @@ class DecisionCurveDisplay(Display):
 
     curve: DecisionCurve
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the net benefit of each strategy over thresholds."""
+        return self.curve.to_frame()
+
     def plot(
         self,
         ax: Axes | None = None,
@@ -46,13 +51,11 @@ class DecisionCurveDisplay(Display):
             TREAT_ALL: {"color": style.SOFT, "linestyle": (0, (5, 2))},
             TREAT_NONE: {"color": style.SOFT, "linestyle": (0, (1, 1.5))},
         }
-        models = [name for name in curve.strategies if name not in plain]
-        colours, dashes = style.colours(models), style.dashes(models)
+        looks = plain | style.looks(name for name in curve.strategies if name not in plain)
         with style.canvas(ax, width) as on:
             lines = []
             for name, part in table.groupby("strategy", sort=False):
-                kind = plain.get(str(name)) or {"color": colours[str(name)], "linestyle": dashes[str(name)]}
-                (line,) = on.ax.plot(part["threshold"], part["net_benefit"], label=str(name), **kind)
+                (line,) = on.ax.plot(part["threshold"], part["net_benefit"], label=str(name), **looks[str(name)])
                 lines.append((line, printable(name, 60)))
                 if band and name not in plain:
                     style.shade(on.ax, line, part["threshold"], part["band_lower"], part["band_upper"])
@@ -80,6 +83,10 @@ class BacktestDisplay(Display):
 
     result: Backtest
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the mean regrets, with intervals, by weighting."""
+        return self.result.summary
+
     def plot(self, ax: Axes | None = None, *, width: float | None = None) -> Self:
         """Draw one row per weighting into `ax`, or a new figure."""
         summary, by_day = self.result.summary, 100 * self.result.regrets()
@@ -97,8 +104,6 @@ class BacktestDisplay(Display):
             on.ax.tick_params(axis="y", length=0)
             on.ax.grid(False, axis="y")
             on.ax.set_ylim(len(summary) - 0.5, -0.5)
-            style.say(
-                on.ax, x="chosen model worse than the best, in truth (%)",
-                title=f"{self.result.label}: diamonds are means, dots single days",
-            )  # fmt: skip
+            title = f"{self.result.label}: diamonds are means, dots single days"
+            style.say(on.ax, x="chosen model worse than the best, in truth (%)", title=title)
             return self._drawn(on)

@@ -12,6 +12,7 @@ from survscore.io.files import written_whole
 from survscore.plots.style import Canvas, root_figure
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -51,6 +52,10 @@ class Display(ABC):
     @abstractmethod
     def plot(self) -> Self:
         """Draw; most displays do so into axes that they are given, or a new figure."""
+
+    @abstractmethod
+    def to_frame(self) -> pd.DataFrame:
+        """Return the numbers that are drawn, as a table."""
 
     def save(self, path: str | Path, *, dpi: float = 300) -> Path:
         """Write the figure to a file, whole or not at all; one that is not drawn yet is drawn first.

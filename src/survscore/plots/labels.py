@@ -1,4 +1,7 @@
-"""What lines are called: at their ends where that fits, in a legend beside the curves where it does not."""
+"""What stands beside curves and below axes: names of lines, how many are counted at which time, and notes.
+
+Lines are named at their ends where that fits, and in a legend where it does not.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox, IdentityTransform
 from numpy.typing import NDArray
 
-from survscore.plots.style import LETTER, folded, has_room, points, root_figure, small
+from survscore.plots.style import INK, LETTER, SOFT, folded, has_room, points, rc, root_figure, size_of, small
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +44,9 @@ def spread(wanted: Vector, heights: Vector, low: float, high: float) -> Vector:
     offsets = np.concatenate(([0.0], np.cumsum((tall[1:] + tall[:-1]) / 2)))  # of touching neighbours
     levels = isotonic_regression(wanted[order] - offsets).x
     levels = np.maximum(np.minimum(levels, high - tall[-1] / 2 - offsets[-1]), low + tall[0] / 2)
-    found: Vector = np.empty(levels.size)
-    found[order] = levels + offsets
-    return found
+    places: Vector = np.empty(levels.size)
+    places[order] = levels + offsets
+    return places
 
 
 class EndLabels(Artist):
@@ -72,10 +75,9 @@ class EndLabels(Artist):
 
     def add(self, line: Line2D, name: str) -> None:
         """Name one more line."""
-        text = Text(
-            0, 0, folded(name, LONGEST * LETTER, 1.0), color=line.get_color(), va="center", ha="left",
-            fontsize=small(self.axes), linespacing=1.05, parse_math=False, transform=IdentityTransform(),  # type: ignore[arg-type]
-        )  # fmt: skip
+        looks: dict[str, Any] = {"va": "center", "ha": "left", "linespacing": 1.05, "color": line.get_color()}
+        looks |= {"fontsize": small(self.axes), "parse_math": False, "transform": IdentityTransform()}  # type: ignore[arg-type]
+        text = Text(0, 0, folded(name, LONGEST * LETTER, 1.0), **looks)
         leader = Line2D([], [], color=line.get_color(), linewidth=0.6, alpha=0.7, transform=IdentityTransform())
         for child in (text, leader):
             child.axes = self.axes
@@ -155,15 +157,11 @@ def name_lines(ax: Axes, lines: Sequence[tuple[Line2D, str]]) -> None:
     if has_room(ax):
         labels = name_at_ends(ax, lines)
         every = [(line, name) for line, name, *_ in labels.entries]
-        if _fit([name for _, name in every], ax):
+        if _fit_beside([name for _, name in every], ax, max(WIDEST * points(ax)[0], 50.0)):
             return
         labels.entries.clear()
         lines = every
     legend([line for line, _ in lines], [name for _, name in lines], ax)
-
-
-def _fit(names: Sequence[str], ax: Axes) -> bool:
-    return _fit_beside(names, ax, max(WIDEST * points(ax)[0], 50.0))
 
 
 def _fit_beside(names: Sequence[str], ax: Axes, available: float) -> bool:
@@ -189,7 +187,11 @@ def name_panels(axes: Sequence[Axes], n_columns: int, lines: Sequence[Mapping[st
     left_over = figure.axes[len(axes) :]
     width = 72.0 * float(figure.get_size_inches()[0])
     if left_over and _fit_beside(names, axes[0], width / n_columns - KEY * small(axes[0])):
-        _legend_alone(left_over[0], named)
+        alone = left_over[0]
+        alone.set_visible(True)
+        alone.set_axis_off()
+        words = [folded(name, LONGEST * LETTER, 1.0) for name in names]
+        _plain(alone.legend(named.values(), words, loc="center", fontsize=small(alone)))
     elif not left_over and _fit_beside(names, axes[0], BESIDE_PANELS * width):
         for ax, those in list(zip(axes, lines, strict=True))[n_columns - 1 :: n_columns]:
             name_at_ends(ax, ((line, name) for name, line in those.items()))
@@ -197,48 +199,104 @@ def name_panels(axes: Sequence[Axes], n_columns: int, lines: Sequence[Mapping[st
         outside_legend(figure, list(named.values()), names)
 
 
-def _legend_alone(ax: Axes, named: Mapping[str, Line2D]) -> None:
-    """Put a legend into axes that have nothing else."""
-    ax.set_visible(True)
-    ax.set_axis_off()
-    names = [folded(name, LONGEST * LETTER, 1.0) for name in named]
-    for text in ax.legend(named.values(), names, loc="center", fontsize=small(ax)).get_texts():
-        text.set_parse_math(False)
-
-
 def legend(handles: Sequence[Any], names: Sequence[str], ax: Axes) -> None:
     """Name lines in a legend: below a figure whose layout makes room for it, within the axes of others."""
     figure = root_figure(ax)
-    if not has_room(ax) or len(figure.axes) > 1:
-        # axes of one figure have names of their own
-        handles = [*_handles(ax.get_legend()), *handles]
-        names = [*_names(ax.get_legend()), *names]
-        found = ax.legend(handles, names, loc="best", fontsize=small(ax), framealpha=0.8)
-    else:
-        found = outside_legend(figure, handles, names)
-    for text in found.get_texts():
-        text.set_parse_math(False)
+    if has_room(ax) and len(figure.axes) == 1:
+        outside_legend(figure, handles, names)
+        return
+    # axes of one figure have names of their own
+    handles, names = _after(ax.get_legend(), handles, names)
+    _plain(ax.legend(handles, names, loc="best", fontsize=small(ax), framealpha=0.8))
 
 
-def outside_legend(figure: Any, handles: Sequence[Any], names: Sequence[str]) -> Any:
+def outside_legend(figure: Any, handles: Sequence[Any], names: Sequence[str]) -> None:
     """Put a legend below a figure, in as many columns as fit; it takes the place of an earlier one."""
     for earlier in figure.legends[:]:
-        handles, names = [*_handles(earlier), *handles], [*_names(earlier), *names]
+        handles, names = _after(earlier, handles, names)
         earlier.remove()
     width = 72.0 * figure.get_size_inches()[0]
     size = small(figure.axes[0])
-    told = [folded(name, width - 7 * size, size, break_words=True) for name in names]
-    longest = max(len(line) for name in told for line in name.split("\n"))
-    columns = max(min(int(width / (LETTER * size * longest + 4.5 * size)), len(told)), 1)
-    found = figure.legend(handles, told, loc="outside lower center", ncols=columns, fontsize=size)
-    for text in found.get_texts():
+    words = [folded(name, width - 7 * size, size, break_words=True) for name in names]
+    longest = max(len(line) for name in words for line in name.split("\n"))
+    columns = max(min(int(width / (LETTER * size * longest + 4.5 * size)), len(words)), 1)
+    _plain(figure.legend(handles, words, loc="outside lower center", ncols=columns, fontsize=size))
+
+
+def _plain(drawn: Any) -> None:
+    """Have signs of names in a legend be no formulas."""
+    for text in drawn.get_texts():
         text.set_parse_math(False)
-    return found
 
 
-def _handles(found: Any) -> list[Any]:
-    return [] if found is None else list(found.legend_handles)
+def _after(earlier: Any, handles: Sequence[Any], names: Sequence[str]) -> tuple[list[Any], list[str]]:
+    """Return lines and their names after those of an earlier legend, where there is one."""
+    if earlier is None:
+        return [*handles], [*names]
+    return [*earlier.legend_handles, *handles], [*(text.get_text() for text in earlier.get_texts()), *names]
 
 
-def _names(found: Any) -> list[str]:
-    return [] if found is None else [text.get_text() for text in found.get_texts()]
+# Below axes
+
+
+def counts_below(ax: Axes, rows: Mapping[str, tuple[Any, Any]], *, at: Any = None) -> None:
+    """Write below an axis of time how many there are: one row for each name, at times that have a number.
+
+    `rows` are (times, numbers) by name, of which those that are NaN are left out. Numbers stand at the very times that
+    they are of: those nearest to `at`, by default the ticks.
+    """
+    size = small(ax)
+    numbers = np.concatenate([np.asarray(counts, dtype=np.float64) for _, counts in rows.values()])
+    widest = max((len(f"{number:,.0f}") for number in numbers[np.isfinite(numbers)]), default=1)
+    ticks = _ticks(ax) if at is None else list(at)
+    fit = max(int(points(ax)[0] / (0.6 * size * (widest + 1))), 1)
+    ticks = ticks[:: -(-len(ticks) // fit)] if ticks else []  # every one, or every second, third ... so that they fit
+    for place, (name, (times, counts)) in enumerate(rows.items()):
+        down = -(_below_axis(ax) + 1.35 * size * place)
+        left = -0.8 * size - 0.3 * size * widest
+        _write(ax, (0.0, 0.0), "axes fraction", (left, down), name, ha="right", color=SOFT)
+        for x, number in _nearest(np.asarray(times, dtype=np.float64), np.asarray(counts, dtype=np.float64), ticks):
+            _write(ax, (x, 0.0), ax.get_xaxis_transform(), (0.0, down), f"{number:,.0f}", ha="center", color=INK)
+
+
+def _nearest(times: Any, counts: Any, ticks: list[float]) -> list[tuple[float, float]]:
+    """Return for each tick the nearest time that has a number, unless another tick is as near."""
+    known = np.isfinite(counts)
+    times, counts = times[known], counts[known]
+    if not times.size or not ticks:
+        return []
+    close = 0.25 * (min(np.diff(ticks)) if len(ticks) > 1 else np.inf)
+    numbers = {}
+    for tick in ticks:
+        place = int(np.argmin(np.abs(times - tick)))
+        if abs(times[place] - tick) <= close:
+            numbers[float(times[place])] = float(counts[place])
+    return list(numbers.items())
+
+
+def _ticks(ax: Axes) -> list[float]:
+    """Return the ticks in view."""
+    low, high = sorted(ax.get_xlim())
+    slack = 0.001 * (high - low)
+    return [float(tick) for tick in ax.get_xticks() if low - slack <= tick <= high + slack]
+
+
+def note_below(ax: Axes, text: str) -> None:
+    """Write a note below the label of the x axis, folded to the width of the axes."""
+    words, down = folded(text, points(ax)[0], small(ax)), -_below_axis(ax)
+    _write(ax, (0.0, 0.0), "axes fraction", (0.0, down), words, ha="left", va="top", linespacing=1.25, color=INK)
+
+
+def _below_axis(ax: Axes) -> float:
+    """Return how many points below the axes the label of the x axis ends, and a bit more."""
+    from matplotlib.font_manager import FontProperties
+
+    ticks = FontProperties(size=ax.xaxis.get_tick_params().get("labelsize", rc()["xtick.labelsize"]))
+    label = 1.35 * size_of(ax.xaxis.label) * (ax.get_xlabel().count("\n") + 1)
+    return 8.0 + float(ticks.get_size_in_points()) + ax.xaxis.labelpad + label + 0.9 * small(ax)
+
+
+def _write(ax: Axes, at: Any, coordinates: Any, offset: tuple[float, float], text: str, **looks: Any) -> Any:
+    fixed: dict[str, Any] = {"fontsize": small(ax), "annotation_clip": False, "parse_math": False}
+    looks = {"va": "center"} | looks | fixed
+    return ax.annotate(text, at, xycoords=coordinates, xytext=offset, textcoords="offset points", **looks)

@@ -10,11 +10,11 @@ import numpy as np
 
 from survscore._utils.dates import Unit
 from survscore._validation import shown as printable
-from survscore.metrics import AUC, Direction, cause_label, metric_label
+from survscore.metrics import AUC
 from survscore.plots import style
 from survscore.plots.display import Display
-from survscore.plots.labels import legend, name_lines, name_panels
-from survscore.plots.risk_table import counts_below
+from survscore.plots.labels import counts_below, legend, name_lines, name_panels
+from survscore.results.comparison import Comparison
 from survscore.results.printing import short_names
 from survscore.results.score_curve import ScoreCurve
 
@@ -59,6 +59,10 @@ class ScoreCurveDisplay(Display):
     score: ScoreCurve
     line_: Any = None
 
+    def to_frame(self) -> pd.DataFrame:
+        """Return the score at each time."""
+        return self.score.to_frame()
+
     def plot(
         self,
         ax: Axes | None = None,
@@ -93,32 +97,21 @@ class DifferenceDisplay(Display):
 
     Attributes
     ----------
-    contrasts : pandas.DataFrame
-        The numbers, as `Comparison.contrasts` gives them.
-    metric, reference : str
-        What was compared.
-    direction : {"lower", "higher", "closer to 1", "closer to 0"}
-        Which values are better.
-    models : sequence of str
-        All models in their order, which gives each its colour; by default those of the table.
-    null : str or None
-        Which of them is the null model.
-    scores : pandas.DataFrame or None
-        The table of scores, which has how many are counted.
-    cause : str
-        Under competing risks the cause that scores are of.
+    compared : Comparison
+        The numbers.
+    metric : str
+        Which of its metrics is drawn.
     ax_, figure_
         The matplotlib objects, once drawn.
     """
 
-    contrasts: pd.DataFrame
+    compared: Comparison
     metric: str
-    reference: str
-    direction: Direction = "lower"
-    models: Sequence[str] = ()
-    null: str | None = None
-    scores: pd.DataFrame | None = None
-    cause: str = ""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the differences, as `Comparison.contrasts` gives them."""
+        contrasts = self.compared.contrasts
+        return contrasts[contrasts["metric"] == self.metric]
 
     def plot(
         self,
@@ -133,67 +126,61 @@ class DifferenceDisplay(Display):
 
         A model has its colour, and a weighting its kind of line. The sides of zero say which is better.
         """
-        weightings = list(dict.fromkeys(self.contrasts["weighting"]))
+        compared, contrasts = self.compared, self.to_frame()
+        weightings = list(dict.fromkeys(contrasts["weighting"]))
         several = len(weightings) > 1
-        models = self.models or list(dict.fromkeys([self.reference, *self.contrasts["model"]]))
-        colours, dashes = style.colours(models, null=self.null), style.dashes(models, null=self.null)
+        looks = style.looks(compared.models, null=compared.null)
+        first = compared.of_metric(self.metric)[0]
         with style.canvas(ax, width) as on:
             lines: dict[str, Any] = {}
-            for (weighting, model), part in self.contrasts.groupby(["weighting", "model"], sort=False):
-                kind = style.DASHES[weightings.index(weighting) % len(style.DASHES)] if several else dashes[str(model)]
-                label = f"{model}, {weighting}" if several else str(model)
-                (line,) = on.ax.plot(
-                    part["time"], part["difference"], color=colours[str(model)], linestyle=kind, label=label
-                )
+            for (weighting, model), part in contrasts.groupby(["weighting", "model"], sort=False):
+                look, label = looks[str(model)], str(model)
+                if several:
+                    look = look | {"linestyle": style.DASHES[weightings.index(weighting) % len(style.DASHES)]}
+                    label = f"{model}, {weighting}"
+                (line,) = on.ax.plot(part["time"], part["difference"], label=label, **look)
                 lines.setdefault(str(model), line)
                 if band:
                     alpha = 0.5 * style.BAND_ALPHA if several else style.BAND_ALPHA
                     style.shade(on.ax, line, part["time"], part["lower"], part["upper"], alpha=alpha)
             time_axis(on.ax, on.own)
-            self._zero(on.ax)
-            label = cause_label(metric_label(self.metric), self.cause)
-            about = f"difference in {label} to {printable(self.reference, 30)}"
-            style.say(
-                on.ax, x=style.time_label(unit), y=about, title="" if several else "".join(weightings)
-            )  # fmt: skip
+            style.mark(on.ax, y=0.0, color=style.INK)
+            # the sides of zero are named where no line begins: each has at least a seventh of the axes
+            low, high = on.ax.get_ylim()
+            reach = max(high, 0.0) - min(low, 0.0)
+            x = float(contrasts["time"].iloc[0]) if len(contrasts) else 0.0
+            style.make_room(on.ax, [(x, -0.16 * reach), (x, 0.16 * reach)])
+            style.name_sides(on.ax, first.direction)
+            about = f"difference in {first.label} to {printable(compared.reference, 30)}"
+            style.say(on.ax, x=style.time_label(unit), y=about, title="" if several else "".join(weightings))
             if several:
                 self._legend(on.ax, lines, weightings)
             else:
                 name_lines(on.ax, [(line, printable(name, 60)) for name, line in lines.items()])
-            if self.scores is not None and (on.own if counts is None else counts):
-                counts_below(on.ax, self._counts(self.scores, weightings))
+            if on.own if counts is None else counts:
+                counts_below(on.ax, self._counts(weightings))
             return self._drawn(on)
-
-    def _zero(self, ax: Axes) -> None:
-        """Mark zero, and name its sides where no line begins: each has at least a seventh of the axes."""
-        style.mark(ax, y=0.0, color=style.INK)
-        low, high = ax.get_ylim()
-        reach = max(high, 0.0) - min(low, 0.0)
-        x = float(self.contrasts["time"].iloc[0]) if len(self.contrasts) else 0.0
-        style.make_room(ax, [(x, -0.16 * reach), (x, 0.16 * reach)])
-        style.name_sides(ax, self.direction)
 
     def _legend(self, ax: Axes, lines: dict[str, Any], weightings: list[str]) -> None:
         from matplotlib.lines import Line2D
 
-        solid = [Line2D([], [], color=line.get_color()) for line in lines.values()]
-        kinds = [
-            Line2D([], [], color=style.INK, linestyle=style.DASHES[place % len(style.DASHES)])
-            for place in range(len(weightings))
-        ]
-        legend([*solid, *kinds], [*(printable(name, 60) for name in lines), *weightings], ax)
+        kinds = [style.DASHES[place % len(style.DASHES)] for place in range(len(weightings))]
+        handles = [Line2D([], [], color=line.get_color()) for line in lines.values()]
+        handles += [Line2D([], [], color=style.INK, linestyle=kind) for kind in kinds]
+        legend(handles, [*(printable(name, 60) for name in lines), *weightings], ax)
 
-    def _counts(self, scores: pd.DataFrame, weightings: list[str]) -> dict[str, tuple[Any, Any]]:
+    def _counts(self, weightings: list[str]) -> dict[str, tuple[Any, Any]]:
+        scores = self.compared.scores
+        scores = scores[scores["metric"] == self.metric]
         table = scores[scores["model"] == scores["model"].iloc[0]]  # they are the same for all models
-        named = short_names(weightings)
-        found = {}
+        named, rows = short_names(weightings), {}
         for weighting in weightings[:MOST_ROWS]:
             part = table[table["weighting"] == weighting]
             times, *numbers = (part[name].to_numpy() for name in ("time", "n_counted", "n_events", "n_effective"))
             if len(weightings) == 1:
                 return rows_below(times, *numbers)
-            found[named[weighting]] = (times, numbers[0])
-        return found
+            rows[named[weighting]] = (times, numbers[0])
+        return rows
 
 
 @dataclass(eq=False, repr=False)
@@ -202,57 +189,49 @@ class ScoresDisplay(Display):
 
     Attributes
     ----------
-    scores : pandas.DataFrame
-        The numbers, as `Comparison.scores` gives them, of one metric.
+    compared : Comparison
+        The numbers.
     metric : str
-        What was computed.
-    direction : {"lower", "higher", "closer to 1", "closer to 0"}
-        Which values are better.
-    models : sequence of str
-        In their order, which gives each its colour.
-    null : str or None
-        Which of them is the null model.
-    cause : str
-        Under competing risks the cause that scores are of.
+        Which of its metrics is drawn.
     ax_, figure_, axes_
         The matplotlib objects, once drawn: the first axes, the figure, and all axes.
     """
 
-    scores: pd.DataFrame
+    compared: Comparison
     metric: str
-    direction: Direction
-    models: Sequence[str]
-    null: str | None = None
-    cause: str = ""
     axes_: Sequence[Axes] = ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the scores, as `Comparison.scores` gives them."""
+        scores = self.compared.scores
+        return scores[scores["metric"] == self.metric]
 
     def plot(self, *, band: bool = True, unit: Unit | str | None = None, width: float | None = None) -> Self:
         """Draw into a new figure; see `Comparison.plot_scores`."""
-        weightings = list(dict.fromkeys(self.scores["weighting"]))
+        scores, compared = self.to_frame(), self.compared
+        weightings = list(dict.fromkeys(scores["weighting"]))
         inches, _ = style.figure_width(width)
         n_columns = min(len(weightings), 2 if inches < style.NARROW else 3)
-        colours, dashes = style.colours(self.models, null=self.null), style.dashes(self.models, null=self.null)
+        looks = style.looks(compared.models, null=compared.null)
+        first = compared.of_metric(self.metric)[0]
         with style.applied(inches):
             figure, axes = style.panels(len(weightings), n_columns, inches)
             lines: list[dict[str, Any]] = []
-            for one, weighting in zip(axes, weightings, strict=True):
-                here = self.scores[self.scores["weighting"] == weighting]
+            for ax, weighting in zip(axes, weightings, strict=True):
                 lines.append({})
-                for model, part in here.groupby("model", sort=False):
+                for model, part in scores[scores["weighting"] == weighting].groupby("model", sort=False):
                     name = str(model)
                     if part["score"].isna().all():
                         continue
-                    (line,) = one.plot(
-                        part["time"], part["score"], color=colours[name], linestyle=dashes[name], label=name
-                    )
+                    (line,) = ax.plot(part["time"], part["score"], label=name, **looks[name])
                     lines[-1][printable(name, 60)] = line
                     if band:
-                        style.shade(one, line, part["time"], part["lower"], part["upper"])
+                        style.shade(ax, line, part["time"], part["lower"], part["upper"])
                 if self.metric == AUC.name:
-                    style.mark(one, y=0.5)
-                time_axis(one, own=True)
-                better = f"{cause_label(metric_label(self.metric), self.cause)} ({self.direction} is better)"
-                style.say(one, x=style.time_label(unit), y=better, title=weighting)
+                    style.mark(ax, y=0.5)
+                time_axis(ax, own=True)
+                better = f"{first.label} ({first.direction} is better)"
+                style.say(ax, x=style.time_label(unit), y=better, title=weighting)
             style.label_outer(axes, n_columns)
             name_panels(axes, n_columns, lines)
             style.refit_panels(figure)

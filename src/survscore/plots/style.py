@@ -10,8 +10,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -95,8 +94,8 @@ def colours(models: Iterable[str], *, null: str | None = None) -> dict[str, str]
     {'net': '#0068b5', 'Cox': '#c44500', 'Kaplan-Meier': '#555d66'}
     """
     others = [name for name in models if name != null]
-    found = {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(others)}
-    return found if null is None else found | {null: NULL_COLOUR}
+    by_model = {name: PALETTE[place % len(PALETTE)] for place, name in enumerate(others)}
+    return by_model if null is None else by_model | {null: NULL_COLOUR}
 
 
 def dashes(models: Iterable[str], *, null: str | None = None) -> dict[str, Any]:
@@ -104,8 +103,17 @@ def dashes(models: Iterable[str], *, null: str | None = None) -> dict[str, Any]:
 
     So is a null model in its own way: to some, its grey is that of the fourth.
     """
-    found = {name: DASHES[(place // FAR_APART) % len(DASHES)] for place, name in enumerate(colours(models, null=null))}
-    return found if null is None else found | {null: DASHES[-1]}
+    by_model = {
+        name: DASHES[(place // FAR_APART) % len(DASHES)] for place, name in enumerate(colours(models, null=null))
+    }
+    return by_model if null is None else by_model | {null: DASHES[-1]}
+
+
+def looks(models: Iterable[str], *, null: str | None = None) -> dict[str, dict[str, Any]]:
+    """Return how the line of each model is drawn: its colour, and its kind."""
+    names = list(models)
+    kinds = dashes(names, null=null)
+    return {name: {"color": colour, "linestyle": kinds[name]} for name, colour in colours(names, null=null).items()}
 
 
 def font_size(width: float) -> float:
@@ -157,8 +165,7 @@ def applied(width: float) -> Iterator[None]:
         yield
 
 
-@dataclass(frozen=True)
-class Canvas:
+class Canvas(NamedTuple):
     """Where to draw: axes, and whether their figure is ours."""
 
     ax: Axes
@@ -180,9 +187,11 @@ def canvas(
         yield Canvas(ax, own=False)
         return
     inches, is_set = figure_width(width)
-    tall = axes_height(inches, per_width) if height is None else height
+    if per_width is None:
+        per_width = 0.62 if inches < NARROW else 0.42
+    tall = inches * per_width if height is None else height
     with applied(inches):
-        size = user_size() if is_set else (inches, tall / AXES_SHARE)
+        size = rc()["figure.figsize"] if is_set else (inches, tall / AXES_SHARE)
         figure = pyplot().figure(figsize=size, layout="constrained")
         made = figure.add_subplot()
         dress(made)
@@ -197,19 +206,9 @@ def figure_width(width: float | None) -> tuple[float, bool]:
         return float(width), False
     import matplotlib as mpl
 
-    is_set = list(mpl.rcParams["figure.figsize"]) != list(mpl.rcParamsDefault["figure.figsize"])
-    return (user_size()[0], True) if is_set else (PAGE, False)
-
-
-def user_size() -> tuple[float, float]:
-    """Return the size that the user has set for new figures."""
-    width, height = rc()["figure.figsize"]
-    return float(width), float(height)
-
-
-def axes_height(width: float, per_width: float | None = None) -> float:
-    """Return how high axes are, in inches, in a figure so many inches wide."""
-    return width * ((0.62 if width < NARROW else 0.42) if per_width is None else per_width)
+    user_width = float(rc()["figure.figsize"][0])
+    is_set = list(rc()["figure.figsize"]) != list(mpl.rcParamsDefault["figure.figsize"])
+    return (user_width, True) if is_set else (PAGE, False)
 
 
 def refit(figure: Figure, height: float | None) -> None:
@@ -256,10 +255,8 @@ def dress(ax: Axes) -> None:
     settings_now = rc()
     for which in ("x", "y"):
         tick = f"{which}tick"
-        ax.tick_params(
-            axis=which, labelsize=settings_now[f"{tick}.labelsize"], color=settings_now[f"{tick}.color"],
-            labelcolor=settings_now[f"{tick}.labelcolor"],
-        )  # fmt: skip
+        looks = {name: settings_now[f"{tick}.{name}"] for name in ("labelsize", "color", "labelcolor")}
+        ax.tick_params(axis=which, **looks)
     if settings_now["axes.grid"]:
         ax.grid(True, color=settings_now["grid.color"], linewidth=settings_now["grid.linewidth"])
 

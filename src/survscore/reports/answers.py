@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,14 +13,22 @@ from survscore._validation import several
 from survscore.engine.averaging import Range
 from survscore.engine.evaluation import ScoreArrays
 from survscore.inference.intervals import sides
-from survscore.reports.cells import Column, judged, scope, with_interval
-from survscore.reports.comparing import Findings, as_table, mark_of, plain
-from survscore.reports.section import Display, Panel, Section, capital
-from survscore.reports.verdicts import Row, digits_for, fixed, missing, p_value
+from survscore.reports.comparing import Findings, Row, as_table, digits_for, mark_of, p_value, plain
+from survscore.reports.section import (
+    MODEL,
+    Column,
+    PageTable,
+    Panel,
+    Section,
+    capital,
+    judged,
+    scope,
+)
 from survscore.results.estimates import Estimates
 from survscore.results.printing import with_short_names
 from survscore.results.recommendation import Recommendation
-from survscore.weighting import IPCW
+from survscore.results.rounding import fixed, missing
+from survscore.weighting import IPCW, Administrative, Projected, Uncensored, Weighting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,10 +39,13 @@ Trust = Literal["yes", "with care", "no"]
 FEW_MODELS = 3  # up to so many, every pair has a card
 #: What a verdict says of a model and what it is compared with.
 RELATIONS = {
-    "better": "is significantly better than", "worse": "is significantly worse than", "lower": "has a lower value than",
-    "higher": "has a higher value than", "undecided": "is not significantly different from",
+    "better": "is significantly better than",
+    "worse": "is significantly worse than",
+    "lower": "has a lower value than",
+    "higher": "has a higher value than",
+    "undecided": "is not significantly different from",
     "unknown": "cannot be compared with",
-}  # fmt: skip
+}
 
 
 class Answers:
@@ -106,19 +118,19 @@ class Answers:
         best, *others = real
         against = {name: self.contrast(metric, best, name)["verdict"] for name in every if name != best}
         worse, same = ([name for name in others if against[name] == verdict] for verdict in ("better", "undecided"))
-        told = ""
+        about_models = ""
         if len(others) == 1 and same:
-            told = f"No winner: {best} and {same[0]} do not differ significantly."
+            about_models = f"No winner: {best} and {same[0]} do not differ significantly."
         elif same:  # what holds of the best and each of these need not hold of two of these
-            told = f"No single winner: {best} is not significantly different from {several(same)}"
-            told += f"; it is significantly better than {several(worse)}." if worse else "."
+            about_models = f"No single winner: {best} is not significantly different from {several(same)}"
+            about_models += f"; it is significantly better than {several(worse)}." if worse else "."
         elif others and len(worse) == len(others):
-            told = f"{best} is best: it is significantly better than {several(worse)}."
+            about_models = f"{best} is best: it is significantly better than {several(worse)}."
         elif others:
-            told = f"{best} has the best {label}, but its differences to others have no interval."
+            about_models = f"{best} has the best {label}, but its differences to others have no interval."
         winner = not same and len(worse) == len(others)
         about_null = self._against_null(best, against, alone=not others, winner=winner)
-        return " ".join(part for part in (told, about_null) if part)
+        return " ".join(part for part in (about_models, about_null) if part)
 
     def _against_null(self, best: str, against: dict[str, str], *, alone: bool, winner: bool) -> str:
         null = self.findings.comparison.null
@@ -185,11 +197,9 @@ class Answers:
     def _card(self, row: Row) -> dict[str, Any]:
         compared, one = self.findings.comparison, self.scored[row["metric"]]
         words = sides(one.direction)
-        card: dict[str, Any] = {
-            "model": row["model"], "reference": row["reference"], "verdict": row["verdict"],
-            "relation": RELATIONS[row["verdict"]], "amount": None, "percent": None, "interval": None, "p": None,
-            "notes": [],
-        }  # fmt: skip
+        card: dict[str, Any] = {name: row[name] for name in ("model", "reference", "verdict")}
+        card |= {"relation": RELATIONS[row["verdict"]], "amount": None, "percent": None, "interval": None, "p": None}
+        card["notes"] = []
         if missing(row["lower"]) or missing(row["upper"]):
             return card | {"notes": ["Their difference has no interval."]}
         digits = digits_for(row["lower"], row["upper"])
@@ -198,9 +208,9 @@ class Answers:
         nothing = not _value(size)
         card["amount"] = "no difference" if nothing else f"{size} {side}"
         if not nothing and one.has_ratios and one.direction in ("lower", "higher") and reference > 0:
-            card["percent"] = (
-                f"{percent(abs(row['difference']) / reference)} of {row['reference']}'s {fixed(reference)}"
-            )
+            part = abs(row["difference"]) / reference
+            percent = f"{100 * part:.1f} %" if part >= 0.01 else f"{100 * part:.2g} %"
+            card["percent"] = f"{percent} of {row['reference']}'s {fixed(reference)}"
         between = _between(row["lower"], row["upper"], digits, words, side)
         card["interval"], card["p"] = f"{100 * compared.level:g} % interval {between}", p_value(row["p_value"])
         if not row.get("reliable", True):
@@ -229,11 +239,6 @@ def _value(size: str) -> float:
     return float(size.replace(",", ""))
 
 
-def percent(part: float) -> str:
-    """Return a share in percent, with two digits of its own where it is small."""
-    return f"{100 * part:.1f} %" if part >= 0.01 else f"{100 * part:.2g} %"
-
-
 def recommendation(
     sentence: str,
     caution: str | None,
@@ -250,26 +255,93 @@ def recommendation(
     which weighting to use and `certain` whether it is known to fit; `caution` what to beware of where the only one is
     known to mislead; the others where weightings disagree, and which models encode C*, which some weightings prefer.
     """
+    trust: Trust = "with care"
+    heading, sentences = "interpret with care", [sentence, *unclear]
     if concluded is not None:
         encoding = concluded.encodes
-        heading = f"do not use {several(list(encoding))} for new individuals" if encoding else "interpret with care"
-        trust: Trust = "yes" if concluded.certain else "with care"
-        return _told(trust, "rely on this" if concluded.certain else heading, [*concluded.sentences, *contradictions])
-    if caution is not None:
-        misleading = "do not rely on this, since the only weighting is known to mislead"
-        return _told("no", misleading, [caution, *contradictions])
-    if contradictions:
-        contradicted = "interpret with care, since weightings contradict each other"
-        return _told("with care", contradicted, [*contradictions, sentence])
-    if not certain:
-        return _told("with care", "interpret with care", [sentence, *unclear])
-    if leaking:
-        return _told("with care", f"rely on this, but not on IPCW scores of {several(leaking)}", [sentence, *unclear])
-    return _told("yes", "rely on this", [sentence, *unclear])
-
-
-def _told(trust: Trust, heading: str, sentences: list[str]) -> dict[str, Any]:
+        heading = f"do not use {several(list(encoding))} for new individuals" if encoding else heading
+        if concluded.certain:
+            trust, heading = "yes", "rely on this"
+        sentences = [*concluded.sentences, *contradictions]
+    elif caution is not None:
+        trust, heading = "no", "do not rely on this, since the only weighting is known to mislead"
+        sentences = [caution, *contradictions]
+    elif contradictions:
+        heading, sentences = f"{heading}, since weightings contradict each other", [*contradictions, sentence]
+    elif certain and leaking:
+        heading = f"rely on this, but not on IPCW scores of {several(leaking)}"
+    elif certain:
+        trust, heading = "yes", "rely on this"
     return {"trust": trust, "heading": heading, "sentences": sentences}
+
+
+@dataclass(frozen=True)
+class WeightingChoice:
+    """Which weighting to use, and why; its place among those given, or that of the first if it is not among them.
+
+    It is certain if these data allow what it needs, as far as can be known.
+    """
+
+    position: int
+    sentence: str
+    certain: bool = True
+
+
+def recommended_weighting(weightings: Sequence[Weighting], *, n: int, n_dropped_out: int | None) -> WeightingChoice:
+    """Return which of some weightings to use.
+
+    If the status of all individuals is known, no weights are needed. If C* is known for all, the administrative
+    weighting counts those with C* >= t, whether or not predictions encode C*; an IPCW score prefers predictions that
+    fall to zero after C*. Drop-out before C* is accounted for by weights. IPCW is for data without C*.
+
+    `n_dropped_out` is None where C* is not known.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> from survscore.reports.answers import recommended_weighting
+    >>> recommended_weighting([ss.IPCW(), ss.Administrative()], n=500, n_dropped_out=0)
+    WeightingChoice(position=1, sentence='Use administrative: C* is known for each individual, and at each time t it
+    counts those with C* >= t, while IPCW scores reward predictions that encode C*.', certain=True)
+    """
+    known = n_dropped_out is not None
+    labels = [one.named(somebody_left=bool(n_dropped_out) or not known) for one in weightings]
+    for position, one in enumerate(weightings):
+        if isinstance(one, Uncensored):
+            return WeightingChoice(
+                position, f"Use {labels[position]}: the status of each individual is known at all these times."
+            )
+    for position, one in enumerate(weightings if known else ()):
+        if isinstance(one, Administrative) and any(isinstance(other, Projected) for other in weightings):
+            return WeightingChoice(
+                position,
+                "Use administrative and projected together: the former needs no assumption about those with C* < t and "
+                "refers to those with C* >= t, the latter refers to all individuals.",
+            )
+        if isinstance(one, Administrative):
+            return WeightingChoice(position, f"Use {labels[position]}: {_why(n, n_dropped_out or 0)}.")
+    if not any(isinstance(one, IPCW) for one in weightings):
+        return WeightingChoice(0, f"Use {labels[0]} as far as it fits these data.", certain=False)
+    if known:
+        none = f"Use the administrative score instead of these: {_why(n, n_dropped_out or 0)}."
+        return WeightingChoice(0, none, certain=False)
+    position = next(k for k, one in enumerate(weightings) if isinstance(one, IPCW))
+    return WeightingChoice(
+        position,
+        f"Use {labels[position]} only if predictions do not encode C*, which is unknown here; if follow-up ends on a "
+        "known date, C* of each individual makes an administrative score possible, which is not misled.",
+        certain=False,
+    )
+
+
+def _why(n: int, n_dropped_out: int) -> str:
+    dropped_out = (
+        f", with weights for the {n_dropped_out:,} of {n:,} who dropped out before C*" if n_dropped_out else ""
+    )
+    return (
+        f"C* is known for each individual, and at each time t it counts those with C* >= t{dropped_out}, while IPCW "
+        "scores reward predictions that encode C*"
+    )
 
 
 class AnswerSection(Section):
@@ -278,11 +350,11 @@ class AnswerSection(Section):
     files = {"pairs": "pairs", "score-parts": "score_parts", "disagreements": "disagreements table"}
 
     @classmethod
-    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+    def data(cls, study: Study, before: dict[str, Any]) -> dict[str, Any]:
         findings, answers, weightings = study.findings, study.answers, study.comparison.weightings
         disagreements = findings.disagreements()
         preferred = any(isinstance(one, IPCW) for one in study.weightings)
-        leaking = [leak["model"] for leak in found["leaks"] if leak["verdict"] == "encodes C*" and preferred]
+        leaking = [leak["model"] for leak in before["leaks"] if leak["verdict"] == "encodes C*" and preferred]
         answer: dict[str, dict[str, Any]] = {}
         for metric in study.comparison.metrics:
             concluded = findings.recommendations.get(metric)
@@ -320,68 +392,52 @@ class AnswerSection(Section):
         Rows say where in the table of verdicts they stand; what has no difference is left out.
         """
         table, panels = self.summary["verdicts"], []
-        for metric, told in self.summary["metrics"].items():
+        for metric in self.summary["metrics"]:
             rows: dict[str, list[Panel]] = {}
             for k, model in enumerate(table.get("model", [])):
                 if table["metric"][k] == metric and table["difference"][k] is not None:
                     row = {"at": k, **self.of_weighting(table["weighting"][k])}
                     rows.setdefault(model, []).append(row)
-            order = sorted(rows, key=lambda model: model == self.summary["null_model"])
             groups = [
                 {**self.series(model, 0, 0), "rows": sorted(rows[model], key=lambda row: "main" not in row)}
-                for model in order
+                for model in sorted(rows, key=lambda model: model == self.summary["null_model"])
             ]
             if groups:
-                over = "mean " if self.summary["means"] else ""
-                panels.append(
-                    {
-                        "kind": "answer",
-                        "metric": metric,
-                        "title": f"Difference in {over}{told['label']} to {self.summary['reference']}",
-                        "xlabel": f"difference in {over}{told['label']}",
-                        "sides": [*sides(told["direction"])],
-                        "groups": groups,
-                    }
-                )
+                label = f"{'mean ' if self.summary['means'] else ''}{self.summary['metrics'][metric]['label']}"
+                title = f"Difference in {label} to {self.summary['reference']}"
+                panel = {"kind": "answer", "metric": metric, "title": title, "xlabel": f"difference in {label}"}
+                panels.append({**panel, "sides": self.sides(metric), "groups": groups})
         return panels
 
-    def _score_parts(self) -> Iterable[Display]:
+    def _score_parts(self) -> Iterable[PageTable]:
         """Yield the observed and the projected part of scores, and what would change the sign of differences."""
         for metric, answer in self.summary["answer"].items():
             table = answer["parts"]
             if not table:
                 continue
             share = 100 * table["share_observed"][0]
-            headings = {
-                "observed": f"observed: C* ≥ t ({share:.0f} %)", "projected": f"projected: C* < t ({100 - share:.0f} %)"
-            }  # fmt: skip
-            tipping = [f"{one} times the hazard" if " than " in one else one for one in table["sign_changes"]]
+            changes = table["sign_changes"]
             columns = [
-                Column("model", table["model"], "model"),
-                *(Column(text, [fixed(one, 4) for one in table[name]], "number") for name, text in headings.items()),
-                Column("tipping point", tipping),
+                Column("model", table["model"], MODEL),
+                Column(f"observed: C* ≥ t ({share:.0f} %)", [fixed(one) for one in table["observed"]], "r"),
+                Column(f"projected: C* < t ({100 - share:.0f} %)", [fixed(one) for one in table["projected"]], "r"),
+                Column("tipping point", [f"{one} times the hazard" if " than " in one else one for one in changes]),
             ]
             caption = (
-                f"{capital(self._mean(metric))} in two parts. Tipping point: the hazard of those with hidden status "
+                f"{capital(self.mean(metric))} in two parts. Tipping point: the hazard of those with hidden status "
                 f"at which the difference to {self.summary['reference']} changes its sign"
             )
-            yield Display("score-parts", caption, columns, table["model"], metric)
+            yield self.page_table("score-parts", caption, columns, metric=metric)
 
-    def _pairs(self) -> Iterable[Display]:
+    def _pairs(self) -> Iterable[PageTable]:
         """Yield all pairs of models under the weighting of the answer, where that is more than the cards say."""
-        for metric, table in self._by_metric(self.summary["pairs"]):
+        for metric, table in self.by_metric(self.summary["pairs"]):
             if len(table["model"]) <= len(self.summary["models"]) - 1:
                 continue
-            columns = [
-                Column("model", table["model"], "model"),
-                Column("against", table["reference"]),
-                *with_interval("difference", table["difference"], table["lower"], table["upper"], self.level),
-                *judged(table),
-            ]
-            caption = (
-                f"Every pair of models by {self._mean(metric)}, the better one first, {self.headline}{scope(table)}"
-            )
-            yield Display("pairs", caption, columns, table["model"], metric)
+            columns = [Column("model", table["model"], MODEL), Column("against", table["reference"])]
+            columns += [*self.estimates("difference", table, "difference"), *judged(table)]
+            better_first = f"Every pair of models by {self.mean(metric)}, the better one first"
+            yield self.page_table("pairs", f"{better_first}, {self.headline}{scope(table)}", columns, metric=metric)
 
     charts = {"answer": _differences}
     shown = {"score-parts": _score_parts, "pairs": _pairs}

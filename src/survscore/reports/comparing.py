@@ -12,36 +12,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils.parallel import cached_property
-from survscore._validation import InputError, plural
+from survscore._validation import (
+    FewFollowedWarning,
+    FewGroupsWarning,
+    InputError,
+    UndefinedScoreWarning,
+    UnequalWeightsWarning,
+    plural,
+    several,
+)
 from survscore.engine.averaging import Range
 from survscore.engine.inputs import about_interpolation
 from survscore.inference.support import FEW_FOR_DIFFERENCE
-from survscore.metrics import Direction, metric_label
-from survscore.reports import verdicts
-from survscore.reports.cells import Table
+from survscore.metrics import Direction, cause_label, metric_label
+from survscore.reports.section import Table
 from survscore.results.comparison import Comparison, IntegratedComparison
 from survscore.results.printing import undefined_times, verdict_of
 from survscore.results.recommendation import Recommendation, is_administrative
+from survscore.results.rounding import LEAST_P, fixed, interval_decimals, missing, short
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Row = Mapping[str, Any]
 WHOLE: Range = (None, None)
+#: What the notes of a page say, and no warning repeats.
+SHOWN_AS_NOTES = (UndefinedScoreWarning, FewFollowedWarning, FewGroupsWarning, UnequalWeightsWarning)
 
 
 @dataclass(frozen=True, eq=False)
 class Findings:
-    """A comparison, and its means over a range of time; None with one time only, or where too few times have scores.
-
-    Attributes
-    ----------
-    comparison : Comparison
-        By time.
-    means : IntegratedComparison or None
-        Over time.
-    time_range : tuple of float
-        Over which the means were asked for.
-    """
+    """A comparison, and its means over a range of time; None with one time only, or where too few times have scores."""
 
     comparison: Comparison
     means: IntegratedComparison | None
@@ -122,13 +123,13 @@ class Findings:
         about_bounds = self.bounds_sentence(row)
         observed = concluded is not None and is_administrative(row["weighting"])
         whose = " for individuals with C* ≥ t only" if observed else ""
-        sentence = verdicts.verdict_sentence(row, self.comparison.level, whose, self.comparison.scored[0].cause)
+        sentence = verdict_sentence(row, self.comparison.level, whose, self.comparison.scored[0].cause)
         return sentence if about_bounds is None else f"{sentence} {about_bounds}"
 
     def bounds_sentence(self, row: Mapping[str, Any]) -> str | None:
         """Return what those who dropped out could change about a contrast; None where that is not known."""
         compared = self.comparison
-        return verdicts.bounds_sentence(row, compared.n_dropped_out or 0, compared.n, compared.level)
+        return bounds_sentence(row, compared.n_dropped_out or 0, compared.n, compared.level)
 
     def frames(self) -> dict[str, pd.DataFrame]:
         """Return scores and contrasts by time, means with skill, and verdicts, with their marks."""
@@ -142,18 +143,17 @@ class Findings:
 
     def disagreements(self) -> dict[str, dict[str, Any]]:
         """Return, by metric, where weightings contradict each other, and what is significant under some only."""
-        contradictions: dict[str, list[str]] = {metric: [] for metric in self.comparison.metrics}
-        unclear: dict[str, list[str]] = {metric: [] for metric in self.comparison.metrics}
-        unknown: dict[str, bool] = dict.fromkeys(self.comparison.metrics, False)
+        metrics, reference = self.comparison.metrics, self.comparison.reference
+        contradictions: dict[str, list[str]] = {metric: [] for metric in metrics}
+        unclear: dict[str, list[str]] = {metric: [] for metric in metrics}
+        unknown: dict[str, bool] = dict.fromkeys(metrics, False)
         for (metric, model), rows in by_name(self.judged, "metric", "model"):
-            by_weighting = dict(zip(rows["weighting"], rows["verdict"], strict=True))
+            verdicts = dict(zip(rows["weighting"], rows["verdict"], strict=True))
             if metric in self.recommendations:  # which says where administrative scores differ, and for whom they hold
-                by_weighting = {one: said for one, said in by_weighting.items() if not is_administrative(one)}
-            contradicting = verdicts.contradiction(model, self.comparison.reference, by_weighting)
-            doubted = verdicts.unclear(model, self.comparison.reference, by_weighting)
-            contradictions[metric] += [contradicting] if contradicting else []
-            unclear[metric] += [doubted] if doubted else []
-            unknown[metric] |= "unknown" in by_weighting.values()
+                verdicts = {name: verdict for name, verdict in verdicts.items() if not is_administrative(name)}
+            contradictions[metric] += filter(None, [contradiction(model, reference, verdicts)])
+            unclear[metric] += filter(None, [only_under_some(model, reference, verdicts)])
+            unknown[metric] |= "unknown" in verdicts.values()
         return {"contradictions": contradictions, "unclear": unclear, "unknown": unknown}
 
     def notes(self, time_range: Range) -> list[str]:
@@ -163,39 +163,37 @@ class Findings:
             sentence = undefined_times(scored for scored in self.comparison.scored if scored.metric == metric)
             if sentence:
                 by_sentence.setdefault(sentence, []).append(metric)
-        notes = [
-            _about(metrics if len(metrics) < len(self.comparison.metrics) else [], sentence)
-            for sentence, metrics in by_sentence.items()
-        ]
+        notes = [self._about(metrics, sentence) for sentence, metrics in by_sentence.items()]
         upper = float(self.comparison.times[-1]) if time_range[1] is None else float(time_range[1])
         by_stop: dict[float, list[str]] = {}
         for metric, (_, stop) in self.time_ranges.items():
             if stop < upper:
                 by_stop.setdefault(stop, []).append(metric)
         for stop, metrics in by_stop.items():
-            told = (
-                f"means stop at {verdicts.short(stop)} instead of {verdicts.short(upper)}: then some score is missing"
-            )
-            notes.append(_about(metrics if len(metrics) < len(self.comparison.metrics) else [], told))
+            stopped = f"means stop at {short(stop)} instead of {short(upper)}: then some score is missing"
+            notes.append(self._about(metrics, stopped))
         cautions = dict.fromkeys(
             caution
             for one in self.comparison.scored
             for caution in [*one.support.cautions(), *one.support.few_followed(), *one.support.unequal_weights()]
         )
         read = [sentence for one in self.comparison.scored for sentence in about_interpolation(one.settings["curves"])]
-        return notes + [_about([], told) for told in dict.fromkeys([*read, *cautions])] + self._few()
-
-    def _few(self) -> list[str]:
-        """Return a sentence about the times at which too few have the rarer status for reliable intervals."""
+        notes += [self._about([], sentence) for sentence in dict.fromkeys([*read, *cautions])]
         contrasts = self.comparison.contrasts
         few = contrasts.loc[~contrasts["reliable"] & contrasts["difference"].notna(), "time"].unique()
-        if not few.size:
-            return []
-        times = self.comparison.times
-        return [
-            f"At {few.size} of {plural(times.size, 'time')}, fewer than {FEW_FOR_DIFFERENCE} individuals with event, "
-            "or without, are counted, or groups are too few: intervals of differences are not reliable there."
-        ]
+        if few.size:
+            notes.append(
+                f"At {few.size} of {plural(self.comparison.times.size, 'time')}, fewer than {FEW_FOR_DIFFERENCE} "
+                "individuals with event, or without, are counted, or groups are too few: intervals of differences are "
+                "not reliable there."
+            )
+        return notes
+
+    def _about(self, metrics: Sequence[str], sentence: str) -> str:
+        """Return a sentence about some of the metrics, or about all."""
+        some = metrics if len(metrics) < len(self.comparison.metrics) else []
+        about = f"{', '.join(map(metric_label, some))}: {sentence}" if some else sentence
+        return f"{about[0].upper()}{about[1:]}."
 
 
 def means_of(result: Any, time_range: Range) -> Any:
@@ -218,12 +216,6 @@ def at_one_time(table: pd.DataFrame, compared: Comparison) -> pd.DataFrame:
 def mark_of(row: Mapping[str, Any], encodes: Collection[str]) -> str:
     """Return the mark behind a verdict of the administrative score on a model that encodes C*; else nothing."""
     return verdict_of(row, encodes).removeprefix(row["verdict"]) if row["verdict"] else ""
-
-
-def _about(metrics: Sequence[str], sentence: str) -> str:
-    """Return a sentence about some of the metrics, or about all."""
-    told = f"{', '.join(map(metric_label, metrics))}: {sentence}" if metrics else sentence
-    return f"{told[0].upper()}{told[1:]}."
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -261,3 +253,103 @@ def plain(value: Any) -> Any:
 def rows_of(table: Table) -> list[dict[str, Any]]:
     """Return the rows of a table of plain data."""
     return [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
+
+
+# In words, the same in the terminal and on the page
+
+
+def share(part: int, whole: int) -> str:
+    """Return how many of how many."""
+    return f"{part:,} of {whole:,}"
+
+
+def p_value(value: float | None, relation: str = "=") -> str:
+    """Return a p-value as it is printed in papers."""
+    if value is None or math.isnan(value):
+        return "p unknown"
+    return f"p < {LEAST_P:g}" if value < LEAST_P else f"p {relation} {value:.3f}"
+
+
+def digits_for(lower: float, upper: float) -> int:
+    """Return with how many digits to tell an interval, so that half its length has two of its own."""
+    return interval_decimals([lower], [upper], least=4) or 4
+
+
+def verdict_sentence(row: Row, level: float, population: str = "", cause: str = "") -> str:
+    """Return one sentence about a difference of mean scores, or of scores at a time if the row has one.
+
+    `population` says for whom it holds, and `cause` of which cause of events scores are.
+    """
+    label = cause_label(metric_label(row["metric"]), cause)
+    score = f"mean {label}" if row.get("time") is None else f"{label} at {short(row['time'])}"
+    if row["verdict"] == "unknown":
+        return f"{row['model']} and {row['reference']} cannot be compared: their difference has no interval."
+    digits = digits_for(row["lower"], row["upper"])
+    lower, upper = fixed(row["lower"], digits), fixed(row["upper"], digits)
+    interval = f"{100 * level:g} % interval {lower} to {upper}, {p_value(row['p_value'])}"
+    relation = _relation(row["model"], row["verdict"], row["reference"])
+    sentence = f"{relation}{population}: its {score} differs by {fixed(row['difference'], digits)} ({interval})."
+    if row.get("reliable", True):
+        return sentence
+    return f"{sentence} There are too few events, individuals without event, or groups for a reliable interval."
+
+
+def has_bounds(row: Row) -> bool:
+    """Whether bounds are known that assume nothing about those who dropped out."""
+    return not (missing(row.get("bound_lower")) or missing(row.get("bound_upper")))
+
+
+def bounds_sentence(row: Row, n_dropped_out: int, n: int, level: float) -> str | None:
+    """Return what those who dropped out could change about a difference; None where that is not known.
+
+    It says nothing about those whose follow-up ended at C* < t.
+    """
+    if not has_bounds(row):
+        return None
+    of_interval = 4 if row["verdict"] == "unknown" else digits_for(row["lower"], row["upper"])
+    digits = max(of_interval, digits_for(row["bound_lower"], row["bound_upper"]))
+    between = f"{fixed(row['bound_lower'], digits)} and {fixed(row['bound_upper'], digits)}"
+    who = f"whatever happened to the {share(n_dropped_out, n)} who dropped out"
+    lies = f"among those with C* ≥ t, the difference lies between {between}"
+    # better or worse wherever within the bounds it lies
+    sign = all(row[bound] * row["difference"] > 0 for bound in ("bound_lower", "bound_upper"))
+    p, sign = row["bound_p_value"], sign and row["verdict"] in ("better", "worse")
+    if sign and not missing(p) and p < 1.0 - level:
+        sentence = f"The verdict holds {who}: {lies}, with {p_value(p, 'at most')}."
+    elif sign:
+        may_be = "" if missing(p) else f", significance does not (p up to {p:.3f})"
+        sentence = f"The sign holds {who}{may_be}: {lies}."
+    else:
+        sentence = f"{who[0].upper()}{who[1:]}, {lies}."
+    rounding = 1e-9 * abs(row["difference"])
+    if row["bound_lower"] - rounding <= row["difference"] <= row["bound_upper"] + rounding:
+        return sentence
+    outside = "The weighted estimate lies outside these bounds: those who dropped out differ from those who stayed."
+    return f"{sentence} {outside}"
+
+
+def contradiction(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:
+    """Return a sentence where some weightings call a model better and others worse; None elsewhere."""
+    better, worse = (_under(by_weighting, verdict) for verdict in ("better", "worse"))
+    if not better or not worse:
+        return None
+    return f"{model} is significantly better than {reference} under {better}, and significantly worse under {worse}."
+
+
+def only_under_some(model: str, reference: str, by_weighting: Mapping[str, str]) -> str | None:
+    """Return a sentence where a difference is significant under some weightings only; None elsewhere."""
+    verdicts = set(by_weighting.values()) - {"unknown"}
+    if "undecided" not in verdicts or len(verdicts) != 2:
+        return None
+    (significant,) = verdicts - {"undecided"}
+    return f"{model} is significantly {significant} than {reference} only under {_under(by_weighting, significant)}."
+
+
+def _under(by_weighting: Mapping[str, str], verdict: str) -> str:
+    return several([weighting for weighting, theirs in by_weighting.items() if theirs == verdict])
+
+
+def _relation(model: str, verdict: str, reference: str) -> str:
+    if verdict == "undecided":
+        return f"{model} is not significantly different from {reference}"
+    return f"{model} is significantly {verdict} than {reference}"

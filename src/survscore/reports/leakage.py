@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError
 from survscore.analysis.diagnose import diagnose
-from survscore.curves import SurvivalCurves
-from survscore.outcomes import Outcomes
-from survscore.reports import verdicts
-from survscore.reports.cells import Column, Table, with_interval
-from survscore.reports.comparing import as_table, extend, rows_of
-from survscore.reports.section import Display, Panel, Section, runs
-from survscore.reports.verdicts import missing, short
-from survscore.weighting import IPCW, Weighting
+from survscore.reports.comparing import Row, as_table, extend, rows_of
+from survscore.reports.section import MODEL, Column, PageTable, Panel, Section, Table, runs
+from survscore.results.rounding import MISSING, missing, short
+from survscore.weighting import IPCW
 
 if TYPE_CHECKING:
     from survscore.reports.study import Study
 
 
-def around_censoring(
-    y: Outcomes,
-    models: Mapping[str, SurvivalCurves],
-    weightings: Sequence[Weighting],
-    times: NDArray[np.float64],
-    groups: ArrayLike | None,
-    level: float,
-) -> dict[str, Any]:
+def around_censoring(study: Study) -> dict[str, Any]:
     """Return the signs that IPCW is misled and that predictions encode C*: in words, tables, and means around C*."""
-    nothing: dict[str, Any] = {
-        "curves": {}, "falls": {}, "weights": {}, "caps": {}, "ipcw": None, "sentences": [], "width": None, "n": 0,
-    }  # fmt: skip
+    y, options = study.of_any_kind, study.options
+    nothing: dict[str, Any] = {name: {} for name in ("curves", "falls", "weights", "caps")}
+    nothing |= {"ipcw": None, "sentences": [], "width": None, "n": 0}
     if y.censoring_time is None:
         return {"missing": "that needs C* of each individual", **nothing}
-    questioned = next((one for one in weightings if isinstance(one, IPCW)), "ipcw")
+    questioned = next((weighting for weighting in study.weightings if isinstance(weighting, IPCW)), "ipcw")
     try:
-        diagnosis = diagnose(y, models, weighting=questioned, times=times, groups=groups, level=level)
+        diagnosis = diagnose(
+            y,
+            study.of_any_event,
+            weighting=questioned,
+            times=study.comparison.times,
+            groups=options.groups,
+            level=options.level,
+        )
     except InputError as error:
         return {"missing": str(error), **nothing}
     curves: Table = {"model": [], "offset": [], "survival": []}
@@ -58,75 +51,78 @@ def around_censoring(
     }
 
 
-def leak_sentences(around: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return for each model how far it falls right after C*, and what that says."""
-    return [
-        {"model": row["model"], "verdict": row["verdict"], "sentence": verdicts.leak_sentence(row)}
-        for row in rows_of(around["falls"])
-    ]
-
-
 class DiagnosisSection(Section):
     """Whether predictions encode C*, and IPCW is misled."""
 
     files = {
-        "around-censoring": "around_censoring curves", "falls": "around_censoring falls",
-        "ipcw-weights": "around_censoring weights", "ipcw-caps": "around_censoring caps",
-    }  # fmt: skip
-
+        "around-censoring": "around_censoring curves",
+        "falls": "around_censoring falls",
+        "ipcw-weights": "around_censoring weights",
+        "ipcw-caps": "around_censoring caps",
+    }
     doing = "looking for signs of leaks"
 
     @classmethod
-    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
-        y, models, options = study.of_any_kind, study.of_any_event, study.options
-        around = around_censoring(
-            y,
-            models,
-            study.weightings,
-            study.comparison.times,
-            options.groups,
-            options.level,
-        )
-        return {"around_censoring": around, "leaks": leak_sentences(around)}
+    def data(cls, study: Study, before: dict[str, Any]) -> dict[str, Any]:
+        around = around_censoring(study)
+        leaks = [
+            {"model": row["model"], "verdict": row["verdict"], "sentence": leak_sentence(row)}
+            for row in rows_of(around["falls"])
+        ]
+        return {"around_censoring": around, "leaks": leaks}
 
     def _around(self) -> list[Panel]:
         around = self.summary["around_censoring"]
         if around["missing"]:
             return []
-        lines = [one for one in runs(around["curves"], ("model",)) if one[0][0] in self.summary["models"]]
-        return [
-            {
-                "title": f"Mean predicted {self.predicted} around each individual's own C*",
-                "main": True,
-                "x": "offset",
-                "y": "survival",
-                "xlabel": self.time("time since C*"),
-                "ylabel": f"mean predicted {self.predicted}",
-                "ydomain": [0, 1],
-                "marks": [{"x": 0, "label": "C*"}],
-                "series": [self.series(model, start, stop) for (model,), start, stop in lines],
-            }
-        ]
+        title, predicted = f"Mean predicted {self.predicted} around each individual's own C*", self.predicted
+        labels, marks = (f"time since C*{self.unit}", f"mean predicted {predicted}"), [{"x": 0, "label": "C*"}]
+        panel = self.panel(title, "offset", "survival", labels, main=True, ydomain=[0, 1], marks=marks)
+        lines = [run for run in runs(around["curves"], ("model",)) if run[0][0] in self.summary["models"]]
+        panel["series"] = [self.series(model, start, stop) for (model,), start, stop in lines]
+        return [panel]
 
-    def _falls(self) -> Iterable[Display]:
+    def _falls(self) -> Iterable[PageTable]:
         """Yield how far predictions fall right after C*, and elsewhere."""
         around = self.summary["around_censoring"]
         table = around["falls"]
         if not table:
             return
-        favour, lower, upper = (table[f"ipcw_minus_administrative{end}"] for end in ("", "_lower", "_upper"))
+        falls = {
+            heading: [MISSING if missing(share) else f"{100 * share:.1f} %" for share in table[name]]
+            for name, heading in (("fall_after", "right after C*"), ("fall_elsewhere", "elsewhere"))
+        }
+        favour = "ipcw_minus_administrative"
         columns = [
-            Column("model", table["model"], "model"),
+            Column("model", table["model"], MODEL),
             Column("verdict", table["verdict"]),
-            *(Column(heading, ["–" if missing(one) else f"{100 * one:.1f} %" for one in table[name]], "number")
-              for name, heading in (("fall_after", "right after C*"), ("fall_elsewhere", "elsewhere"))),
-            *with_interval("times as steep", table["ratio"], table["ratio_lower"], table["ratio_upper"], self.level),
-            *with_interval("IPCW − administrative", favour, lower, upper, self.level),
-        ]  # fmt: skip
+            *(Column(heading, texts, "r") for heading, texts in falls.items()),
+            *self.estimates("times as steep", table, "ratio", "ratio_"),
+            *self.estimates("IPCW − administrative", table, favour, f"{favour}_"),
+        ]
         width = f"{short(around['width'])}{self.in_unit}"
-        predicted = self.predicted
-        caption = f"Share of the predicted {predicted} lost over {width} right after C*, and elsewhere"
-        yield Display("falls", caption, columns, table["model"])
+        caption = f"Share of the predicted {self.predicted} lost over {width} right after C*, and elsewhere"
+        yield self.page_table("falls", caption, columns)
 
     charts = {"around-censoring": _around}
     shown = {"falls": _falls}
+
+
+def leak_sentence(row: Row) -> str:
+    """Return how far a model falls right after C*, and what that says, of a row of `Diagnosis.models`."""
+    name, verdict = row["model"], row["verdict"]
+    if verdict == "too few" or missing(row["fall_after"]) or missing(row["fall_elsewhere"]):
+        return f"Whether {name} encodes the censoring time cannot be assessed: there are too few data."
+    after, elsewhere = (_percent(row[key]) for key in ("fall_after", "fall_elsewhere"))
+    falls = f"{name} falls by {after} right after C*"
+    match verdict:
+        case "encodes C*":
+            return f"{falls}, against {elsewhere} elsewhere: it encodes the censoring time."
+        case "unclear":
+            return f"{falls}, against {elsewhere} elsewhere: whether it encodes the censoring time is unclear."
+        case _:
+            return f"{falls}, against {elsewhere} elsewhere: no sign that it encodes the censoring time."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.1 else f"{100 * share:.0f} %"

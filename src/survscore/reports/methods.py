@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from survscore._validation import plural, several
 from survscore._version import __version__
-from survscore.curves import SurvivalCurves
 from survscore.engine.inputs import NULL_INCIDENCE, Null
 from survscore.metrics import controls_note, survival_label
 from survscore.outcomes import Outcomes
-from survscore.reports.comparing import WHOLE, plain
+from survscore.reports.comparing import WHOLE, plain, share
 from survscore.reports.section import Section
-from survscore.reports.verdicts import share, short
+from survscore.results.rounding import short
 from survscore.weighting import IPCW, Administrative, Projected, Uncensored, Weighting
 
 if TYPE_CHECKING:
@@ -59,17 +58,12 @@ class _Cited:
         return f" [{', '.join(str(self.keys.index(key) + 1) for key in keys)}]"
 
 
-def methods(
-    summary: dict[str, Any], weightings: Sequence[Weighting], headline: int, null: Null, n_times: int
-) -> dict[str, list[str]]:
-    """Return the paragraphs of a methods section and its references.
-
-    `summary` is that of the report so far, and `headline` the weighting that conclusions go by.
-    """
+def methods(summary: dict[str, Any], weightings: Sequence[Weighting], null: Null, n_times: int) -> dict[str, list[str]]:
+    """Return the paragraphs of a methods section and its references, by the summary of the report so far."""
     cite = _Cited()
     paragraphs = [
         _data(summary),
-        f"{_scores(summary, weightings, headline, null, n_times, cite)} {_interpolation(summary)}".strip(),
+        f"{_scores(summary, weightings, null, n_times, cite)} {_interpolation(summary)}".strip(),
         _errors(summary, weightings, cite),
         " ".join(part for part in (_calibration(summary, cite), _diagnosis(summary), _backtest(summary)) if part),
         f"All was computed with survscore {summary['survscore']}.",
@@ -84,43 +78,34 @@ class MethodsSection(Section):
     """How it was made: settings and versions, and a methods section for a paper."""
 
     @classmethod
-    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
+    def data(cls, study: Study, before: dict[str, Any]) -> dict[str, Any]:
         options, comparison = study.options, study.comparison
         segments = {} if study.segments is None else {"by": study.segments.by, "correction": options.correction}
+        epsilons = {metric.name: getattr(metric, "epsilon", 0.0) for metric in study.metrics}
         settings = {
             **(options.settings or {}),
             "survscore": __version__,
             "python": platform.python_version(),
             "numpy": np.__version__,
-            **_asked(study),
+            "metrics": {name: {"epsilon": epsilon} if epsilon else {} for name, epsilon in epsilons.items()},
+            "weightings": comparison.weightings,
+            "times": _extent(comparison.times),
+            "time range": "all times" if options.time_range == WHOLE else [plain(end) for end in options.time_range],
+            "reference": comparison.reference,
+            "null": "Kaplan-Meier of other outcomes" if isinstance(options.null, Outcomes) else options.null,
+            "horizons": study.horizons,
+            "level": float(comparison.level),
+            "groups": options.groups is not None,
             **segments,
-            "curves": {name: _described(curves) for name, curves in study.models.items()},
+            "curves": {
+                name: f"{_extent(one.times)}, between them {one.interpolation}, beyond them {one.extrapolation}"
+                for name, one in study.models.items()
+            },
         }
         interpolation = {name: str(curves.interpolation) for name, curves in study.models.items()}
-        summary = {**found, "interpolation": interpolation}
-        written = methods(summary, study.weightings, study.headline, options.null, comparison.times.size)
+        summary = {**before, "interpolation": interpolation}
+        written = methods(summary, study.weightings, options.null, comparison.times.size)
         return {"settings": settings, "interpolation": interpolation, "methods": written}
-
-
-def _asked(study: Study) -> dict[str, Any]:
-    """Return what was asked for, for the settings."""
-    options, comparison = study.options, study.comparison
-    epsilons = {one.name: getattr(one, "epsilon", 0.0) for one in study.metrics}
-    return {
-        "metrics": {name: {"epsilon": epsilon} if epsilon else {} for name, epsilon in epsilons.items()},
-        "weightings": comparison.weightings,
-        "times": _extent(comparison.times),
-        "time range": "all times" if options.time_range == WHOLE else [plain(end) for end in options.time_range],
-        "reference": comparison.reference,
-        "null": "Kaplan-Meier of other outcomes" if isinstance(options.null, Outcomes) else options.null,
-        "horizons": study.horizons,
-        "level": float(comparison.level),
-        "groups": options.groups is not None,
-    }
-
-
-def _described(curves: SurvivalCurves) -> str:
-    return f"{_extent(curves.times)}, between them {curves.interpolation}, beyond them {curves.extrapolation}"
 
 
 def _extent(times: NDArray[np.float64]) -> str:
@@ -138,64 +123,65 @@ def _data(summary: dict[str, Any]) -> str:
         by_cause = zip(data["causes"]["cause"], data["causes"]["events"], strict=True)
         counts = [f"{_with_share(count, data)} had an event of cause {name}" for name, count in by_cause]
         had = f"of whom {several(counts)}"
-    told = [
+    sentences = [
         f"Predictions of {plural(len(models), 'model')} ({several(models)}) were evaluated on {data['n']:,} "
         f"individuals, {had}."
     ]
     if "clock" in data:
-        told.append(
+        sentences.append(
             "Individuals came under observation after the start of the clock (delayed entry). Time is counted from "
             "entry, and predictions are those for individuals who are event-free then."
         )
     sample = data["sample_weights"]
     if sample is not None and sample["kind"] == "frequency":
-        told.append(f"They were {sample['rows']:,} rows with frequency weights.")
+        sentences.append(f"They were {sample['rows']:,} rows with frequency weights.")
     elif sample is not None:
-        told.append(
+        sentences.append(
             f"Individuals had {sample['kind']} weights, with an effective sample size of {sample['n_effective']:,.0f}; "
             "scores and everything estimated for them are weighted."
         )
     if summary["cause"] is not None:
-        told.append(
+        sentences.append(
             f"Scores are of {summary['cause']}, with the other events as competing risks: these do not censor, since "
             f"from then on it is known that {summary['cause']} did not happen."
         )
     if data["events"] == data["n"]:
-        told.append("No individual was censored.")
+        sentences.append("No individual was censored.")
     elif not data["censoring_times_known"]:
-        told.append("Censoring times were known only of those who were censored.")
+        sentences.append("Censoring times were known only of those who were censored.")
     else:
-        told.append(
+        sentences.append(
             "Censoring was administrative: the censoring time C* of each individual, from entry to the data cut-off, "
             "was known, also of those who had the event."
         )
         lost = data["dropped_out"]
-        told.append(f"Before it, {share(lost, data['n'])} dropped out." if lost else "None dropped out before it.")
-    return " ".join(told)
+        sentences.append(f"Before it, {share(lost, data['n'])} dropped out." if lost else "None dropped out before it.")
+    return " ".join(sentences)
 
 
 def _with_share(count: int, data: dict[str, Any]) -> str:
     return f"{count:,} ({100 * count / data['n']:.1f} %)"
 
 
-def _scores(
-    summary: dict[str, Any], weightings: Sequence[Weighting], headline: int, null: Null, n_times: int, cite: _Cited
-) -> str:
+def _scores(summary: dict[str, Any], weightings: Sequence[Weighting], null: Null, n_times: int, cite: _Cited) -> str:
     metrics = several([f"{one['label']} ({one['direction']} is better)" for one in summary["metrics"].values()])
     auc = cite("auc") if "auc" in summary["metrics"] else ""
-    told = [f"The measures were {metrics}{auc}, computed at {plural(n_times, 'time')}."]
-    told += [f"{note}." for note in controls_note(summary["metrics"], summary["cause"] or "")]
+    sentences = [f"The measures were {metrics}{auc}, computed at {plural(n_times, 'time')}."]
+    sentences += [f"{note}." for note in controls_note(summary["metrics"], summary["cause"] or "")]
     ranges = {tuple(ends) for ends in summary["time_ranges"].values()}
     if len(ranges) == 1:
         (low, high) = ranges.pop()
-        told.append(
+        sentences.append(
             f"Means over time are from {short(low)} to {short(high)}{_in_unit(summary)}, by the trapezoidal rule."
         )
-    told.append(f"Conclusions are based on {_weighting(weightings[headline], summary, cite)}.")
-    others = [one for place, one in enumerate(weightings) if place != headline]
+    headline = weightings[summary["weightings"].index(summary["headline"])]
+    sentences.append(f"Conclusions are based on {_weighting(headline, summary, cite)}.")
+    others = [weighting for weighting in weightings if weighting is not headline]
     if others:
-        told.append(f"For comparison, we report {'; and '.join(_weighting(one, summary, cite) for one in others)}.")
-    told += _assumptions(weightings)
+        sentences.append(
+            f"For comparison, we report {'; and '.join(_weighting(one, summary, cite) for one in others)}."
+        )
+    sentences += _assumptions(weightings)
     if summary["null_model"]:
         source = {True: "of the same outcomes", "counted": "of those counted"}.get(
             null if not isinstance(null, Outcomes) else "", "of other outcomes"
@@ -203,12 +189,12 @@ def _scores(
         estimate = "aalen-johansen" if summary["null_model"] == NULL_INCIDENCE else "kaplan-meier"
         what = "event-free proportion" if null == "counted" else f"{estimate.title()} estimate"
         cited = "" if null == "counted" else cite(estimate)
-        told.append(
+        sentences.append(
             f"As null model, the {what} {source}{cited} predicts the same for all individuals; skill is 1 - score / "
             "score of the null model."
         )
-    told.append(f"Differences are to {summary['reference']}." if len(summary["models"]) > 1 else "")
-    return " ".join(part for part in told if part)
+    sentences.append(f"Differences are to {summary['reference']}." if len(summary["models"]) > 1 else "")
+    return " ".join(part for part in sentences if part)
 
 
 def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> str:
@@ -224,7 +210,7 @@ def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> s
                 f"since C* < t or by drop-out, with their probability of being event-free{cited}"
             )
         case Administrative():
-            told = (
+            description = (
                 f"the administrative score{cite('administrative')} {name}, which at time t counts those with C* of at "
                 "least t, whose status is then known"
             )
@@ -232,9 +218,11 @@ def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> s
                 cited = cite("kaplan-meier") if weighting.estimated else ""
                 given = "the covariates" if weighting.dropout_strata != "own-ranks" else "predicted risk"
                 strata = ", estimated by strata of predicted risk" if weighting.dropout_strata == "own-ranks" else ""
-                told += f", with weights by the inverse of the probability of not having dropped out{strata}{cited}, "
-                told += f"which assumes that drop-out is independent of the time of the event given {given}"
-            return told
+                description += (
+                    f", with weights by the inverse of the probability of not having dropped out{strata}{cited}, "
+                )
+                description += f"which assumes that drop-out is independent of the time of the event given {given}"
+            return description
         case IPCW():
             cited = cite("ipcw", "kaplan-meier") if weighting.estimated else cite("ipcw")
             return f"the score with inverse probability of censoring weights{cited} {name}"
@@ -244,18 +232,18 @@ def _weighting(weighting: Weighting, summary: dict[str, Any], cite: _Cited) -> s
 
 def _assumptions(weightings: Sequence[Weighting]) -> list[str]:
     """Return what has to hold for scores to be those of all individuals."""
-    told = []
+    sentences = []
     if any(isinstance(one, Administrative | IPCW) for one in weightings):
-        told.append(
+        sentences.append(
             "For all individuals, and not only those who are counted, such scores hold if C* is independent of the "
             "time of the event given the covariates."
         )
-    told += [
+    sentences += [
         f"Individuals with hidden status are assumed to have, from the end of their follow-up on, {one.hazards}."
         for one in weightings
         if isinstance(one, Projected)
     ]
-    return told
+    return sentences
 
 
 def _interpolation(summary: dict[str, Any]) -> str:
@@ -263,34 +251,36 @@ def _interpolation(summary: dict[str, Any]) -> str:
     by_form: dict[str, list[str]] = {}
     for model, form in summary["interpolation"].items():
         by_form.setdefault(form, []).append(model)
-    told = [f"{FORMS.get(form, form)} ({several(models)})" for form, models in by_form.items()]
-    if len(told) == 1:
-        told = [told[0].partition(" (")[0]]
-    return f"Between predicted times, curves were read {several(told)}." if told else ""
+    forms = [f"{FORMS.get(form, form)} ({several(models)})" for form, models in by_form.items()]
+    if len(forms) == 1:
+        forms = [forms[0].partition(" (")[0]]
+    return f"Between predicted times, curves were read {several(forms)}." if forms else ""
 
 
 def _errors(summary: dict[str, Any], weightings: Sequence[Weighting], cite: _Cited) -> str:
     estimated = any(getattr(one, "estimated", False) for one in weightings)
-    told = [
+    sentences = [
         f"Intervals are {100 * summary['level']:g} % confidence intervals from influence functions"
         + (", which include the estimation of weights" if estimated else "")
         + "; differences are paired, on the same individuals."
     ]
     if summary["data"]["groups"]:
-        told.append(f"They allow for dependence within {summary['data']['groups']:,} groups.")
-    told.append("P-values are two-sided and not adjusted for the number of comparisons.")
+        sentences.append(f"They allow for dependence within {summary['data']['groups']:,} groups.")
+    sentences.append("P-values are two-sided and not adjusted for the number of comparisons.")
     if summary["segments"] is not None:
         by, correction = several(summary["segments"]["by"]), summary["segments"]["correction"]
-        adjusted = {"holm": "adjusted by Holm's method", "benjamini-hochberg": "adjusted by Benjamini and Hochberg's "
-                    "method", "none": "not adjusted"}[correction]  # fmt: skip
+        authors = {"holm": "Holm's", "benjamini-hochberg": "Benjamini and Hochberg's"}
+        adjusted = "not adjusted" if correction == "none" else f"adjusted by {authors[correction]} method"
         cited = cite(correction) if correction in REFERENCES else ""
-        told.append(f"Segments by {by} were scored each by itself, with p-values {adjusted} for their number{cited}.")
+        sentences.append(
+            f"Segments by {by} were scored each by itself, with p-values {adjusted} for their number{cited}."
+        )
     if any(one["bounded"] for one in summary["metrics"].values()):
-        told.append(
+        sentences.append(
             "Bounds say between which values a score or difference of these data lies, whatever happened to those who "
             "dropped out."
         )
-    return " ".join(told)
+    return " ".join(sentences)
 
 
 def _calibration(summary: dict[str, Any], cite: _Cited) -> str:
@@ -320,11 +310,11 @@ def _diagnosis(summary: dict[str, Any]) -> str:
 
 
 def _backtest(summary: dict[str, Any]) -> str:
-    found = summary["backtest"]
-    if found is None:
+    backtest = summary["backtest"]
+    if backtest is None:
         return ""
     return (
-        f"In a backtest, scores were computed as of {several(found['days'])}, and judged by the administrative score "
-        "of the same individuals by the later follow-up; its intervals are from resampled individuals "
-        f"({plural(found['n_draws'], 'draw')})."
+        f"In a backtest, scores were computed as of {several(backtest['days'])}, and judged by the administrative "
+        "score of the same individuals by the later follow-up; its intervals are from resampled individuals "
+        f"({plural(backtest['n_draws'], 'draw')})."
     )

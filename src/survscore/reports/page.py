@@ -6,37 +6,22 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import ArrayLike
-
-from survscore._utils.dates import Unit
-from survscore._utils.jobs import Progress
 from survscore._utils.parallel import cached_property
 from survscore._validation import InputError
-from survscore.analysis.backtest_results import Backtest
-from survscore.causes import Cause, takes_cause
-from survscore.curves import SurvivalCurves
-from survscore.engine.averaging import Range
-from survscore.engine.inputs import Null
-from survscore.incidence import IncidenceCurves
-from survscore.inference.multiplicity import Correction
+from survscore.causes import takes_cause
 from survscore.io.files import written_whole
-from survscore.metrics import Metric, metric_label
-from survscore.outcomes import Outcomes
-from survscore.reports import sections, verdicts
-from survscore.reports.cells import Table
-from survscore.reports.comparing import WHOLE
-from survscore.reports.section import Section
-from survscore.reports.sections import SECTIONS
-from survscore.reports.single_curves import CurvesSection
-from survscore.reports.study import TITLE
-from survscore.reports.summary import summarise
-from survscore.weighting import Weighting
+from survscore.metrics import metric_label
+from survscore.reports.individuals import CurvesSection
+from survscore.reports.section import Section, Table, short_names_of, weighting_html
+from survscore.reports.study import ReportRequest, called_with
+from survscore.reports.summary import SECTIONS, page_tables_of, panels_of, summarise_request, tables_of
+from survscore.results.rounding import short
 
 NOTEBOOK_HEIGHT = 800
 
@@ -89,34 +74,8 @@ class Report:
 
 
 @takes_cause
-def report(
-    y: Outcomes,
-    models: SurvivalCurves
-    | IncidenceCurves
-    | Mapping[str, SurvivalCurves | IncidenceCurves]
-    | Iterable[tuple[str, SurvivalCurves | IncidenceCurves]],
-    *,
-    metric: str | Metric | Sequence[str | Metric] = ("brier", "log"),
-    weighting: str | Weighting | Sequence[str | Weighting] | None = None,
-    times: ArrayLike | None = None,
-    time_range: Range = WHOLE,
-    reference: str | None = None,
-    null: Null = True,
-    horizons: ArrayLike | None = None,
-    groups: ArrayLike | None = None,
-    by: Any = None,
-    correction: Correction = "holm",
-    level: float = 0.95,
-    ids: Sequence[Any] | None = None,
-    n_curves: int = 6,
-    title: str = TITLE,
-    settings: Mapping[str, Any] | None = None,
-    history: Path | str | None = None,
-    backtest: Backtest | None = None,
-    unit: Unit | str | None = None,
-    cause: Cause | None = None,
-    progress: Progress | None = None,
-) -> Report:
+@called_with(ReportRequest)
+def report(request: ReportRequest) -> Report:
     """Make a report: one interactive HTML page that works offline and contains all numbers.
 
     Parameters
@@ -180,13 +139,7 @@ def report(
     >>> len(report.html) < 2_000_000
     True
     """
-    given = dict(locals())  # the options, each by its name
-    if not isinstance(y, Outcomes):
-        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
-    if not isinstance(models, SurvivalCurves | IncidenceCurves) and not hasattr(models, "__iter__"):
-        raise InputError("models must be SurvivalCurves or IncidenceCurves, or map names to them")
-    options = {name: value for name, value in given.items() if name not in ("y", "models")}
-    return Report(summarise(y, models, **options))
+    return Report(summarise_request(request))
 
 
 def render(summary: dict[str, Any]) -> str:
@@ -222,29 +175,25 @@ def render(summary: dict[str, Any]) -> str:
     environment = Environment(
         loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"short": verdicts.short, "lines": lines, "people": verdicts.people}
+    environment.filters |= {"short": short, "lines": lines, "people": people}
     style, script = asset("style.css"), asset("script.js")
     several = "causes" in summary
     # what is about one cause among several has its number in all names: of tables, charts, sections
     parts = {f"cause-{k}-": part for k, part in enumerate(summary["causes"], start=1)} if several else {"": summary}
-    common = _Part(summary, "", environment, (CurvesSection,)) if several else None
-    has_common = common is not None and bool(common.panels)
+    common = [_Part(summary, "", environment, (CurvesSection,))] if several else []
+    has_common = any(part.panels for part in common)
     pages = [_Part(part, prefix, environment, SECTIONS, common=has_common) for prefix, part in parts.items()]
-    drawn = [*pages, *([common] if common is not None else [])]
-    tables = {name: table for one in drawn for name, table in one.named(one.tables).items()}
-    panels = {name: some for one in drawn for name, some in one.named(one.panels).items()}
+    drawn = [*pages, *common]
+    tables = {f"{part.prefix}{name}": table for part in drawn for name, table in part.tables.items()}
+    panels = {f"{part.prefix}{name}": some for part in drawn for name, some in part.panels.items()}
     metrics = pages[0].summary["metrics"]
     return environment.get_template("page.html").render(
-        title=summary["title"],
-        survscore=summary["survscore"],
-        models=summary["models"],
-        null_model=summary["null_model"],
-        level=summary["level"],
+        **{name: summary[name] for name in ("title", "survscore", "models", "null_model", "level")},
         subject=summary["data"],
         cause=summary.get("cause"),
         several=several,
         pages=pages,
-        curves="" if common is None else common.rendered("curves.html"),
+        curves=common[0].rendered("curves.html") if common else "",
         metrics={name: metric_label(name) for name in metrics},
         data=_json({"tables": _coded(tables), "panels": panels, "metrics": list(metrics)}),
         style=style,
@@ -268,37 +217,35 @@ class _Part:
     ) -> None:
         self.summary, self.prefix, self.environment = summary, prefix, environment
         self.common = common  # whether curves of individuals are in a part of their own
-        self.tables, self.panels, self.displays = (
-            made(summary, of) for made in (sections.tables, sections.panels, sections.displays)
-        )
-
-    def named(self, some: dict[str, Any]) -> dict[str, Any]:
-        """Return tables or charts by their names on the page."""
-        return {f"{self.prefix}{name}": one for name, one in some.items()}
+        self.tables, self.panels = tables_of(summary, of), panels_of(summary, of)
+        self.page_tables = page_tables_of(summary, of)
 
     @property
     def name(self) -> str:
         return "all causes" if self.summary["all_causes"] else str(self.summary["cause"])
 
-    @property
-    def nav(self) -> Any:
-        return self.rendered("nav.html")
-
-    @property
-    def body(self) -> Any:
-        return self.rendered("body.html")
-
     def rendered(self, template: str) -> Any:
         """Return a template, with all that templates of parts use."""
         from markupsafe import Markup
 
-        summary, unit = self.summary, self.summary.get("unit")
-        short = dict(zip(summary.get("weightings", []), summary.get("short_weightings", []), strict=True))
-        return Markup(self.environment.get_template(template).render(
-            summary=summary, p=self.prefix, null_model=summary["null_model"], in_unit=f" {unit}" if unit else "",
-            segments=summary.get("segments"), backtest=summary.get("backtest"),
-            tables=self.tables, panels=self.panels, displays=self.displays, short=short, common=self.common,
-        ))  # fmt: skip
+        summary, short_names = self.summary, short_names_of(self.summary)
+        context = {name: getattr(self, name) for name in ("tables", "panels", "page_tables", "common")}
+        context |= {name: summary.get(name) for name in ("segments", "backtest")}
+        page = self.environment.get_template(template).render(
+            summary=summary,
+            p=self.prefix,
+            null_model=summary["null_model"],
+            in_unit=f" {summary['unit']}" if summary.get("unit") else "",
+            html_of=lambda table: Markup(table.rows_html(summary, short_names)),
+            weighting_name=lambda name: Markup(weighting_html(name, short_names)),
+            **context,
+        )
+        return Markup(page)
+
+
+def people(count: int) -> str:
+    """Return how many individuals there are, in words."""
+    return f"{count:,} individual{'' if count == 1 else 's'}"
 
 
 def lines(value: Any) -> list[str]:
@@ -307,7 +254,7 @@ def lines(value: Any) -> list[str]:
         return [f"{key}: {', '.join(lines(one))}" if one not in ("", {}) else str(key) for key, one in value.items()]
     if isinstance(value, (list, tuple)):
         return [", ".join(lines(one)) for one in value]
-    return [verdicts.short(value)]
+    return [short(value)]
 
 
 def _hash(text: str) -> str:

@@ -9,13 +9,22 @@ from typing import TYPE_CHECKING, Any
 from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, plural
 from survscore.engine.averaging import Range
-from survscore.inference.intervals import sides
 from survscore.inference.support import FEW_FOR_DIFFERENCE
-from survscore.reports import verdicts
-from survscore.reports.cells import Column, judged, numbers, p_values, scope, with_interval
-from survscore.reports.comparing import WHOLE, as_table, at_one_time, by_name, mark_of, means_of, records
-from survscore.reports.section import Display, Panel, Section
+from survscore.reports.comparing import WHOLE, as_table, at_one_time, by_name, mark_of, means_of, p_value, records
+from survscore.reports.section import (
+    MODEL,
+    Column,
+    PageTable,
+    Panel,
+    Section,
+    Table,
+    judged,
+    numbers,
+    p_values,
+    scope,
+)
 from survscore.results.long_tables import ALL
+from survscore.results.rounding import missing, short
 from survscore.results.segments import IntegratedSegments, SegmentedComparison
 
 if TYPE_CHECKING:
@@ -69,9 +78,9 @@ class SegmentFindings:
     @cached_property
     def heterogeneity(self) -> pd.DataFrame | None:
         """Whether the segments could be the same; None where they can't be compared with each other, or are alone."""
-        found = self.segmented if self.means is None else self.means
+        result = self.segmented if self.means is None else self.means
         try:
-            table = found.heterogeneity()
+            table = result.heterogeneity()
         except InputError:  # groups that span segments, which `notes` tells
             return None
         if self.means is None:
@@ -103,37 +112,32 @@ class SegmentFindings:
 
     def sentences(self, metric: str, weighting: str) -> list[str]:
         """Return in words, for each model, in how many segments it is better or worse, and whether segments differ."""
-        told = []
+        sentences = []
         rows = self.judged[(self.judged["metric"] == metric) & (self.judged["weighting"] == weighting)]
-        differ = {} if self.heterogeneity is None else {
-            (row["metric"], row["weighting"], row["model"]): row for row in records(self.heterogeneity)
-        }  # fmt: skip
+        tests = [] if self.heterogeneity is None else records(self.heterogeneity)
+        differ = {(row["metric"], row["weighting"], row["model"]): row for row in tests}
         for (model,), part in by_name(rows, "model"):
-            told.append(self._sentence(model, part.iloc[1:], differ.get((metric, weighting, model))))
-        return told
+            sentences.append(self._sentence(model, part.iloc[1:], differ.get((metric, weighting, model))))
+        return sentences
 
     def _sentence(self, model: str, parts: pd.DataFrame, differ: dict[str, Any] | None) -> str:
-        found = parts["verdict"].value_counts()
+        counts = parts["verdict"].value_counts()
         reference, of_all = self.segmented.total.reference, plural(len(parts), "segment")
-        told = [(verdict, found[verdict]) for verdict in ("better", "worse") if verdict in found]
+        significant = [(verdict, counts[verdict]) for verdict in ("better", "worse") if verdict in counts]
         clear = f"{model} is significantly better or worse than {reference} in none of {of_all}"
-        if told:
-            clear = f"{model} is significantly {told[0][0]} than {reference} in {told[0][1]}"
-            clear += f", and {told[1][0]} in {told[1][1]}, of {of_all}" if len(told) > 1 else f" of {of_all}"
-        rest = [
-            f"{found[verdict]} {words}"
-            for verdict, words in (
-                ("undecided", "undecided"), ("too few", "with too few individuals"), ("unknown", "without score")
-            )
-            if verdict in found
-        ]  # fmt: skip
+        if significant:
+            clear = f"{model} is significantly {significant[0][0]} than {reference} in {significant[0][1]}"
+            other = f", and {significant[1][0]} in {significant[1][1]}," if len(significant) > 1 else ""
+            clear += f"{other} of {of_all}"
+        words = {"undecided": "undecided", "too few": "with too few individuals", "unknown": "without score"}
+        rest = [f"{counts[verdict]} {word}" for verdict, word in words.items() if verdict in counts]
         sentence = f"{clear} ({', '.join(rest)})." if rest else f"{clear}."
-        if differ is None or verdicts.missing(differ["q"]):
+        if differ is None or missing(differ["q"]):
             return sentence
         differs = "differ" if differ["p_value"] < 1 - self.segmented.total.level else "do not differ"
         return (
             f"{sentence} The {differ['n_segments']:.0f} segments with an interval {differs} significantly "
-            f"(Cochran's Q = {differ['q']:.1f} on {differ['df']:.0f}, {verdicts.p_value(differ['p_value'])})."
+            f"(Cochran's Q = {differ['q']:.1f} on {differ['df']:.0f}, {p_value(differ['p_value'])})."
         )
 
     def notes(self) -> list[str]:
@@ -153,8 +157,8 @@ class SegmentFindings:
                 "event, or without, or too few groups: differences have no interval there."
             )
         if self.means is not None:
-            missing = self.means.scores
-            gone = len(missing.loc[missing["score"].isna(), self.by].drop_duplicates())
+            scores = self.means.scores
+            gone = len(scores.loc[scores["score"].isna(), self.by].drop_duplicates())
             if gone:
                 notes.append(
                     f"{gone} of {of_all} {'has' if gone == 1 else 'have'} no mean over the whole range of time by some "
@@ -210,56 +214,58 @@ class SegmentsSection(Section):
     """Differences by segment."""
 
     files = {
-        "segments": "segments table", "segment-differences": "segments listed", "segment-counts": "segments counts",
+        "segments": "segments table",
+        "segment-differences": "segments listed",
+        "segment-counts": "segments counts",
         "segment-heterogeneity": "segments heterogeneity",
-    }  # fmt: skip
-
+    }
     doing = "judging segments"
 
     @classmethod
-    def data(cls, study: Study, found: dict[str, Any]) -> dict[str, Any]:
-        return {"segments": None if study.segments is None else study.segments.summary(study.label)}
+    def data(cls, study: Study, before: dict[str, Any]) -> dict[str, Any]:
+        return {"segments": None if study.segments is None else study.segments.summary(study.headline)}
 
     def _forests(self) -> list[Panel]:
         """Return one forest for each metric and weighting; the first row of each model is that of all individuals."""
         segments, mean = self.summary.get("segments") or {}, "mean " if self.summary["means"] else ""
 
         def about(metric: str) -> Panel:
-            told = self.summary["metrics"][metric]
-            label = f"difference in {mean}{told['label']} to {self.summary['reference']}"
-            return {"kind": "forest", "xlabel": label, "by": segments["by"], "sides": [*sides(told["direction"])]}
+            difference = f"difference in {mean}{self.summary['metrics'][metric]['label']}"
+            label = f"{difference} to {self.summary['reference']}"
+            return {"kind": "forest", "xlabel": label, "by": segments["by"], "sides": self.sides(metric)}
 
         return self.by_weighting(segments.get("table", {}), about)
 
-    def _differences(self) -> Iterable[Display]:
+    def _of_segments(self, table: Table) -> list[Column]:
+        by = self.summary["segments"]["by"]
+        return [
+            Column(", ".join(by), table["segment_label"]),
+            *([Column("model", table["model"], MODEL)] if "model" in table else []),
+            numbers("individuals", table["n"]),
+            numbers("events", table["n_events"]),
+        ]
+
+    def _differences(self) -> Iterable[PageTable]:
         """Yield differences by segment, under the weighting of the answer."""
         segments = self.summary.get("segments")
         if not segments or not segments["listed"]:
             return
         largest = f" (the {segments['n_listed']} largest segments)" if segments["n"] > segments["n_listed"] else ""
-        for metric, table in self._by_metric(segments["listed"]):
-            columns = [
-                Column(", ".join(segments["by"]), table["segment_label"]),
-                Column("model", table["model"], "model"),
-                numbers("individuals", table["n"]),
-                numbers("events", table["n_events"]),
-                *with_interval("difference", table["difference"], table["lower"], table["upper"], self.level),
-                *judged(table),
-            ]
-            columns.insert(-1, p_values(table["p_adjusted"], "p, adjusted"))
+        for metric, table in self.by_metric(segments["listed"]):
+            p_value, verdict = judged(table)
+            columns = [*self._of_segments(table), *self.estimates("difference", table, "difference")]
+            columns += [p_value, p_values(table["p_adjusted"], "p, adjusted"), verdict]
             if "reason" in table:
-                columns.append(Column("why not", [verdicts.short(one) for one in table["reason"]]))
-            caption = f"Differences in {self._mean(metric)} to {self.summary['reference']}, {self.headline}{largest}"
-            yield Display("segment-differences", caption + scope(table), columns, table["model"], metric, tall=True)
+                columns.append(Column("why not", [short(reason) for reason in table["reason"]]))
+            caption = f"Differences in {self.mean(metric)} to {self.summary['reference']}, {self.headline}{largest}"
+            yield self.page_table("segment-differences", caption + scope(table), columns, metric=metric, tall=True)
 
-    def _counts(self) -> Iterable[Display]:
+    def _counts(self) -> Iterable[PageTable]:
         """Yield how many individuals each segment has."""
         segments = self.summary.get("segments")
         if segments:
-            table = segments["counts"]
-            columns = [Column(", ".join(segments["by"]), table["segment_label"]), numbers("individuals", table["n"]),
-                       numbers("events", table["n_events"])]  # fmt: skip
-            yield Display("segment-counts", "How many there are", columns, tall=True)
+            columns = self._of_segments(segments["counts"])
+            yield self.page_table("segment-counts", "How many there are", columns, tall=True)
 
     charts = {"segments": _forests}
     shown = {"segment-differences": _differences, "segment-counts": _counts}

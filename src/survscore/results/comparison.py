@@ -15,11 +15,11 @@ from survscore._validation import InputError, UndefinedScoreWarning, check_choic
 from survscore.engine.averaging import WhereNaN, averaging_weights
 from survscore.engine.evaluation import ScoreArrays
 from survscore.inference.late_starters import LateStarters
-from survscore.metrics import Direction, cause_label
+from survscore.metrics import cause_label
 from survscore.results import printing
 from survscore.results.estimates import Estimates, defined_models, has_skill
 from survscore.results.latex import MatrixEntry
-from survscore.results.long_tables import LongTable, MeanOver, Tabulated, parts_table, stacked
+from survscore.results.long_tables import LongTable, MeanOver, Tabulated, padded, parts_table, stacked
 from survscore.results.recommendation import Recommendation, recommend, scored_by_both
 from survscore.results.sensitivity import Sensitivity, times_text
 from survscore.results.tables import Tables
@@ -122,7 +122,7 @@ class Comparison(Tabulated):
 
     def usable_place(self, metric: str) -> int:
         """Return the last time with a score of each model under each weighting, where there is no mean; 0 without."""
-        scores = [scored.scores for scored in self.scored if scored.metric == metric]
+        scores = [scored.scores for scored in self.of_metric(metric)]
         usable = np.flatnonzero(~np.isnan(np.concatenate(scores)).any(axis=0))
         return int(usable[-1]) if usable.size else 0
 
@@ -207,12 +207,10 @@ class Comparison(Tabulated):
         means = self.means_over(lower, upper, nan=nan)
         for metric, (weights, _) in means.items():
             if np.isnan(weights).any():
-                reasons = (reason for one in self.scored if one.metric == metric for reason in one.undefined)
+                reasons = (reason for scored in self.of_metric(metric) for reason in scored.undefined)
                 why = "; ".join(dict.fromkeys(reasons))
-                warn(
-                    f"{metric} has no mean over this range, since some time has no score ({why})",
-                    UndefinedScoreWarning,
-                )
+                message = f"{metric} has no mean over this range, since some time has no score ({why})"
+                warn(message, UndefinedScoreWarning)
         return IntegratedComparison(self, means)
 
     def means_over(
@@ -225,14 +223,12 @@ class Comparison(Tabulated):
         means: dict[str, MeanOver] = {}
         failed: dict[str, InputError] = {}
         for metric in self.metrics:
-            of_metric = [scored for scored in self.scored if scored.metric == metric]
-            worst = np.full(self.times.size, np.nan)
-            worst[: of_metric[0].scores.shape[1]] = np.sum(
-                [defined_models(scored).sum(axis=0) for scored in of_metric], axis=0
-            )
+            of_metric = self.of_metric(metric)
+            # NaN where any of the models, or weightings, has no score
+            total = padded(np.sum([defined_models(one).sum(axis=0) for one in of_metric], axis=0), self.times.size)
             reasons = dict.fromkeys(reason for scored in of_metric for reason in scored.undefined)
             try:
-                means[metric] = averaging_weights(self.times, worst, lower, upper, nan, reasons)
+                means[metric] = averaging_weights(self.times, total, lower, upper, nan, reasons)
             except InputError as error:
                 failed[metric] = error
         if not means:  # a range that is wrong is so for all of them
@@ -283,8 +279,7 @@ class Comparison(Tabulated):
         r, rows = self.models.index(self.reference), []
         for metric in self.metrics:
             for a, name in enumerate(self.models):
-                scores = [scored.scores for scored in self.scored if scored.metric == metric]
-                differences = np.array([of_weighting[a] - of_weighting[r] for of_weighting in scores])
+                differences = np.array([scored.scores[a] - scored.scores[r] for scored in self.of_metric(metric)])
                 differ = (differences < 0).any(axis=0) & (differences > 0).any(axis=0)  # NaN is neither
                 for j in np.flatnonzero(differ):
                     row = {"metric": metric, "model": name, "reference": self.reference, "time": self.times[j]}
@@ -314,11 +309,7 @@ class Comparison(Tabulated):
         """
         from survscore.plots import DifferenceDisplay
 
-        metric, direction = self.metric_of_plot(metric)
-        scores, contrasts = (table[table["metric"] == metric] for table in (self.scores, self.contrasts))
-        display = DifferenceDisplay(
-            contrasts, metric, self.reference, direction, self.models, self.null, scores, self.scored[0].cause
-        )
+        display = DifferenceDisplay(self, self.checked_metric(metric))
         return display.plot(ax=ax, band=band, counts=counts, unit=unit, width=width)
 
     def plot_scores(
@@ -337,17 +328,17 @@ class Comparison(Tabulated):
         """
         from survscore.plots import ScoresDisplay
 
-        metric, direction = self.metric_of_plot(metric)
-        scores = self.scores
-        of_metric, cause = scores[scores["metric"] == metric], self.scored[0].cause
-        display = ScoresDisplay(of_metric, metric, direction, self.models, self.null, cause)
-        return display.plot(band=band, unit=unit, width=width)
+        return ScoresDisplay(self, self.checked_metric(metric)).plot(band=band, unit=unit, width=width)
 
-    def metric_of_plot(self, metric: str | None) -> tuple[str, Direction]:
-        """Return the metric to draw, by default the first, and which values are better."""
+    def checked_metric(self, metric: str | None) -> str:
+        """Return one of the metrics, by default the first."""
         metric = self.metrics[0] if metric is None else metric
         check_choice("metric", metric, tuple(self.metrics))
-        return metric, next(scored.direction for scored in self.scored if scored.metric == metric)
+        return metric
+
+    def of_metric(self, metric: str) -> list[ScoreArrays]:
+        """Return the numbers of a metric under every weighting."""
+        return [scored for scored in self.scored if scored.metric == metric]
 
     @property
     def has_skill(self) -> bool:

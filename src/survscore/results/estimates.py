@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,12 +90,16 @@ class Estimates:
             return Support(none, none, none, none, no_units, self.scored.support.grouped)
         return self.scored.support.mean(self._used)
 
+    def _over_time(self, by_time: Callable[..., Vector], average: Callable[..., float], *models: int) -> Vector:
+        """Return numbers about some models at each time, or of the mean over time."""
+        return by_time(*models) if self._used is None else np.array([average(self._used, *models)])
+
     def variance(self, a: int, b: int) -> Vector:
         """Return the variance of a score, or of the difference of two; NaN where errors were not asked for."""
         moments = self.scored.moments
         if moments is None or self._missing:
             return np.full(self.scores.shape[1], np.nan)
-        return moments.variance(a, b) if self._used is None else _single(moments.of_average(self._used, a, b))
+        return self._over_time(moments.variance, moments.of_average, a, b)
 
     @property
     def without_error(self) -> str:
@@ -110,15 +114,14 @@ class Estimates:
         moments = self.scored.moments
         if moments is None or self._missing:
             return np.zeros(self.scores.shape[1])
-        used = self._used
-        return moments.added_share(a, b) if used is None else _single(moments.added_share_of_average(used, a, b))
+        return self._over_time(moments.added_share, moments.added_share_of_average, a, b)
 
     def interpolation(self, a: int, b: int) -> Vector:
         """Return by how much interpolation may have changed the difference of two models."""
         effect = self.scored.interpolation
         if effect is None or self._missing:
             return np.zeros(self.scores.shape[1])
-        return effect.of(a, b) if self._used is None else _single(float(effect.of(a, b) @ self._used))
+        return self._over_time(effect.of, lambda weights, *models: float(effect.of(*models) @ weights), a, b)
 
     def se(self, a: int, b: int) -> Vector:
         """Return the standard error of a score, or of the difference of two."""
@@ -127,15 +130,8 @@ class Estimates:
     def score(self, a: int) -> Columns:
         """Return the scores of a model with their intervals."""
         se = self.se(a, a)
-        interval = score_interval(
-            self.scores[a],
-            se,
-            self.level,
-            self.scored.scale,
-            self.support,
-            self.added_share(a, a),
-            self.scored.possible,
-        )
+        scale, possible = self.scored.scale, self.scored.possible
+        interval = score_interval(self.scores[a], se, self.level, scale, self.support, self.added_share(a, a), possible)
         return {"estimate": self.scores[a], "se": se, **interval._asdict()}
 
     def difference(self, a: int, r: int) -> Columns:
@@ -188,12 +184,12 @@ class Estimates:
         if bounds is None or self._missing:
             return {}
         lower, upper = (
-            bounds.at_times(a, b) if self._used is None else map(_single, bounds.of_average(self._used, a, b))
+            bounds.at_times(a, b) if self._used is None else np.array(bounds.of_average(self._used, a, b))[:, None]
         )
         undefined = np.isnan(self.scores[a]) & (not where_undefined)
         columns = {"bound_lower": lower, "bound_upper": upper}
         if a != b:
-            z = bounds.z_at_times(a, b) if self._used is None else _single(bounds.z_of_average(self._used, a, b))
+            z = self._over_time(bounds.z_at_times, bounds.z_of_average, a, b)
             with np.errstate(invalid="ignore"):
                 z = np.where(lower * upper > 0, z, 0.0)
             # completed data have no fewer events and individuals than those observed
@@ -268,7 +264,3 @@ def verdicts_by_p(
         lower = sure & (difference < 0)
     conditions = [np.isnan(difference), ~reliable, np.isnan(p_value), lower, sure]
     return np.select(conditions, ["unknown", TOO_FEW, "unknown", below, above], "undecided").astype(object)
-
-
-def _single(value: float) -> Vector:
-    return np.array([value])

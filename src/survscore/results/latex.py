@@ -93,25 +93,29 @@ def as_latex(
     result = [f"{escaped(sentence)}\n" for sentence in tables.lead]
     for number, part in enumerate(tables.parts, start=1):
         title = "; ".join(text for text in (part.title, tables.caption if caption is None else caption) if text)
-        header, rows = part.header, [[_cell(cell) for cell in row] for row in part.rows]
-        if part.n_words == 2:  # the first words as headings, which may be longer than their column
-            heads = [
-                [[rf"\multicolumn{{{len(header) - 1}}}{{@{{}}l@{{}}}}{{{row[0]}}}"]] if row[0] else [] for row in rows
-            ]
-            rows = [
-                line for head, row in zip(heads, rows, strict=True) for line in (*head, [rf"\quad {row[1]}", *row[2:]])
-            ]
-            header = (header[0] or header[1], *header[2:])
-        below = part.notes if notes is True else notes or ()
-        result += _table(
-            title,
-            _numbered(label, number, len(tables.parts)),
-            part.align[-len(header) :],
-            map(escaped, header),
-            [rows],
-            below,
-        )
+        header: Sequence[str] = part.header
+        rows: Sequence[Sequence[str]] = [[_cell(cell) for cell in row] for row in part.rows]
+        if part.n_words == 2:
+            header, rows = first_as_headings(header, rows, r"\quad ")
+            wide = rf"\multicolumn{{{len(header)}}}{{@{{}}l@{{}}}}"
+            rows = [[f"{wide}{{{row[0]}}}"] if len(row) == 1 else row for row in rows]
+        below, numbered = part.notes if notes is True else notes or (), _numbered(label, number, len(tables.parts))
+        result += _table(title, numbered, part.align[-len(header) :], map(escaped, header), [rows], below)
     return "\n".join(result)
+
+
+def first_as_headings(
+    header: Sequence[str], rows: Iterable[Sequence[str]], indent: str
+) -> tuple[Sequence[str], list[Sequence[str]]]:
+    """Return a table with its first column as headings, rows of one cell, above names that are set in.
+
+    A heading may be longer than its column.
+    """
+    merged: list[Sequence[str]] = []
+    for row in rows:
+        merged += [(row[0],)] if row[0] else []
+        merged.append((f"{indent}{row[1]}", *row[2:]))
+    return (header[0] or header[1], *header[2:]), merged
 
 
 def _cell(cell: str | Number) -> str:

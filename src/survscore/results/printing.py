@@ -108,7 +108,7 @@ def of_comparison(compared: Comparison) -> Tables:
         over = {}
     parts: list[Part] = []
     for metric in compared.metrics:
-        of_metric = [scored for scored in compared.scored if scored.metric == metric]
+        of_metric = compared.of_metric(metric)
         blocks = [_mean(compared, of_metric, over[metric])] if over else []
         defined = ~np.isnan([scored.scores for scored in of_metric]).all(axis=(0, 1))
         # where all individuals have the same status, as at time 0, there is nothing to see
@@ -180,7 +180,7 @@ def of_means(compared: Comparison, over: Mapping[str, MeanOver]) -> Tables:
     """Return the tables of mean scores, one for each metric."""
     parts = []
     for metric in compared.metrics:
-        of_metric = [scored for scored in compared.scored if scored.metric == metric]
+        of_metric = compared.of_metric(metric)
         block = _mean(compared, of_metric, over[metric])
         notes = [f"no standard errors: {one.without_error}" for one in block[1] if one.without_error]
         parts.append(_part(block, compared, notes))
@@ -191,7 +191,7 @@ def entries(
     compared: Comparison, over: Mapping[str, MeanOver] | None, unit: str | None
 ) -> tuple[list[MatrixEntry], Sequence[str]]:
     """Return the mean scores by model and metric, or those at the last time with scores, where there is no mean."""
-    found = []
+    rows = []
     for scored in compared.scored:
         if over is None:
             j = compared.usable_place(scored.metric)
@@ -202,11 +202,11 @@ def entries(
         for a, model in enumerate(compared.models):
             if not np.isnan(estimates.scores[a, j]):
                 number = _number(_at(estimates.score(a), j))
-                found.append(MatrixEntry(block, shown(model), scored.label, scored.direction, number))
+                rows.append(MatrixEntry(block, shown(model), scored.label, scored.direction, number))
     if compared.has_recommendation:
         recommendation = compared.recommendation()
-        return found, [recommendation.headline] if recommendation.encodes else []
-    return found, list(compared.leak_warnings.values())
+        return rows, [recommendation.headline] if recommendation.encodes else []
+    return rows, list(compared.leak_warnings.values())
 
 
 def of_segments(segments: LongTable) -> Tables:
@@ -311,16 +311,16 @@ def warn_about(results: Iterable[ScoreArrays]) -> None:
     message = undefined_times(several)
     if message:
         warn(message, UndefinedScoreWarning)
-    cautions = [caution for scored in several if scored.moments is not None for caution in scored.support.cautions()]
-    for caution in dict.fromkeys(cautions):
-        warn(caution, FewGroupsWarning)
-    for caution in dict.fromkeys(caution for scored in several for caution in scored.support.few_followed()):
-        warn(caution, FewFollowedWarning)
-    unequal = (
-        caution for scored in several if scored.moments is not None for caution in scored.support.unequal_weights()
-    )
-    for caution in dict.fromkeys(unequal):
-        warn(caution, UnequalWeightsWarning)
+    every = [scored.support for scored in several]
+    with_errors = [scored.support for scored in several if scored.moments is not None]
+    cautions: list[tuple[type[Warning], list[str]]] = [
+        (FewGroupsWarning, [caution for support in with_errors for caution in support.cautions()]),
+        (FewFollowedWarning, [caution for support in every for caution in support.few_followed()]),
+        (UnequalWeightsWarning, [caution for support in with_errors for caution in support.unequal_weights()]),
+    ]
+    for category, messages in cautions:
+        for caution in dict.fromkeys(messages):
+            warn(caution, category)
 
 
 def warn_about_interpolation(*read: Mapping[str, Mapping[str, Any]]) -> None:

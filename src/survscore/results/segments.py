@@ -14,8 +14,9 @@ from survscore.inference.multiplicity import CORRECTIONS, Correction
 from survscore.inference.support import FEW_FOR_DIFFERENCE
 from survscore.results import long_tables, printing
 from survscore.results.comparison import Comparison, IntegratedComparison
+from survscore.results.latex import MatrixEntry
 from survscore.results.long_tables import ALL, Comparand, Key, LongTable, Tabulated, cause_column
-from survscore.results.tables import Tables
+from survscore.results.tables import PrintedAsTables, Tables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -227,7 +228,7 @@ class SegmentedComparison(_SegmentTables):
         from survscore.plots import SegmentsDisplay
 
         total = self.total
-        metric, direction = total.metric_of_plot(metric)
+        metric = total.checked_metric(metric)
         weighting = total.weightings[0] if weighting is None else weighting
         others = [name for name in total.models if name != total.reference]
         if not others:
@@ -238,19 +239,7 @@ class SegmentedComparison(_SegmentTables):
         rows = (table["metric"] == metric) & (table["weighting"] == weighting) & (table["model"] == model)
         counts = self.counts[[*self.by, "n", "n_events"]]
         contrasts = table[rows].merge(counts, on=list(self.by)).reset_index(drop=True)
-        return SegmentsDisplay(
-            contrasts,
-            self.by,
-            metric,
-            weighting,
-            model,
-            total.reference,
-            direction,
-            total.level,
-            models=total.models,
-            null=total.null,
-            cause=total.scored[0].cause,
-        )
+        return SegmentsDisplay(total, contrasts, self.by, metric, weighting, model)
 
     def _table(self) -> LongTable:
         return LongTable(self._everything, self.by, correction=self.correction, n_spanning=self.n_spanning)
@@ -291,6 +280,9 @@ class IntegratedSegments(_SegmentTables, IntegratedComparison):
 
     def _printed(self) -> Tables:
         return printing.of_segments(self._table())
+
+    def _entries(self, unit: str | None) -> tuple[list[MatrixEntry], Sequence[str]]:
+        return PrintedAsTables._entries(self, unit)  # raises: that layout has no rows for segments
 
 
 def check_names(by: tuple[str, ...], cause: str = "") -> None:

@@ -184,15 +184,13 @@ class Sensitivity(PrintedAsTables):
 
         With `models`, those of some of them.
         """
-        every = self.compared.models
-        chosen = [a for a in self._others() if models is None or every[a] in models]
+        chosen = [self._place_of(name) for name in self.others if models is None or name in models]
         return [point for scored in self._scored for a in chosen for point in self._points(scored, a)]
 
     def point(self, model: str, *, time: float | None = None, metric: str | None = None) -> TippingPoint:
         """Return the row of a model; arguments as for `curve`."""
         scored = self._of_metric(metric)
-        check_choice("model", model, tuple(self.compared.models[a] for a in self._others()))
-        (point,) = self._points(scored, self.compared.models.index(model), [self.place(scored, time)])
+        (point,) = self._points(scored, self._place_of(model), [self.place(scored, time)])
         return point
 
     def to_frame(self) -> pd.DataFrame:
@@ -218,9 +216,7 @@ class Sensitivity(PrintedAsTables):
             By default the first.
         """
         scored = self._of_metric(metric)
-        check_choice("model", model, tuple(self.compared.models[a] for a in self._others()))
-        a = self.compared.models.index(model)
-        _, _, nodes = self._rows(scored, a)
+        _, _, nodes = self._rows(scored, self._place_of(model))
         return stacked([{"theta": _fine(), "difference": _between(nodes[self.place(scored, time)])}])
 
     def plot(
@@ -246,12 +242,7 @@ class Sensitivity(PrintedAsTables):
         """
         from survscore.plots import SensitivityDisplay
 
-        scored = self._of_metric(metric)
-        models = [self.compared.models[a] for a in self._others()]
-        points = {model: self.point(model, time=time, metric=scored.metric) for model in models}
-        curves = {model: self.curve(model, time=time, metric=scored.metric) for model in models}
-        display = SensitivityDisplay(points, curves, scored.direction, self.compared.models, self.compared.null)
-        return display.plot(ax=ax, width=width)
+        return SensitivityDisplay(self, self._of_metric(metric).metric, time).plot(ax=ax, width=width)
 
     def _of_metric(self, metric: str | None) -> ScoreArrays:
         metrics = tuple(dict.fromkeys(scored.metric for scored in self._scored))
@@ -266,9 +257,14 @@ class Sensitivity(PrintedAsTables):
             return 0 if mean else self.compared.usable_place(scored.metric)
         return mean + self.compared.place(time)
 
-    def _others(self) -> list[int]:
-        compared = self.compared
-        return [a for a, name in enumerate(compared.models) if name != compared.reference]
+    @property
+    def others(self) -> list[str]:
+        """All models but the reference."""
+        return [name for name in self.compared.models if name != self.compared.reference]
+
+    def _place_of(self, model: str) -> int:
+        check_choice("model", model, tuple(self.others))
+        return self.compared.models.index(model)
 
     def _rows(self, scored: ScoreArrays, a: int) -> tuple[list[tuple[float, float]], dict[str, Any], Vector]:
         """Return when, the difference, and its values at `THETAS`, of the mean over time and of each time."""
@@ -318,13 +314,8 @@ class Sensitivity(PrintedAsTables):
         j = late.most_precise(inside)
         if j is None:
             reason, parts = late.reasons[int(np.flatnonzero(inside)[-1])], scored.parts
-            if (
-                reason == NO_LATE_STARTERS
-                and parts is not None
-                and parts.dropped_out[inside[: scored.scores.shape[1]]].any()
-            ):
-                reason = ONLY_DROPOUTS
-            return np.nan, np.nan, np.nan, reason
+            lost = parts is not None and parts.dropped_out[inside[: scored.scores.shape[1]]].any()
+            return np.nan, np.nan, np.nan, ONLY_DROPOUTS if reason == NO_LATE_STARTERS and lost else reason
         ratio, lower, upper = (float(limit[j]) for limit in late.ratio(self.compared.level))
         return ratio, lower, upper, ""
 
@@ -340,12 +331,10 @@ class Sensitivity(PrintedAsTables):
         mean = int(scored.metric in self.over)
         defined = np.flatnonzero(~np.isnan(scored.scores).all(axis=0))
         chosen = [*range(mean), *(mean + j for j in spread_over(defined, MOST_TIMES))]
-        per_model = {self.compared.models[a]: self._points(scored, a, chosen) for a in self._others()}
-        lines, notes = (
-            [],
-            [f"late starters: {_hazard(scored)} of those with C* < t, as a multiple of that of the others"],
-        )
-        for at_once in zip(*per_model.values(), strict=True):
+        per_model = [self._points(scored, self._place_of(model), chosen) for model in self.others]
+        lines = []
+        notes = [f"late starters: {_hazard(scored)} of those with C* < t, as a multiple of that of the others"]
+        for at_once in zip(*per_model, strict=True):
             first = when_text(at_once[0])
             for point in at_once:
                 number = Number(point.difference, point.lower, point.upper, sign="+")
@@ -356,8 +345,7 @@ class Sensitivity(PrintedAsTables):
         if defined.size > MOST_TIMES:
             notes.insert(0, f"{MOST_TIMES} of {self.compared.times.size} times; .to_frame() has all")
         header = ("", "", f"difference to {shown(self.compared.reference, 24)}", "same sign for theta", "late starters")
-        title = scored.title
-        return Part.of(title, header, lines, notes, "llrrr")
+        return Part.of(scored.title, header, lines, notes, "llrrr")
 
 
 def when_text(point: TippingPoint) -> str:

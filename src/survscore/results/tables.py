@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +16,14 @@ from numpy.typing import NDArray
 
 from survscore._utils.dates import Unit, plural_word
 from survscore._validation import InputError, check_choice
-from survscore.results.latex import LAYOUTS, MATRIX, Layout, Matrix, MatrixEntry, as_latex
+from survscore.results.latex import LAYOUTS, MATRIX, Layout, Matrix, MatrixEntry, as_latex, first_as_headings
 from survscore.results.rounding import DOUBT, Number, typical_decimals
 
 WIDTH = 80  # columns of a terminal
 LONGEST_BESIDE = 14  # letters of a name beside its numbers, where there is little room
 MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>"})  # after it nothing is a mark
-SIDES = {"l": "text-align:left", "r": "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"}
+LEFT = "text-align:left"
+RIGHT = "text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap"
 ON_TOO_FEW = f"{DOUBT.strip()} too few events for a reliable interval"
 SCOPED = " (1)"  # behind an administrative verdict on a model that encodes C*
 ON_SCOPED = f"{SCOPED.strip()} for individuals with C* >= t only: one of the two models encodes C*"
@@ -46,7 +48,7 @@ def spread_over(places: NDArray[np.intp], most: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Part:
-    """One table, of texts and of numbers with intervals.
+    """One table as plain data, of texts and of numbers with intervals, for terminals, pages, notebooks and LaTeX.
 
     The first columns are words, as many as `align` begins with l; of two, the first is only printed where it changes.
     """
@@ -55,7 +57,7 @@ class Part:
     header: tuple[str, ...]
     rows: Sequence[tuple[Cell, ...]]
     notes: tuple[str, ...]  # below
-    align: str  # l or r, for each column
+    align: str  # for each column, l or r; other letters are kinds of columns on pages, on the left
     split: int = 0  # where the columns are parted, if they don't fit beside each other; 0 for wherever they don't
 
     @property
@@ -218,8 +220,8 @@ def _wrapped(text: str, width: int) -> str:
 class _Grid:
     """Cells as they are printed. A row of one cell is a heading, which may be wider than its column."""
 
-    header: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
     align: str
     n_words: int
 
@@ -249,16 +251,12 @@ class _Grid:
 
     def merged(self) -> _Grid:
         """Return the first column as headings, above names that are set in."""
-        rows: list[tuple[str, ...]] = []
-        for row in self.rows:
-            rows += [(row[0],)] if row[0] else []
-            rows.append((f"  {row[1]}", *row[2:]))
-        header = (self.header[0] or self.header[1], *self.header[2:])
+        header, rows = first_as_headings(self.header, self.rows, "  ")
         return _Grid(header, rows, self.align[1:], self.n_words - 1)
 
     def with_headings(self, most: int, width: int) -> _Grid:
         """Return names of more than so many letters as headings above their numbers, in lines of this width."""
-        rows: list[tuple[str, ...]] = []
+        rows: list[Sequence[str]] = []
         for row in self.rows:
             name = row[0].lstrip()
             indent = " " * (len(row[0]) - len(name))
@@ -273,8 +271,8 @@ class _Grid:
     def columns(self, chosen: Sequence[int]) -> _Grid:
         """Return some columns beside the words, without the rows that say nothing in these."""
         places = [*range(self.n_words), *chosen]
-        rows: list[tuple[str, ...]] = []
-        heading: list[tuple[str, ...]] = []
+        rows: list[Sequence[str]] = []
+        heading: list[Sequence[str]] = []
         for row in self.rows:
             if len(row) == 1:  # below another heading, or in its place
                 heading = [*heading, row] if row[0].startswith(" ") else [row]
@@ -332,19 +330,40 @@ def as_markdown(tables: Tables) -> str:
 
 
 def as_html(tables: Tables) -> str:
-    """Return the tables as HTML; what users name is escaped."""
-
-    def line(cells: Sequence[str], align: str, tag: str) -> str:
-        styled = zip(cells, align, strict=True)
-        made = (f'<{tag} style="{SIDES[side]}">{html.escape(cell)}</{tag}>' for cell, side in styled)
-        return f"<tr>{''.join(made)}</tr>"
-
+    """Return the tables as HTML for notebooks; what users name is escaped."""
     result = ["<div class='survscore-table'>", *(f"<p>{html.escape(sentence)}</p>" for sentence in tables.lead)]
     result += [f"<p>{html.escape(tables.caption)}</p>"] if tables.caption else []
     for part in tables.parts:
-        title = f"<caption style='text-align:left'>{html.escape(part.title)}</caption>" if part.title else ""
-        rows = _padded(part, "\u2007")  # as wide as a digit
-        result.append(f"<table>{title}<thead>{line(part.header, part.align, 'th')}</thead>")
-        result += ["<tbody>", *(line(row, part.align, "td") for row in rows), "</tbody></table>"]
+        title = f"<caption style='{LEFT}'>{html.escape(part.title)}</caption>" if part.title else ""
+        result.append(f"<table>{title}{html_rows(part)}</table>")
         result += [f"<p><small>{html.escape(note)}</small></p>" for note in part.notes]
     return "\n".join([*result, "</div>"])
+
+
+def styled_cell(tag: str, align: str, text: str) -> str:
+    """Return a cell that has its own style, since notebooks leave out style sheets."""
+    return f'<{tag} style="{RIGHT if align == "r" else LEFT}">{html.escape(text)}</{tag}>'
+
+
+def html_rows(
+    part: Part,
+    cell: Callable[[str, str, str], str] = styled_cell,
+    row_attributes: Sequence[str] = (),
+    headings: Mapping[int, str] = MappingProxyType({}),
+) -> str:
+    """Return the head and the body of a table as HTML.
+
+    `cell` makes a cell of the name of its element, the alignment (or kind) of its column, and its text, which it
+    escapes. `headings` are rows of HTML that stand before rows, by the number of these.
+    """
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "".join(cell(tag, align, text) for align, text in zip(part.align, cells, strict=True))
+
+    rows = _padded(part, "\u2007")  # as wide as a digit
+    attributes = row_attributes or [""] * len(rows)
+    body = [
+        f"{headings.get(k, '')}<tr{more}>{line(row, 'td')}</tr>"
+        for k, (row, more) in enumerate(zip(rows, attributes, strict=True))
+    ]
+    return "\n".join([f"<thead><tr>{line(part.header, 'th')}</tr></thead>", "<tbody>", *body, "</tbody>"])
