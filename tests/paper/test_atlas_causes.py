@@ -14,7 +14,7 @@ from atlas_case import TINY, simulated
 from commands import run as run_command
 from survscore import InputError, datasets
 from survscore.analysis.selection import curves_of
-from survscore.cli.atlas import notes
+from survscore.cli.studies import notes
 from survscore.paper.atlas import Atlas, atlas, data, earlier, models, running
 from survscore.paper.atlas.models import CauseSpecificCox, combined
 

@@ -193,9 +193,11 @@ def run_of_results(data: Any, *, id: str | None = None, date: datetime | None = 
         raise InputError("does not hold settings and scores, as survscore compare --json writes them")
     if data["scores"] == []:
         raise InputError("scores is empty")
-    settings = plain(data["settings"])
+    settings, first = plain(data["settings"]), data["scores"][0] if isinstance(data["scores"], list) else {}
+    names = list(first) if isinstance(first, Mapping) else []
+    by = names[: names.index("metric")] if "metric" in names else []
     tables = {
-        name: pd.concat([_table(name, part, data.get(part)) for part in parts], ignore_index=True)
+        name: pd.concat([_table(name, part, data.get(part), by) for part in parts], ignore_index=True)
         for name, (*_, parts) in TABLES.items()
     }
     moment = (date or datetime.now(UTC)).astimezone(UTC)
@@ -259,8 +261,8 @@ def _recommendations(
                 yield "recommendations", other.recommendation(**when, metric=metric).to_frame()
 
 
-def _table(name: str, part: str, rows: Any) -> pd.DataFrame:
-    """Return a table after checking its rows, of which columns before the metric say of which segment each is."""
+def _table(name: str, part: str, rows: Any, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return a table after checking its rows; the columns `by` say of which segment each is, else it names that."""
     rows = rows or []
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise InputError(f"{part} must be a list of rows")
@@ -269,11 +271,9 @@ def _table(name: str, part: str, rows: Any) -> pd.DataFrame:
     if not rows:
         return pd.DataFrame(columns=columns).astype(dict.fromkeys([*ENDS, *numbers], float))
     frame = pd.DataFrame(rows, dtype=object)
-    by = list(frame.columns[: list(frame).index("metric")]) if "metric" in frame and "segment" not in frame else []
-    if "segment" not in frame:
-        labels = [f"{column} = " + frame[column].map(_label) for column in by]
-        shown_labels = [text.where(frame[column] != ALL) for text, column in zip(labels, by, strict=True)]
-        frame["segment"] = [", ".join(filter(None, row)) for row in zip(*shown_labels, strict=True)] if by else ""
+    if by is not None:
+        labels = [{column: _label(row[column]) for column in by if row.get(column, ALL) != ALL} for row in rows]
+        frame["segment"] = [", ".join(f"{column} = {label}" for column, label in row.items()) for row in labels]
     for end in ENDS if "time" in frame else ():
         frame[end] = frame[end].where(frame[end].notna(), frame["time"]) if end in frame else frame["time"]
     for column in columns:

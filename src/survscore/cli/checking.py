@@ -111,13 +111,15 @@ def _write_example(arguments: Arguments) -> None:
 def _given_options(but: Sequence[str] = ()) -> list[str]:
     """Return what was given at the command line, without some parameters."""
     context = click.get_current_context()
-    return [
-        parameter.opts[0]
+    here = click.core.ParameterSource.COMMANDLINE
+    given = [
+        parameter
         for parameter in context.command.params
-        if parameter.name not in but
-        and context.get_parameter_source(str(parameter.name)) is click.core.ParameterSource.COMMANDLINE
-        and context.params[str(parameter.name)] not in (None, ())
+        if parameter.name not in but and context.get_parameter_source(str(parameter.name)) is here
     ]
+    # an argument that was left out comes from the command line as well
+    return [parameter.opts[0] for parameter in given if not isinstance(parameter, click.Argument)
+            or context.params[str(parameter.name)] not in (None, ())]  # fmt: skip
 
 
 def _given(arguments: Arguments) -> Run:

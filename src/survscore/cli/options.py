@@ -129,7 +129,8 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 class Decorator(Protocol):
     """What adds options to a command, and leaves its type."""
 
-    def __call__(self, command: Decorated, /) -> Decorated: ...
+    def __call__(self, command: Decorated, /) -> Decorated:
+        """Return the command."""
 
 
 Dropout = Literal["kaplan-meier", "refuse"]

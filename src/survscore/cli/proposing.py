@@ -362,7 +362,7 @@ def page(proposal: Proposal) -> list[str]:
     ]
 
 
-EXPLAINED = Path(__file__).with_suffix(".txt")
+EXPLAINED = Path(__file__).with_name("formats.txt")
 
 
 @command(short_help="Explain what files must look like, propose the command for yours, and check them.")
