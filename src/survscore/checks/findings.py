@@ -209,10 +209,9 @@ def _findings(rule: Rule, run: Run, history: Sequence[Run] | None) -> Iterator[F
     about = replace(about, weighting=weighting, reference=reference, cause=run.cause)
     for metric, segment, model in product(_metrics(rule, run), _segments(rule, run), models):
         low, high = whens.get((segment, metric, model)) or next(iter(whens.values()))
-        named: dict[str, Any] = (
-            {} if rule.value == "hazard-ratio" else {"model": model}
-        )  # which is the same whatever the model
-        finding = replace(about, segment=segment, metric=metric, when=_words(low, high), **named)
+        finding = replace(about, segment=segment, metric=metric, when=_words(low, high))
+        if rule.value != "hazard-ratio":  # which is the same whatever the model
+            finding = replace(finding, model=model)
         try:
             yield _judged(case, finding, (segment, metric, model, low, high))
         except _UndefinedError as undefined:

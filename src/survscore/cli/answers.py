@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,21 +52,11 @@ class Block:
 
 @dataclass(frozen=True)
 class View:
-    """How results are printed.
+    """How results are printed."""
 
-    Attributes
-    ----------
-    full : bool
-        All times, metrics and weightings, each with all columns, instead of the answer.
-    unit : str or None
-        What times are counted in: days.
-    times_asked, metrics_asked : bool
-        Whether times and metrics were named, and are to be shown for that reason.
-    """
-
-    full: bool = False
-    unit: str | None = None
-    times_asked: bool = False
+    full: bool = False  # all times, metrics and weightings, each with all columns, instead of the answer
+    unit: str | None = None  # what times are counted in: days
+    times_asked: bool = False  # whether times and metrics were named, and are to be shown for that reason
     metrics_asked: bool = False
 
     def labelled(self, time: float) -> str:
@@ -87,16 +78,7 @@ def paragraphs(sentences: Sequence[str]) -> str:
 def compared_text(findings: Findings, view: View, *, advice: Sequence[str] = (), weighting: str | None = None) -> str:
     """Return a comparison: the recommendation, one table, and notes; or, if `view` says so, everything.
 
-    Parameters
-    ----------
-    findings : Findings
-        What was found.
-    view : View
-        How much of it.
-    advice : sequence of str
-        What to say after all tables: which weighting to use, and which models encode C*.
-    weighting : str, optional
-        By which of several weightings to conclude, where there is no recommendation by two; by default the first.
+    `advice` comes after all tables; `weighting` is that by which to conclude, where there is no recommendation by two.
     """
     compared = findings.comparison
     metrics = compared.metrics if view.full or view.metrics_asked else compared.metrics[:1]
@@ -426,45 +408,25 @@ def segments_text(findings: SegmentFindings, view: View, *, weighting: str | Non
 
     By the first metric and one weighting, unless `view` is of all.
     """
-    from survscore.reports.comparing import records
-
     total = findings.segmented.total
     metrics = total.metrics if view.full or view.metrics_asked else total.metrics[:1]
     weightings = total.weightings if view.full or weighting is None else [weighting]
     parts: list[Part] = []
-    for metric in metrics:
-        for name in weightings:
-            rows = findings.judged[(findings.judged["metric"] == metric) & (findings.judged["weighting"] == name)]
-            told = [printable(sentence, most=1000) for sentence in findings.sentences(metric, name)]
-            for model, part in rows.groupby("model", sort=False):
-                whose = f"{printable(model)} to {printable(total.reference)}"
-                lines = [
-                    Line(_named(findings, row), (_number(row, "difference", "+"),), _judged_segment(row, total))
-                    for row in records(_some(part))
-                ]
-                header = (*_header(findings), "difference", "p", "p adjusted", "verdict")
-                sentence = told.pop(0) if told else ""
-                notes = [*_left_out(part), *([sentence] if sentence else [])]
-                title = f"{_title(findings, metric, view)}; {whose}; {name}"
-                parts.append(Part.of(title, header, lines, notes, _align(findings) + "rrrl", len(findings.by)))
+    for metric, name in product(metrics, weightings):
+        rows = findings.judged[(findings.judged["metric"] == metric) & (findings.judged["weighting"] == name)]
+        sentences = [printable(sentence, most=1000) for sentence in findings.sentences(metric, name)]
+        for k, (model, part) in enumerate(rows.groupby("model", sort=False)):
+            title = f"{_title(findings, metric, view)}; {printable(model)} to {printable(total.reference)}; {name}"
+            parts.append(_segment_part(findings, title, {"difference": part}, sentences[k : k + 1], judged=True))
     return f"{as_text(Tables('', parts), width())}\n\n{paragraphs(findings.notes())}"
 
 
 def segment_scores_text(findings: SegmentFindings, view: View) -> str:
     """Return the scores by segment, one column for each model."""
-    total = findings.segmented.total
     parts = []
     for (metric, weighting), rows in findings.scored.groupby(["metric", "weighting"], sort=False):
-        by_model = [part for _, part in rows.groupby("model", sort=False)]
-        kept = [_some(part.reset_index(drop=True)) for part in by_model]
-        lines = [
-            Line(_named(findings, cells[0]), tuple(_number(cell, "score") for cell in cells))
-            for cells in zip(*(part.to_dict("records") for part in kept), strict=True)
-        ]
-        header = (*_header(findings), *map(printable, total.models))
-        title = f"{_title(findings, str(metric), view)}; {weighting}"
-        align = _align(findings) + "r" * len(total.models)
-        parts.append(Part.of(title, header, lines, _left_out(by_model[0]), align, len(findings.by)))
+        columns = {printable(model): part for model, part in rows.groupby("model", sort=False)}
+        parts.append(_segment_part(findings, f"{_title(findings, str(metric), view)}; {weighting}", columns, []))
     return as_text(Tables("", parts), width())
 
 
@@ -480,36 +442,33 @@ def _title(findings: SegmentFindings, metric: str, view: View) -> str:
     return f"{label[0].upper()}{label[1:]} ({scored.direction} is better) by {names}, {over}"
 
 
-def _header(findings: SegmentFindings) -> tuple[str, ...]:
-    return (*map(printable, findings.by), "individuals", "events")
-
-
-def _align(findings: SegmentFindings) -> str:
-    return "l" * len(findings.by) + "rr"
-
-
-def _named(findings: SegmentFindings, row: dict[str, Any]) -> tuple[str, ...]:
-    return (*(printable(row[name]) or "''" for name in findings.by), f"{row['n']:,}", f"{row['n_events']:,}")
-
-
-def _number(row: dict[str, Any], name: str, sign: str = "") -> Number:
-    return Number(row[name], row["lower"], row["upper"], se=row["se"], reliable=bool(row["reliable"]), sign=sign)
-
-
-def _judged_segment(row: Mapping[Any, Any], total: Comparison) -> tuple[str, ...]:
-    return p_text(row["p_value"]), p_text(row["p_adjusted"]), verdict_of(row, total.leak_warnings.keys())
-
-
-def _some(part: pd.DataFrame) -> pd.DataFrame:
-    """Return the total and the largest segments, in their order."""
-    if len(part) <= MOST_PRINTED + 1:
-        return part
-    largest = part.iloc[1:].sort_values("n", ascending=False, kind="stable").index[:MOST_PRINTED]
-    return part.loc[[part.index[0], *sorted(largest)]]
-
-
-def _left_out(part: Sequence[Any] | pd.DataFrame) -> list[str]:
-    left_out = len(part) - 1 - MOST_PRINTED
-    if left_out <= 0:
-        return []
-    return [f"{plural(left_out, 'smaller segment')} not shown: --csv, --json and --parquet write all"]
+def _segment_part(
+    findings: SegmentFindings,
+    title: str,
+    columns: Mapping[str, pd.DataFrame],
+    notes: list[str],
+    *,
+    judged: bool = False,
+) -> Part:
+    """Return a table of scores or judged differences by segment; of many, the total and the largest are in it."""
+    first, number, sign = next(iter(columns.values())), "difference" if judged else "score", "+" if judged else ""
+    largest = np.argsort(-first["n"].to_numpy()[1:], kind="stable")[:MOST_PRINTED] + 1
+    lines = []
+    for rows in zip(*(frame.iloc[[0, *sorted(largest)]].to_dict("records") for frame in columns.values()), strict=True):
+        row = rows[0]
+        words = (*(printable(row[name]) or "''" for name in findings.by), f"{row['n']:,}", f"{row['n_events']:,}")
+        numbers = tuple(
+            Number(row[number], row["lower"], row["upper"], se=row["se"], reliable=bool(row["reliable"]), sign=sign)
+            for row in rows
+        )
+        encodes = findings.segmented.total.leak_warnings.keys()
+        rest = (p_text(row["p_value"]), p_text(row["p_adjusted"]), verdict_of(row, encodes)) if judged else ()
+        lines.append(Line(words, numbers, rest))
+    left_out = len(first) - 1 - MOST_PRINTED
+    if left_out > 0:
+        shown = f"{plural(left_out, 'smaller segment')} not shown: --csv, --json and --parquet write all"
+        notes = [shown, *notes]
+    header = (*map(printable, findings.by), "individuals", "events", *columns)
+    header += ("p", "p adjusted", "verdict") if judged else ()
+    align = "l" * len(findings.by) + "rr" + ("rrrl" if judged else "r" * len(columns))
+    return Part.of(title, header, lines, notes, align, len(findings.by))

@@ -42,19 +42,8 @@ def read(
     return study, weightings
 
 
-def read_each(
-    arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
-) -> tuple[list[Study], list[Weighting]]:
-    """Do what `read` does, and return a study for each cause of events that is to be shown."""
-    study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
-    studies = with_each_cause(study, arguments["cause"], arguments.get("times"))
-    for one in studies:
-        warn_if_reversed(one, weightings, arguments)
-    return studies, weightings
-
-
 def read_files(
-    arguments: Arguments, show: Progress, *, usual: options.Usual, metrics: Sequence[str]
+    arguments: Arguments, show: Progress, *, usual: options.Usual, metrics: Sequence[str] = ()
 ) -> tuple[Study, list[Weighting]]:
     """Read all files that a command was given, whatever causes of events they have, and say which weightings."""
     from survscore.io import Form, read_outcomes, read_study

@@ -252,7 +252,7 @@ def report(
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise InputError(f"--{name.replace('_', '-')} is for --as-of, an earlier data cut-off")
     with noted(), progress(total=1) as show:
-        study, weightings = read_files(arguments, show, usual="all", metrics=())
+        study, weightings = read_files(arguments, show, usual="all")
         studies = with_each_cause(study, arguments["cause"], arguments["times"])
         cause = studies[0].outcomes.chosen_cause or None
         warn_if_reversed(studies[0], weightings, arguments)

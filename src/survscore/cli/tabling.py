@@ -15,7 +15,7 @@ from survscore.analysis.score_tables import OF_ALL_CAUSES
 from survscore.causes import ALL_STATUSES
 from survscore.cli import files, options
 from survscore.cli.options import FILE, command
-from survscore.cli.reading import inputs, read, read_each, settings_of
+from survscore.cli.reading import inputs, read, read_files, settings_of, warn_if_reversed, with_each_cause
 from survscore.cli.scoring import results_writer
 from survscore.cli.screen import check_target, noted, one_line, progress
 from survscore.metrics import as_metric
@@ -93,7 +93,10 @@ def table(
         raise InputError("--layout is for -o FILE.tex")
     metrics = arguments["metrics"]
     with noted(), progress(total=1) as show:
-        studies, weightings = read_each({**arguments, "times": horizons}, show, usual="shown")
+        study, weightings = read_files(arguments, show, usual="shown")
+        studies = with_each_cause(study, arguments["cause"], horizons)
+        for study in studies:
+            warn_if_reversed(study, weightings, {"times": horizons})
         tables = []
         if len(studies) > 1 and metrics not in ((), ("all",)) and not _of_all_causes(metrics):
             studies = studies[:-1]
