@@ -1,6 +1,5 @@
 """The commands on files: what they print and write is what the library says."""
 
-import contextlib
 import json
 import os
 import re
@@ -245,20 +244,6 @@ def test_help_is_grouped_by_topic_and_short(capsys):
         assert headings == [topic for topic in TOPICS if topic in headings], name
 
 
-def test_options_are_the_same_in_all_commands():
-    """One name has one meaning, one short form and, where it has values, one kind of value."""
-    seen = {}
-    for name, command in cli.cli.commands.items():
-        for one in command.params:
-            if isinstance(one, click.Option) and name not in ("simulate", "kkbox"):
-                long = max(one.opts, key=len)
-                short = {text for text in one.opts if not text.startswith("--")}
-                seen.setdefault(long, {})[name] = (short, one.is_flag)
-    for long, uses in seen.items():
-        if long not in ("--json", "--state", "--size"):  # of formats, a flag
-            assert len({(tuple(short), flag) for short, flag in uses.values()}) == 1, (long, uses)
-
-
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_shell_completes(shell):
     asked = {"bash": {"COMP_WORDS": "survscore sco", "COMP_CWORD": "1"}}.get(
@@ -436,29 +421,6 @@ def test_one_model_alone_has_nothing_to_compare_with(capsys, tmp_path):
     code, out, _ = run(capsys, "compare", *alone, "--null", "none", "--csv", "-")
     assert out.splitlines()[0].startswith("metric,weighting,model,reference,time,difference")
     assert run(capsys, "report", *alone, "-o", tmp_path / "r.html")[0] == 0
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_terminal_shows_progress(tmp_path):
-    import pty
-
-    paths = [str(path) for path in mangling.write(tmp_path, "parquet")]
-    command = [sys.executable, "-m", "survscore", "score", *paths, "-w", "administrative", "-t", "3,8"]
-    mine, theirs = pty.openpty()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as running:
-        os.close(theirs)
-        shown = b"".join(parts_of(mine)).decode()
-    os.close(mine)
-    assert running.returncode == 0
-    assert "scoring" in shown
-    assert "━" in shown
-
-
-def parts_of(terminal):
-    """Yield what a terminal is sent until nobody writes to it any more: it holds little, and gives it bit by bit."""
-    with contextlib.suppress(OSError):  # that is how Linux tells the end
-        while part := os.read(terminal, 1 << 12):
-            yield part
 
 
 def test_a_new_metric_or_weighting_is_offered_at_once(capsys):

@@ -15,8 +15,7 @@ from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli.checking import check
 from survscore.cli.evaluating import evaluate
-from survscore.cli.proposing import formats
-from survscore.cli.scoring import compare, report, score, simulate
+from survscore.cli.scoring import compare, formats, report, score, simulate
 from survscore.cli.screen import one_line
 from survscore.cli.studies import atlas, demo, kkbox, reproduce
 from survscore.cli.tabling import backtest, table
