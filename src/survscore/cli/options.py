@@ -287,7 +287,19 @@ def several(*options: Decorator) -> Decorator:
 
 def option(*names: str, help: str, usual: str | None = None, **settings: Any) -> Decorator:
     """Return an option whose help ends with what holds if it is not given."""
-    return click.option(*names, help=help if usual is None else f"{help}  [default: {usual}]", **settings)
+    text = help if usual is None else f"{help}  [default: {usual}]"
+    return click.option(*names, help=text, show_default="default" in settings, **settings)
+
+
+def number(name: str, help: str, default: int | None = None, *, least: int = 0, usual: str | None = None) -> Decorator:
+    """Return an option that is a whole number."""
+    settings = {} if default is None else {"default": default}
+    return option(name, type=click.IntRange(min=least), help=help, usual=usual, **settings)
+
+
+def folder(default: str, help: str) -> Decorator:
+    """Return the option that names the folder of results."""
+    return option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default=default, help=help)
 
 
 def column(name: str, help: str, usual: str) -> Decorator:
@@ -312,6 +324,8 @@ def distinct(context: click.Context, parameter: click.Parameter, value: tuple[st
     return tuple(dict.fromkeys(value))
 
 
+# Options as a table: what follows is laid out by hand.
+# fmt: off
 outcome_columns = several(
     column("--time", "Column of times.", "time"),
     column("--event", "Column that says whether the event was observed (0, 1; yes, no; churned, active), or its cause "
@@ -325,23 +339,23 @@ outcome_columns = several(
     column("--last-seen", "With --cutoff, when drop-outs were last seen.", "last_seen, if there is one"),
     option("--unit", type=UNIT, usual="D",
            help="With --cutoff, the unit of time: D, W, M (calendar months), Y (calendar years), h, min, s."),
-)  # fmt: skip
+)
 entry_and_weights = several(
     option("--entry", metavar="COLUMN", help="With delayed entry, column of the times at which individuals came under "
            "observation: scores count time from there."),
     option("--entry-date", metavar="COLUMN", help="The same with --cutoff: column of these dates."),
     option("--weights", metavar="COLUMN", help="Column of sample weights."),
-    choice("--weight-kind", of=["probability", "importance", "frequency"], default="probability", show_default=True,
+    choice("--weight-kind", of=["probability", "importance", "frequency"], default="probability",
            help="What sample weights are; those of kind frequency stand for so many individuals each."),
-)  # fmt: skip
+)
 end = option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or another end of "
-             "observation; --event or --reason says which.")  # fmt: skip
+             "observation; --event or --reason says which.")
 date_format = option("--date-format", metavar="FORMAT", usual="as 2017-01-29",
                      help="Format of dates: '%d.%m.%Y', decimal-year for 2017.5, epoch-seconds or epoch-milliseconds "
-                     "since 1970.")  # fmt: skip
+                     "since 1970.")
 origin = option("--origin", metavar="DATE", help="Dates are numbers of days since this date.")
 values = several(
-    choice("--predicts", of=["survival", "event"], default="survival", show_default=True,
+    choice("--predicts", of=["survival", "event"], default="survival",
            help="Whether predictions are probabilities of being event-free, or of having had the event."),
     option("--percent", is_flag=True, help="Predictions are percentages, 0 to 100."),
     option("--predictions-unit", type=UNIT,
@@ -351,16 +365,16 @@ values = several(
            help="How to interpolate predictions between grid points.", usual="as the file says, or linear"),
     choice("--extrapolation", of=["nan", "hold"],
            help="After the last grid point: undefined (nan), or the last value.", usual="as the file says, or nan"),
-    choice("--monotone", of=["check", "keep", "enforce"], default="check", show_default=True,
+    choice("--monotone", of=["check", "keep", "enforce"], default="check",
            help="How to treat survival that increases with time: reject, keep or correct it."),
-)  # fmt: skip
+)
 long = option("--long", is_flag=True, usual="if ids are repeated",
-              help="Files of predictions have a row per individual and time.")  # fmt: skip
+              help="Files of predictions have a row per individual and time.")
 time_column = option("--time-column", metavar="COLUMN", usual="time, times, t or horizon",
-                     help="Times of long files of predictions, with a row per individual and time.")  # fmt: skip
+                     help="Times of long files of predictions, with a row per individual and time.")
 columns = option("--columns", metavar="PATTERN", usual="{time}, {model}:{time} or {model}:{cause}@{time}",
                  help="Names of columns of predictions: 'surv_{time}'; '{cause}_{time}' for those by cause, '{cause}' "
-                 "for lists.")  # fmt: skip
+                 "for lists.")
 reading = several(
     option("--id", "id_column", metavar="COLUMN", help="Column of ids in all files, by which rows are matched.",
            usual="id, if there is one"),
@@ -388,7 +402,7 @@ reading = several(
            help="Times of list columns, if the file does not contain them, as for --horizons."),
     time_column,
     columns,
-)  # fmt: skip
+)
 matching = several(
     reading,
     option("--by-order", is_flag=True, help="Match rows by their order, ignoring ids."),
@@ -397,18 +411,18 @@ matching = several(
     option("--cause", metavar="NAME|all", usual="the event of --event-reasons; else tables and reports show all causes",
            help="Under competing risks, the cause to score, by its name or number; all for multi-class scores over "
            "event-free and all causes."),
-)  # fmt: skip
+)
 predictions = click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=SOURCE)
 files = several(click.argument("outcomes", type=FILE), predictions, matching)
 
 dropout = choice("--dropout", of=DROPOUT, usual=DROPOUT[0],
                  help="With administrative, if individuals dropped out before C*: weights for them, or an "
-                 "error.")  # fmt: skip
+                 "error.")
 population = option("--population", type=POPULATION, usual="at each time those with C* >= t",
                     help="With administrative, count the same individuals at all times: those with C* at or after the "
-                    "last time, or at or after this time.")  # fmt: skip
+                    "last time, or at or after this time.")
 caps = option("--cap", "caps", type=CAP, multiple=True, help="Largest weight for censoring (ipcw) or drop-out "
-              "(administrative), or none. Repeat it for several.")  # fmt: skip
+              "(administrative), or none. Repeat it for several.")
 weightings = several(
     choice("-w", "--weighting", "names", of=[*WEIGHTINGS, KNOWN], multiple=True,
            help="uncensored: all individuals, if none is censored; administrative: those with C* >= t; projected: all, "
@@ -434,42 +448,43 @@ weightings = several(
            help="IPCW weights from these predictions of a censoring model, P(C* > t)."),
     choice("--censoring-interpolation", of=["linear", "step", "constant-hazard"],
            help="How to interpolate these between grid points.", usual="as the file says, or linear"),
-)  # fmt: skip
+)
 
 by = option("--by", metavar="COLUMN", multiple=True, callback=distinct,
-            help="Also score each segment, such as each country. Repeat it for combinations of columns.")  # fmt: skip
-level = option("--level", type=float, default=0.95, show_default=True, help="Level of the confidence intervals.")
+            help="Also score each segment, such as each country. Repeat it for combinations of columns.")
+level = option("--level", type=float, default=0.95, help="Level of the confidence intervals.")
 groups = option("--groups", metavar="COLUMN", help="Labels of individuals that depend on each other, such as a "
                 "customer's subscriptions, for robust standard errors. For scores of each country or plan, use "
-                "--by.")  # fmt: skip
+                "--by.")
 segments = several(by, groups, level)
 
 
 def metrics(help: str, default: Sequence[str]) -> Decorator:
     """Return the option that names metrics."""
-    return option("-m", "--metric", "metrics", type=METRIC, multiple=True, default=default, show_default=True,
-                  callback=distinct, help=help)  # fmt: skip
+    return option("-m", "--metric", "metrics", type=METRIC, multiple=True, default=default,
+                  callback=distinct, help=help)
 
 
 scoring = several(
     metrics("Metric to compute: brier, log, auc, oe, slope, net_benefit@0.2, concordance, crps and others.", LOSSES),
     horizons("the predicted times, if at most 20; else 101, up to where 5 % are still followed"),
-    option("--range", "time_range", type=RANGE, default=":", help="Range of times for mean scores: 0:365.",
+    option("--range", "time_range", type=RANGE, callback=lambda context, parameter, value: value or (None, None),
+           help="Range of times for mean scores: 0:365.",
            usual="all times"),
     segments,
-)  # fmt: skip
+)
 NULLS: dict[str, Any] = {"kaplan-meier": True, "counted": "counted", "none": False}
-null = choice("--null", of=list(NULLS), default="kaplan-meier", show_default=True,
+null = choice("--null", of=list(NULLS), default="kaplan-meier",
               callback=lambda context, parameter, value: NULLS[value],
               help="The null model: Kaplan-Meier for all individuals, the event-free proportion of those counted, or "
-              "none.")  # fmt: skip
+              "none.")
 reference = option("-r", "--reference", metavar="NAME", help="The model to compare with.", usual="the first")
 correction = choice("--correction", of=CORRECTIONS, usual=CORRECTIONS[0],
-                    help="With --by, how p-values allow for the number of segments.")  # fmt: skip
+                    help="With --by, how p-values allow for the number of segments.")
 storage_options = option("--storage-option", "storage_options", metavar="KEY=VALUE", multiple=True,
                          callback=lambda context, parameter, value: _storage_options(value),
                          help="How to reach remote storage, such as region=eu-north-1. Never shown. Repeat it for "
-                         "several.")  # fmt: skip
+                         "several.")
 
 
 def as_of(*, required: bool = False) -> Decorator:
@@ -481,17 +496,19 @@ def as_of(*, required: bool = False) -> Decorator:
 backtest = several(
     option("--predicted-on", metavar="DATE",
            help="Date on which predictions were made; they must not be later than the earlier days."),
-    option("--draws", type=click.IntRange(min=0), default=200, show_default=True,
+    option("--draws", type=click.IntRange(min=0), default=200,
            help="Number of resamples of individuals for the intervals of a backtest."),
-    option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of these draws."),
-)  # fmt: skip
+    option("--seed", type=click.IntRange(min=0), default=0, help="Seed of these draws."),
+)
 full = option("--full", is_flag=True, help="Print all times, metrics and weightings with all columns, instead of a "
-              "short answer.")  # fmt: skip
+              "short answer.")
 results = several(
     option("--json", "json_path", type=FILE, metavar="FILE", help="Write all results as JSON; - is standard output."),
     option("--csv", "csv_path", type=FILE, metavar="FILE", help="Write the table by time as CSV, or - as well."),
     option("--parquet", "parquet_path", type=FILE, metavar="FILE", help="Write the table by time as Parquet."),
-)  # fmt: skip
+)
+# fmt: on
+
 NUMBERS = re.compile(r"timeout|limit|attempts|size", re.IGNORECASE)  # storage options that are numbers
 
 

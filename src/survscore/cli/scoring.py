@@ -204,8 +204,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 @options.reference
 @options.null
 @options.correction
-@click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
-              help="Of how many to show the curves.")  # fmt: skip
+@options.number("--individuals", "Of how many to show the curves.", 6)
 @click.option("--history", type=FILE, metavar="FILE", help='Show the runs that "survscore check --history" has stored.')
 @options.as_of()
 @options.backtest
@@ -312,19 +311,16 @@ def _say_found(summary: dict[str, Any], *, alone: bool = False) -> None:
 
 @command(short_help="Write example files.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--kind", "study", default="simple",
-              type=click.Choice(["simple", "complicated", "independent", "constant", "competing"]),
-              show_default=True,
-              help="Kind of censoring; in the first two and the last, covariates predict C*. The last has two "
-              "causes.")  # fmt: skip
-@click.option(
-    "-n", "--individuals", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of individuals."
+@options.choice(
+    "--kind",
+    "study",
+    of=["simple", "complicated", "independent", "constant", "competing"],
+    default="simple",
+    help="Kind of censoring; in the first two and the last, covariates predict C*. The last has two causes.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed gives the same files."
-)
-@click.option("--format", "ending", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True,
-              help="Format of the files.")  # fmt: skip
+@options.option("-n", "--individuals", type=click.IntRange(min=1), default=1000, help="Number of individuals.")
+@options.number("--seed", "The same seed gives the same files.", 1)
+@options.choice("--format", "ending", of=["csv", "parquet"], default="csv", help="Format of the files.")
 @click.option("--cutoff", metavar="DATE", help="Write dates of entry and event, up to this date, instead of times.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def simulate(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from survscore._validation import InputError, shown
-from survscore.cli.options import command
+from survscore.cli.options import choice, command, folder, number, option
 from survscore.cli.screen import LONGEST_LINE, check_folder, one_line, print_claims, progress, say
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def print_opening(n_training: int, n_test: int) -> None:
         f"Simulating individuals under administrative censoring: follow-up ends on one day, so each censoring time C* "
         f"is known. {n_training:,} are for fitting two networks given C* as a covariate, {n_test:,} for scoring them. "
         "Logistic-Hazard learns from the censored, too; BCE, a classifier for each time, leaves them out. Which one "
-        "does each score prefer?", end="\n\n",
-    )  # fmt: skip
+        "does each score prefer?",
+        end="\n\n",
+    )
 
 
 def print_demo(found: Demo) -> None:
@@ -130,8 +131,8 @@ def _table(name: str, rows: pd.DataFrame) -> Any:
     from survscore.paper.demo_figure import verdict
 
     names = _names()
-    table = Table(title=f"{name}: BCE minus Logistic-Hazard, 95 % interval", title_justify="left", box=None,
-                  padding=(0, 2, 0, 0), pad_edge=False)  # fmt: skip
+    title = f"{name}: BCE minus Logistic-Hazard, 95 % interval"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 2, 0, 0), pad_edge=False)
     table.add_column("score", no_wrap=True)
     table.add_column("difference", justify="right", no_wrap=True)
     table.add_column("so better is", no_wrap=True)
@@ -146,11 +147,14 @@ def _table(name: str, rows: pd.DataFrame) -> Any:
 
 
 @command(short_help="Show which of two methods each score prefers.")
-@click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="demo-output", show_default=True,
-              help="Folder for the figures, the scores and the settings.")  # fmt: skip
-@click.option("--size", type=click.Choice(["demo", "quick"]), default="demo", show_default=True,
-              help="Number of individuals and epochs: half a minute, or a third of it.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all random numbers.")
+@folder("demo-output", "Folder for the figures, the scores and the settings.")
+@choice(
+    "--size",
+    of=["demo", "quick"],
+    default="demo",
+    help="Number of individuals and epochs: half a minute, or a third of it.",
+)
+@number("--seed", "Seed of all random numbers.", 1)
 def demo(out: Path, size: str, seed: int) -> None:
     """Show on simulated data which of two methods each score prefers.
 
@@ -174,18 +178,21 @@ def demo(out: Path, size: str, seed: int) -> None:
 
 @command(short_help="Reproduce a figure of the paper, with its claims.")
 @click.argument("figure", type=click.Choice([*(f"figure-{k}" for k in range(1, 7)), "all"]))
-@click.option("--size", type=click.Choice(["paper", "quick"]), default="paper", show_default=True,
-              help="As many individuals as in the paper, or few, barely trained: to see that it works.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all random numbers.")
-@click.option("--replicates", type=click.IntRange(min=1), default=1, show_default=True,
-              help="How often to repeat the study, with new data and nets.")  # fmt: skip
-@click.option("--jobs", type=click.IntRange(min=1), default=None,
-              help="Replicates to compute at once; by default as many as there are cores.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="reproduction",
-              show_default=True,
-              help="Folder for figures, numbers and claims. Replicates that are there are kept.")  # fmt: skip
-@click.option("--data", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Prepared KKBox data, for figures 1 and 6; without it they show synthetic data.")  # fmt: skip
+@choice(
+    "--size",
+    of=["paper", "quick"],
+    default="paper",
+    help="As many individuals as in the paper, or few, barely trained: to see that it works.",
+)
+@number("--seed", "Seed of all random numbers.", 1)
+@number("--replicates", "How often to repeat the study, with new data and nets.", 1, least=1)
+@number("--jobs", "Replicates to compute at once; by default as many as there are cores.", least=1)
+@folder("reproduction", "Folder for figures, numbers and claims. Replicates that are there are kept.")
+@option(
+    "--data",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Prepared KKBox data, for figures 1 and 6; without it they show synthetic data.",
+)
 def reproduce(
     figure: str, size: str, seed: int, replicates: int, jobs: int | None, out: Path, data: Path | None
 ) -> None:
@@ -257,11 +264,8 @@ def kkbox_prepare(raw_dir: Path, out: Path, memory: str) -> None:
 
 @kkbox.command("synthesize")
 @click.argument("out_dir", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--customers", type=click.IntRange(min=1), default=100_000, show_default=True,
-              help="With transactions; the real data have about 2.4 million.")  # fmt: skip
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed gives the same files."
-)
+@number("--customers", "With transactions; the real data have about 2.4 million.", 100_000, least=1)
+@number("--seed", "The same seed gives the same files.", 1)
 @click.option("--force", is_flag=True, help="Replace raw files that are there.")
 def kkbox_synthesize(out_dir: Path, customers: int, seed: int, force: bool) -> None:
     """Write raw files of the form of Kaggle's into OUT_DIR, and the truth behind them."""
@@ -284,8 +288,8 @@ def kkbox_describe(data: Path) -> None:
         click.echo(f"{name}: {value:,}" if isinstance(value, int) else f"{name}: {value:.1%}")
     click.echo("\nquantiles in days\n" + found.quantiles.T.to_string(float_format="{:.0f}".format))
     click.echo("\n" + found.horizons.to_string(index=False, float_format="{:.3f}".format))
-    click.echo(f"\ncovariates predict C* of other customers with R2 {found.censoring_r2:.2f}, "
-               f"and a mean error of {found.censoring_error:.0f} days")  # fmt: skip
+    error = f"a mean error of {found.censoring_error:.0f} days"
+    click.echo(f"\ncovariates predict C* of other customers with R2 {found.censoring_r2:.2f}, and {error}")
 
 
 @command(short_help="Which score would have selected the best model, on real data.")
@@ -296,15 +300,16 @@ def kkbox_describe(data: Path) -> None:
     is_flag=True,
     help="Predictions of competing causes, on the sets that have some, instead of events of any cause.",
 )
-@click.option("--size", type=click.Choice(["full", "quick"]), default="full", show_default=True,
-              help="All of it, or few individuals and models barely fitted: to see that it works.")  # fmt: skip
-@click.option("--draws", type=click.IntRange(min=0), default=None,
-              help="Resamples for intervals of sets; 0 leaves these out. By default 200, quick 20.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of all random numbers.")
-@click.option("--jobs", type=click.IntRange(min=1), default=None,
-              help="Sets to compute at once; by default as many as there are cores.")  # fmt: skip
-@click.option("-o", "--out", type=click.Path(file_okay=False, path_type=Path), default="atlas", show_default=True,
-              help="Folder for tables and the forest plot. Sets that are finished there are kept.")  # fmt: skip
+@choice(
+    "--size",
+    of=["full", "quick"],
+    default="full",
+    help="All of it, or few individuals and models barely fitted: to see that it works.",
+)
+@number("--draws", "Resamples for intervals of sets; 0 leaves these out. By default 200, quick 20.")
+@number("--seed", "Seed of all random numbers.", 1)
+@number("--jobs", "Sets to compute at once; by default as many as there are cores.", least=1)
+@folder("atlas", "Folder for tables and the forest plot. Sets that are finished there are kept.")
 def atlas(
     sets: str | None, by_cause: bool, size: str, draws: int | None, seed: int, jobs: int | None, out: Path
 ) -> None:

@@ -59,10 +59,18 @@ FORMATS: dict[str, Callable[..., str]] = {
 @options.segments
 @options.reference
 @options.null
-@click.option("-o", "--out", type=FILE, metavar="FILE", help="Write the tables as text, Markdown, LaTeX or HTML: .txt, "
-              ".md, .tex, .html.")  # fmt: skip
-@click.option("--layout", type=click.Choice(LAYOUTS), help="With -o table.tex: the tables as printed (long, as by "
-              "default), or one for a paper, with a row for each model.")  # fmt: skip
+@options.option(
+    "-o",
+    "--out",
+    type=FILE,
+    metavar="FILE",
+    help="Write the tables as text, Markdown, LaTeX or HTML: .txt, .md, .tex, .html.",
+)
+@options.choice(
+    "--layout",
+    of=LAYOUTS,
+    help="With -o table.tex: the tables as printed (long, as by default), or a row for each model, for a paper.",
+)
 @options.results
 def table(
     reference: str | None, null: Any, out: Path | None, layout: Layout | None, horizons: Any, **arguments: Any
@@ -152,14 +160,18 @@ def _write_page(path: Path, tables: Sequence[ScoreTable], how: dict[str, Any]) -
 @options.weightings
 @options.as_of(required=True)
 @options.horizons(name="horizons", required=True)
-@click.option("-m", "--metric", type=options.METRIC, default="brier", show_default=True,
-              help="What models are chosen by: brier, log, auc, crps and others.")  # fmt: skip
+@options.option(
+    "-m",
+    "--metric",
+    type=options.METRIC,
+    default="brier",
+    help="What models are chosen by: brier, log, auc, crps and others.",
+)
 @options.groups
 @options.backtest
 @options.level
 @options.option("--state", metavar="FOLDER", help="Keep finished days there: an interrupted run goes on from them.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True,
-              help="Number of processes. It does not change results.")  # fmt: skip
+@options.number("--jobs", "Number of processes. It does not change results.", 1, least=1)
 @options.results
 def backtest(
     horizons: Any, draws: int, seed: int, predicted_on: str | None, state: str | None, jobs: int, **arguments: Any
@@ -192,7 +204,7 @@ def backtest(
             level=arguments["level"], seed=seed, state=state, n_jobs=jobs, progress=show,
         )  # fmt: skip
     settings = {**settings_of("backtest", study, weightings, asked), **found.settings, "sentence": found.sentence}
-    dated = {name: frame.assign(cutoff=frame["cutoff"].astype(str))
-             for name, frame in (("table", found.table), ("scores", found.scores))}  # fmt: skip
+    frames = {"table": found.table, "scores": found.scores}
+    dated = {name: frame.assign(cutoff=frame["cutoff"].astype(str)) for name, frame in frames.items()}
     if not write(dated["table"], {"summary": found.summary, **dated}, settings):
         click.echo(found.to_text(shutil.get_terminal_size().columns))
