@@ -59,7 +59,7 @@ asked = options.several(
            help="Under competing risks, the cause of events that scores are of, by its name or its number."),
     option("--outcomes", "outcomes_from", metavar="SOURCE",
            help="Outcomes in a table of their own, a file or a folder, joined by --id.", usual="with the predictions"),
-    option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, column of ids."),
+    option("--id", default="id", metavar="COLUMN", help="With --outcomes, column of ids."),
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
     options.entry_and_weights,
