@@ -115,6 +115,7 @@ def test_bad_usage_is_one_line_and_code_2(command, files, rules, results, tmp_pa
         ([path, "--results", tmp_path / "absent.json"], "there is no such file"),
         ([path, "--results", path], "is not JSON"),
         ([path, "--results", results, "--record"], "are for --history"),
+        ([path, *files, "--storage-option", "a=b"], "--storage-option is for an address"),
         ([path, "--results", results, "--run-id", "a/b"], "a run's id must be"),
         ([path, "--results", results, "--junit", "-"], "can't go to standard output"),
         ([path, "--results", results, "--json", "-", "--markdown", "-"], "only one of"),

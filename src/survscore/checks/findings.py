@@ -320,8 +320,8 @@ def _hazard_ratio(case: _Case, subject: Subject) -> tuple[float, float, float]:
         rows = run.tables["recommendations"].dropna(subset=["hazard_ratio"])
         rows = rows[(rows[ENDS] == ends).all(axis=1)]
         if rows.empty or segment:
-            raise _UndefinedError(f"{'there' if run is case.run else 'in that run there'} is no hazard ratio of late "
-                                  f"starters {_words(*ends)}")  # fmt: skip
+            where = "there" if run is case.run else "in that run there"
+            raise _UndefinedError(f"{where} is no hazard ratio of late starters {_words(*ends)}")
         row = rows.iloc[0]
         # its interval is symmetric on the logarithmic scale, by a normal quantile
         logs.append(math.log(row["hazard_ratio"]))
@@ -450,9 +450,7 @@ def _whens(rule: Rule, scores: pd.DataFrame) -> dict[tuple[str, ...], tuple[floa
         if rows.empty:
             distance = (scores["from"] - low).abs() + (scores["to"] - high).abs()
             near = scores.loc[distance.sort_values(kind="stable").index, ENDS].drop_duplicates()[:2]
-            what, option = (
-                ("an evaluation time", "--horizons") if rule.range is None else ("a range of means", "--range")
-            )
+            what, option = ("a range of means", "--range") if rule.range else ("an evaluation time", "--horizons")
             there = " and ".join(_words(*ends) for ends in near.itertuples(index=False))
             hint = f"nearest are scores {there}; {option} names others" if there else "there is none"
             raise rule.wrong(f"{_words(low, high)} is not {what} of the results; {hint}")
