@@ -571,10 +571,8 @@ def as_weightings(
             source = next((known for known in (train, censoring) if known is not None), "kaplan-meier")
             weightings += [IPCW(source, max_weight=cap, normalize=normalize) for cap in caps]
         elif name == Administrative.name and y.n_dropped_out:
-            source, strata = (
-                drops if train is None or drops == "refuse" else train,
-                _strata(arguments["dropout_strata"]),
-            )
+            source = drops if train is None or drops == "refuse" else train
+            strata = _strata(arguments["dropout_strata"])
             weightings += [
                 Administrative(source, arguments["population"], cap, normalize, dropout_strata=strata) for cap in caps
             ]
