@@ -37,13 +37,9 @@ def test_score_writes_the_library_s_numbers(capsys, tmp_path, files):
     )  # fmt: skip
     assert code == 0
     assert sorted(line.split()[0] for line in err.splitlines()) == ["Written:", "Written:"]
-    by_model = [
-        ss.score_all(y, curves, weighting=weightings, times=TIMES, level=0.9, ranges=[(3, 15)])
-        for curves in models.values()
-    ]
     wanted = []
-    for scores in zip(*by_model, strict=True):  # a metric and weighting after the other
-        for name, score in zip(models, scores, strict=True):
+    for name, curves in models.items():
+        for score in ss.score_all(y, curves, weighting=weightings, times=TIMES, level=0.9, ranges=[(3, 15)]):
             frame = score.to_frame()
             frame.insert(2, "model", name)
             wanted.append((score, frame))
@@ -554,16 +550,26 @@ def test_the_null_model_can_be_the_share_of_those_counted(capsys, tmp_path, file
     assert "--null" in err
 
 
-def test_the_parts_of_projected_scores_are_printed(capsys, tmp_path, monkeypatch):
+def test_score_prints_the_parts_of_projected_scores(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     files = mangling.write(tmp_path, "csv")
+    code, out, _ = run(
+        capsys, "score", *files, "-w", "projected", "-t", "3,8", "-m", "brier", "--json", tmp_path / "all.json"
+    )
+    assert code == 0
+    code, out, _ = run(capsys, "score", *files, "-w", "projected", "-t", "3,8", "-m", "brier")
     y, models, _ = mangling.study()
     score = ss.brier_score(y, models["net"], weighting="projected", times=[3.0, 8.0])
-    share, observed, projected = score.integrated().parts
-    assert share < 1
-    out = run(capsys, "score", *files, "-w", "projected", "-t", "3,8", "-m", "brier")[1]
-    assert f"mean, observed (C* >= t, {100 * share:.0f} %): net {observed:.4f}, cox" in out
-    assert f"mean, projected (C* < t, {100 - 100 * share:.0f} %): net {projected:.4f}, cox" in out
-    share = score.parts["share_observed"].iloc[1]
-    out = run(capsys, "compare", *files, "-w", "projected", "-t", "8", "-m", "brier", "--full")[1]
-    assert f"at 8, observed (C* >= t, {100 * share:.0f} %): " in out
+    written = [
+        *score.parts[["share_observed", "observed", "projected"]].to_numpy(),
+        score.integrated().parts,
+    ]
+    for share, observed, projected in written:
+        assert f"{observed:.4f} ({100 * share:.0f} %)" in out
+        if share < 1:  # at 3, all have C* >= t
+            assert f"{projected:.4f} ({100 - 100 * share:.0f} %)" in out
+    assert written[1][0] < 1
+    rows = json.loads((tmp_path / "all.json").read_text())["means"]
+    assert rows[0]["share_observed"] == pytest.approx(written[-1][0])
+    code, out, _ = run(capsys, "compare", *files, "-w", "projected", "-t", "8", "-m", "brier", "--full")
+    assert f"at 8, observed (C* >= t, {100 * written[1][0]:.0f} %): " in out

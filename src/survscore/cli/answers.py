@@ -15,7 +15,7 @@ import numpy as np
 from survscore._validation import plural
 from survscore._validation import shown as printable
 from survscore.metrics import cause_label, metric_label
-from survscore.results.printing import caption, legend, part_notes, short_names, verdict_of, with_short_names
+from survscore.results.printing import caption, legend, short_names, verdict_of, with_short_names
 from survscore.results.rounding import Number, p_text
 from survscore.results.tables import Line, Part, Tables, as_text
 
@@ -24,14 +24,18 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from survscore.analysis.assumptions import DropoutTest
+    from survscore.io import Study
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
     from survscore.results.comparison import Comparison
+    from survscore.weighting import Weighting
 
 MOST_TIMES = 20  # of more, some are printed, and means
 MOST_BESIDE = 4  # so many times that were asked for stand beside the mean on the first screen
 SHOWN = 4  # of many times
 MEAN = "mean"
+PARTS = ("share_observed", "observed", "projected")
+PARTS_LEGEND = "observed: of those with C* >= t; projected: of those with C* < t; in brackets, their proportions."
 ELSEWHERE = 160  # columns, where there is no terminal that need be narrow
 Row = dict[str, Any]
 Cell = tuple[str, str]  # weighting, model
@@ -200,6 +204,7 @@ def _whole(findings: Findings, metric: str, weighting: str, blocks: Sequence[Blo
     """Return the table of one weighting with all columns, and notes on its parts and on drop-outs."""
     from survscore.reports.comparing import records
     from survscore.reports.verdicts import has_bounds
+    from survscore.results.printing import part_notes
 
     compared = findings.comparison
     scored = next(one for one in compared.scored if (one.metric, one.weighting) == (metric, weighting))
@@ -255,42 +260,43 @@ def _time_header(view: View) -> str:
     return "time" if view.unit is None else f"time ({view.unit})"
 
 
-def score_text(findings: Findings, view: View) -> str:
+def score_text(means: pd.DataFrame, by_time: pd.DataFrame, settings: dict[str, Any], view: View) -> str:
     """Return each model's scores with their intervals, by time and as a mean: a table for each metric."""
-    compared, means = findings.comparison, findings.means
-    every = compared.times.size <= MOST_TIMES or means is None
-    times = None if every else some_of(compared.times)
+    from survscore.metrics import as_metric
+    from survscore.reports.comparing import by_name
+
+    times = [float(time) for time in by_time["time"].unique()]
+    every = len(times) <= MOST_TIMES or means.empty
     parts, notes = [], list[str]()
-    names = short_names(compared.weightings)
-    for metric in compared.metrics:
-        of_mean = None if means is None else _of(means.scores, metric)
-        blocks = blocks_of(_of(compared.scores, metric, times), None, of_mean, None)
-        of_metric = [scored for scored in compared.scored if scored.metric == metric]
-        label = cause_label(metric_label(metric), of_metric[0].cause)
-        title = f"{label[0].upper()}{label[1:]} ({of_metric[0].direction} is better)"
+    names = short_names(by_time["weighting"].unique())
+    for (metric,), of_metric in by_name(by_time, "metric"):
+        of_mean = means[means["metric"] == metric] if len(means) else None
+        shown_rows = of_metric if every else of_metric[of_metric["time"].isin(some_of(times))]
+        blocks = blocks_of(shown_rows, None, of_mean, None)
+        label = cause_label(metric_label(metric), settings.get("cause", ""))
+        title = f"{label[0].upper()}{label[1:]} ({as_metric(metric).direction} is better)"
         if of_mean is not None and len(of_mean):
             first = of_mean.iloc[0]
             title += f", mean over {plain_number(first['from'])} to {view.labelled(float(first['to']))}"
-        elif compared.times.size == 1:
-            title += f", at {view.labelled(float(compared.times[0]))}"
-        place = compared.usable_place(metric)
-        weights = np.eye(compared.times.size)[place] if means is None else means.over[metric][0]
-        when = f"at {compared.times[place]:g}" if means is None else MEAN
-        of_parts = [note for scored in of_metric for note in part_notes(scored, compared.models, when, weights)]
-        parts.append(_of_scores(blocks, names, title, view, of_parts))
-    if "bound_lower" in compared.scores:
-        who = f"the {compared.n_dropped_out:,} of {compared.n:,} who dropped out"
+        elif len(times) == 1:
+            title += f", at {view.labelled(times[0])}"
+        parts.append(_of_scores(blocks, names, title, view))
+    if "bound_lower" in by_time:
+        who = f"the {settings['dropped_out']:,} of {settings['individuals']:,} who dropped out"
         notes.append(f"Whatever happened to {who}, scores lie within their bounds.")
+    if "observed" in by_time:
+        notes.append(PARTS_LEGEND)
     notes += legend(names)
-    notes += [] if every else [_about_times(compared.times.size, "scores")]
-    settings = compared.scored[0].settings
-    about_all = caption(compared.n, compared.n_dropped_out, compared.level, settings=settings)
+    notes += [] if every else [_about_times(len(times), "scores")]
+    about_all = caption(settings["individuals"], settings["dropped_out"], settings["level"], settings=settings)
     text = as_text(Tables(about_all, parts), width())
     return f"{text}\n\n{paragraphs(notes)}" if notes else text
 
 
-def _of_scores(blocks: Sequence[Block], names: Mapping[str, str], title: str, view: View, notes: Sequence[str]) -> Part:
-    bounded = any(not missing(row.get("bound_lower")) for block in blocks for row in block.scores.values())
+def _of_scores(blocks: Sequence[Block], names: Mapping[str, str], title: str, view: View) -> Part:
+    rows = [row for block in blocks for row in block.scores.values()]
+    bounded = any(not missing(row.get("bound_lower")) for row in rows)
+    split = any(not missing(row.get("observed")) for row in rows)
     several_times, several_weightings = len(blocks) > 1, len(names) > 1
     lines = []
     for block in blocks:
@@ -302,13 +308,23 @@ def _of_scores(blocks: Sequence[Block], names: Mapping[str, str], title: str, vi
                 if row is None:
                     continue
                 words = (*([first] if several_times else []), name, *([short] if several_weightings else []))
+                rest = (*([bounds_cell("{:.4f}", row)] if bounded else []), *(part_cells(row) if split else []))
                 score = Number(row["score"], row["lower"], row["upper"], se=row["se"])
-                lines.append(Line(words, (score,), (bounds_cell("{:.4f}", row),) if bounded else ()))
+                lines.append(Line(words, (score,), rest))
                 first = name = ""
     named = [*([_time_header(view)] if several_times else []), "model", *(["weighting"] if several_weightings else [])]
-    columns = ["score", *(["bounds"] if bounded else [])]
+    beside = [*(["bounds"] if bounded else []), *(["observed", "projected"] if split else [])]
     title = title if several_weightings else f"{title}; {next(iter(names))}"
-    return Part.of(title, (*named, *columns), lines, notes, "l" * len(named) + "r" * len(columns), len(named))
+    return Part.of(title, (*named, "score", *beside), lines, [], "l" * len(named) + "r" * (len(beside) + 1), len(named))
+
+
+def part_cells(row: Row) -> list[str]:
+    """Return the parts of a projected score, each with its proportion of the individuals."""
+    share, *scores = (row.get(name) for name in PARTS)
+    return [
+        "" if missing(score) else f"{score:.4f} ({100 * proportion:.0f} %)"
+        for score, proportion in zip(scores, (share, 1 - share) if share is not None else ("", ""), strict=True)
+    ]
 
 
 def dropout_sentences(test: DropoutTest | None, level: float) -> list[str]:
@@ -373,6 +389,18 @@ def _about_times(count: int, what: str) -> str:
 
 
 MOST_PRINTED = 50
+
+
+def scored_segments(study: Study, weightings: list[Weighting], arguments: dict[str, Any]) -> SegmentFindings:
+    """Return the scores of all individuals and of every segment, by the arguments of a command."""
+    from survscore.analysis.compare import compare as compare_models
+    from survscore.reports.segments import SegmentFindings
+
+    segmented = compare_models(
+        study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
+        null=False, groups=study.groups, level=arguments["level"], ranges=[arguments["time_range"]], by=study.by,
+    )  # fmt: skip
+    return SegmentFindings.of(segmented, arguments["time_range"])
 
 
 def segments_text(findings: SegmentFindings, view: View, *, weighting: str | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
+import warnings
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from survscore._validation import InputError
+from survscore._utils.jobs import Progress
+from survscore._validation import InputError, InterpolationWarning
 from survscore.cli import files, options
 from survscore.cli.options import FILE, command
 from survscore.cli.reading import (
@@ -32,10 +34,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from survscore.cli.answers import View
+    from survscore.engine.averaging import Range
     from survscore.io import Study
     from survscore.io.simulated import Ending, SimulatedStudy
     from survscore.outcomes import Outcomes
     from survscore.reports.recommendation import WeightingChoice
+    from survscore.results.score_curve import ScoreCurve
     from survscore.weighting import Weighting
 
 MOST_HORIZONS = 6  # at which a report shows calibration
@@ -63,32 +67,26 @@ def score(**arguments: Any) -> None:
       survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
       survscore score outcomes.csv net.csv -w administrative --by country --by plan
     """  # noqa: D301
-    from survscore.analysis.compare import compare as compare_models
-    from survscore.cli.answers import paragraphs, score_text, segment_scores_text
-    from survscore.reports.comparing import Findings
-    from survscore.reports.segments import SegmentFindings
-    from survscore.results.segments import SegmentedComparison
+    from survscore.cli.answers import paragraphs, score_text, scored_segments, segment_scores_text
 
     write = results_writer(arguments)
+    time_range = arguments["time_range"]
     with noted(), progress(total=1) as show:
         study, weightings = read(arguments, show)
-        show(0, 1, "scoring")
-        # all models at the same times, within the reach of all of them unless times were named
-        compared: Any = compare_models(
-            study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
-            null=False, groups=study.groups, level=arguments["level"], ranges=[arguments["time_range"]], by=study.by,
-        )  # fmt: skip
-        advice = _advice(study, weightings, arguments)
-        view = _view(study, arguments)
-        if isinstance(compared, SegmentedComparison):
-            segments = SegmentFindings.of(compared, arguments["time_range"])
-            printed = segment_scores_text(segments, view)
-            tables = {name: segments.frames()[name] for name in ("means", "scores", "counts")}
+        if study.by is None:
+            means, by_time = _score_frames(_scores(study, weightings, arguments, show), time_range)
         else:
-            findings = Findings.of(compared, arguments["time_range"])
-            printed = score_text(findings, view)
-            tables = {"means": findings.mean_scores.drop(columns="skill", errors="ignore"), "scores": compared.scores}
-    if not write(tables["scores"], tables, settings_of("score", study, weightings, arguments)):
+            show(0, 1, "scoring")
+            segments = scored_segments(study, weightings, arguments)
+        advice = _advice(study, weightings, arguments)
+    settings = settings_of("score", study, weightings, arguments)
+    view = _view(study, arguments)
+    if study.by is None:
+        printed, tables = score_text(means, by_time, settings, view), {"means": means, "scores": by_time}
+    else:
+        printed = segment_scores_text(segments, view)
+        tables = {name: segments.frames()[name] for name in ("means", "scores", "counts")}
+    if not write(tables["scores"], tables, settings):
         click.echo("\n\n".join([printed, *([paragraphs(advice)] if advice else [])]))
 
 
@@ -99,6 +97,31 @@ def _view(study: Study, arguments: Arguments) -> View:
     given = click.get_current_context().get_parameter_source
     named = {name: given(name) is not ParameterSource.DEFAULT for name in ("times", "metrics")}
     return View(arguments.get("full", False), study.time_unit, named["times"], named["metrics"])
+
+
+def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, show: Progress) -> dict[str, Any]:
+    """Return the score curves of every model."""
+    from survscore.engine.evaluation import Evaluation
+    from survscore.engine.inputs import curves_read, reads_whole_curves
+    from survscore.results.printing import warn_about_interpolation
+    from survscore.scores import score_among
+
+    metrics, level = arguments["metrics"], arguments["level"]
+    # one grid for all models, within the reach of all of them unless times were named
+    plan = Evaluation.of(
+        study.outcomes, study.models, metric=metrics, weighting=weightings, times=arguments["times"], level=level
+    )
+    warn_about_interpolation(curves_read(study.models, plan.index.times, whole=reads_whole_curves(plan.metrics)))
+    scores = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InterpolationWarning)  # of one model at a time, without its name
+        for done, name in enumerate(study.models):
+            show(done, len(study.models), f"scoring {name}")
+            scores[name] = score_among(
+                study.outcomes, study.models, name, metric=metrics, weighting=weightings, times=plan.times,
+                groups=study.groups, level=level, ranges=[arguments["time_range"]],
+            )  # fmt: skip
+    return scores
 
 
 @command(short_help="Compare models: differences, intervals, p-values.")
@@ -395,6 +418,33 @@ def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
         for name, frame in tables.items()
     }
     return json.dumps({"settings": settings, **rows}, indent=1, allow_nan=False) + "\n"
+
+
+def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the mean scores, and the scores by time, of all models."""
+    import pandas as pd
+
+    from survscore.cli.answers import PARTS
+    from survscore.reports.comparing import means_of
+    from survscore.results.long_tables import names_of
+
+    means, tables = [], []
+    for name, curves in scores.items():
+        for curve in curves:
+            table = curve.to_frame()
+            table.insert(list(table).index("weighting") + 1, "model", name)
+            if (parts := curve.parts) is not None:
+                table = table.assign(**{column: parts[column] for column in PARTS})
+            tables.append(table)
+            mean = means_of(curve, time_range)
+            if mean is not None:
+                row = {**names_of(curve.scored), "model": name, "score": mean.value}
+                row |= {"se": mean.se, "lower": mean.lower, "upper": mean.upper}
+                if mean.bounds is not None:
+                    row |= {"bound_lower": mean.bounds[0], "bound_upper": mean.bounds[1]}
+                row |= dict(zip(PARTS, mean.parts, strict=True)) if mean.parts is not None else {}
+                means.append({**row, "from": mean.range[0], "to": mean.range[1]})
+    return pd.DataFrame(means), pd.concat(tables, ignore_index=True)
 
 
 EXPLAINED = Path(__file__).with_name("formats.txt")
