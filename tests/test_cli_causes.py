@@ -228,17 +228,6 @@ def test_a_rule_may_name_its_cause(capsys, folder, tmp_path):
     rules.write_text(of_default.replace("default", "defualt"))
     message = refused(capsys, "check", rules, *files(folder), *NAMED, "--cause", "default", "-t", "2,4")
     assert "check 1: cause 'defualt' is not in the results; did you mean 'default'?" in message
-    # without competing risks there is none to name; in Python a comparison knows its cause
-    y = ss.Outcomes([1, 2, 3, 4] * 9, [1, 2, 0, 1] * 9, [5, 5, 3, 5] * 9, causes=CAUSES)
-    curves = {"net": ss.SurvivalCurves([[0.9, 0.6]] * 36, [1, 3])}
-    (rule,) = ss.checks.parse_rules({"check": [{"cause": "default", "at": 3, "below": 0.9}]})
-    given = {"weighting": "administrative", "times": [1, 3], "null": False}
-    for cause, verdict in (("default", "passed"), ("repayment", "skipped")):
-        (finding,) = ss.checks.check(ss.checks.Run.of(ss.compare(y, curves, cause=cause, **given)), [rule])
-        assert finding.verdict == verdict
-    any_cause = ss.Outcomes(y.time, y.event, y.censoring_time)
-    with pytest.raises(ss.InputError, match="the results are not of a cause of competing risks"):
-        ss.checks.check(ss.checks.Run.of(ss.compare(any_cause, curves, **given)), [rule])
 
 
 @pytest.mark.parametrize("command", ["compare", "evaluate"])

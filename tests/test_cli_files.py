@@ -196,6 +196,16 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
     assert sorted(tmp_path.iterdir()) == sorted(files)
 
 
+def test_a_model_that_reaches_farther_keeps_its_scores(capsys, tmp_path):
+    outcomes, predictions = mangling.write(tmp_path)
+    _, models, ids = mangling.study()
+    short = ss.SurvivalCurves(models["net"].probabilities[:, :3], models["net"].times[:3])
+    ss.io.write_predictions(tmp_path / "short.csv", {"short": short}, ids=ids)
+    asked = ["-w", "administrative", "-t", "3,15", "-m", "brier", "--json", "-"]
+    rows = json.loads(run(capsys, "score", outcomes, predictions, tmp_path / "short.csv", *asked)[1])["scores"]
+    assert {row["model"] for row in rows if row["time"] == 15 and row["score"] is not None} == {"net", "cox"}
+
+
 def test_a_time_without_score_is_a_note(capsys, files):
     options = ["-w", "administrative", "-t", "3,8,99", "-m", "brier", "--interpolation", "linear"]
     code, _, err = run(capsys, "score", *files, *options)

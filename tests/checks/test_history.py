@@ -176,9 +176,3 @@ def test_a_lock_that_is_held_is_waited_for(run, tmp_path, monkeypatch):
     with path.open("ab") as file, _files.locked(file), pytest.raises(TimeoutError, match="another process"):
         append_run(path, replace(run, id="b"))
     append_run(path, replace(run, id="b"))
-
-
-def test_a_run_of_another_cause_is_no_earlier_run(run):
-    of_cause = replace(run, id="before", settings={**run.settings, "cause": "churn"})
-    (found,) = check(run, parse_rules({"check": [{"model": "new", "reference": "last"}]}), [of_cause])
-    assert (found.verdict, found.reason) == ("skipped", "the history holds no earlier run")
