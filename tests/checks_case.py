@@ -2,10 +2,12 @@
 
 import datetime
 import json
+from dataclasses import replace
 
 import numpy as np
 
 import survscore as ss
+from survscore.checks import Run, append_run
 
 TIMES = np.arange(5.0, 81.0, 5.0)
 
@@ -37,8 +39,13 @@ def with_segments(data):
             for row in data[name]:
                 scaled = {k: v * factor if k in ("score", "lower", "upper", "difference", "se") and v is not None else v
                           for k, v in row.items()}  # fmt: skip
-                if country == "FR" and "n_events" in scaled:
-                    scaled["n_events"] = 7
                 parts.append({"country": country, **scaled})
         data[name] = parts
     return data
+
+
+def append_many(path, name, count):
+    """Append runs to a history, in a process of its own."""
+    run = Run.of(compared(n=100), id="x")
+    for k in range(count):
+        append_run(path, replace(run, id=f"{name}-{k}"))

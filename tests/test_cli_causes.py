@@ -68,17 +68,6 @@ def test_scores_are_of_the_cause_that_is_named(capsys, folder, command, cause):
     assert found["settings"]["causes"] == study.outcomes.n_by_cause
 
 
-def test_printed_tables_name_the_cause(capsys, folder):
-    asked = [*files(folder), *NAMED, "-w", "administrative", "-m", "brier", "-t", "4"]
-    _, out, _ = run(capsys, "compare", *asked, "--cause", "repayment")
-    assert "Brier score of cause repayment (lower is better), at 4; administrative" in out
-    assert "Aalen-Johansen" in out
-    _, out, _ = run(capsys, "score", *asked, "--cause", "all")
-    assert "Multi-class Brier score (lower is better), at 4" in out
-    _, out, _ = run(capsys, "compare", *asked, "--cause", "default", "--by", "plan")
-    assert out.count("of cause default") >= 2
-
-
 @pytest.mark.parametrize("command", ["score", "compare"])
 def test_without_a_cause_one_line_lists_them(capsys, folder, command):
     message = refused(capsys, command, *files(folder), *NAMED, "-w", "administrative")
@@ -151,14 +140,6 @@ def test_tables_show_each_cause_and_all_together(capsys, folder):
     assert out.index("cause default") < out.index("cause repayment") < out.index("multi-class")
 
 
-def test_tables_of_causes_are_written(capsys, folder, tmp_path):
-    asked = ["table", *files(folder), *NAMED, "-w", "administrative", "--horizons", "4", "-m", "brier"]
-    for ending in ("md", "tex", "html", "txt"):
-        assert run(capsys, *asked, "-o", tmp_path / f"t.{ending}")[0] == 0
-        text = (tmp_path / f"t.{ending}").read_text()
-        assert text.count("cause default") == text.count("cause repayment") >= 1
-
-
 def test_a_study_file_has_causes(capsys, folder, tmp_path):
     (tmp_path / "study.toml").write_text(
         f'[outcomes]\nfile = "{folder / "y.csv"}"\ncauses = ["default", "repayment"]\n'
@@ -170,7 +151,7 @@ def test_a_study_file_has_causes(capsys, folder, tmp_path):
     assert by_study["scores"] == told(capsys, "compare", *asked)["scores"]
 
 
-@pytest.mark.parametrize("more", [[], ["--cutoff", "2020-01-01"], ["--format", "parquet"]])
+@pytest.mark.parametrize("more", [["--cutoff", "2020-01-01"], ["--format", "parquet"]])
 def test_files_of_competing_causes_to_play_with(capsys, tmp_path, more):
     code, out, err = run(capsys, "simulate", tmp_path / "play", "--kind", "competing", "-n", "500", *more)
     assert code == 0
@@ -181,13 +162,6 @@ def test_files_of_competing_causes_to_play_with(capsys, tmp_path, more):
     assert verdicts == {"administrative": "undecided", "projected": "worse"}
     found = told(capsys, *proposed, "-m", "brier", "-t", "25,50,75", "-w", "ipcw")
     assert {row["verdict"] for row in found["verdicts"] if row["model"] == "leaking"} == {"better"}  # it encodes C*
-
-
-def test_check_is_of_the_cause_that_is_named(capsys, folder, tmp_path):
-    (tmp_path / "rules.toml").write_text('[[check]]\nname = "good"\nmetric = "brier"\nbelow = 0.9\n')
-    asked = ["check", tmp_path / "rules.toml", *files(folder, "good"), *NAMED, "-w", "administrative", "-t", "4"]
-    assert run(capsys, *asked, "--cause", "default")[0] == 0
-    assert "--cause says which" in refused(capsys, *asked)
 
 
 RULES = """
@@ -226,10 +200,6 @@ def test_runs_of_another_cause_are_not_compared_with(capsys, folder, tmp_path):
             assert found["estimate"] == 0
     of = ss.checks.Finding(**found).what
     assert of == "brier of good for all causes against run r2, at 4"
-    # nor does the name of such a run help: what it holds is of another cause
-    rules.write_text(RULES.replace('"last"', '"r1"'))
-    _, (found,) = checked(capsys, folder, rules, "default", "--history", history, "--no-record")
-    assert (found["verdict"], found["reference"]) == ("skipped", "run r1")
     # the page of a report shows the runs of its cause alone
     study = read_study(folder / "y.csv", [folder / "good.csv"], causes=CAUSES, columns="{cause}_{time}")
     given = {"weighting": "administrative", "times": [2, 4], "history": history}
@@ -258,17 +228,6 @@ def test_a_rule_may_name_its_cause(capsys, folder, tmp_path):
     rules.write_text(of_default.replace("default", "defualt"))
     message = refused(capsys, "check", rules, *files(folder), *NAMED, "--cause", "default", "-t", "2,4")
     assert "check 1: cause 'defualt' is not in the results; did you mean 'default'?" in message
-    # without competing risks there is none to name; in Python a comparison knows its cause
-    y = ss.Outcomes([1, 2, 3, 4] * 9, [1, 2, 0, 1] * 9, [5, 5, 3, 5] * 9, causes=CAUSES)
-    curves = {"net": ss.SurvivalCurves([[0.9, 0.6]] * 36, [1, 3])}
-    (rule,) = ss.checks.parse_rules({"check": [{"cause": "default", "at": 3, "below": 0.9}]})
-    given = {"weighting": "administrative", "times": [1, 3], "null": False}
-    for cause, verdict in (("default", "passed"), ("repayment", "skipped")):
-        (finding,) = ss.checks.check(ss.checks.Run.of(ss.compare(y, curves, cause=cause, **given)), [rule])
-        assert finding.verdict == verdict
-    any_cause = ss.Outcomes(y.time, y.event, y.censoring_time)
-    with pytest.raises(ss.InputError, match="the results are not of a cause of competing risks"):
-        ss.checks.check(ss.checks.Run.of(ss.compare(any_cause, curves, **given)), [rule])
 
 
 @pytest.mark.parametrize("command", ["compare", "evaluate"])

@@ -1,6 +1,5 @@
 """The commands on files: what they print and write is what the library says."""
 
-import contextlib
 import json
 import os
 import re
@@ -95,16 +94,6 @@ def test_compare_writes_the_library_s_numbers(capsys, tmp_path, files):
     assert set(pd.read_csv(tmp_path / "d.csv").model) == {"net"}
 
 
-def test_compare_warns_where_weightings_contradict(capsys, tmp_path):
-    assert run(capsys, "simulate", tmp_path, "-n", 1000)[0] == 0
-    paths = [tmp_path / f"{name}.csv" for name in ("outcomes", "truth", "leaking")]
-    code, out, _ = run(capsys, "compare", *paths, "-w", "administrative", "-w", "ipcw", "-t", "5:90:5")
-    assert code == 0
-    assert "Weightings contradict each other" in " ".join(out.split())
-    code, out, _ = run(capsys, "compare", *paths, "-w", "administrative", "-t", "5:90:5")
-    assert "contradict" not in out
-
-
 def test_groups_and_training_data_are_used(capsys, tmp_path):
     y, models, ids = mangling.study()
     labels = np.arange(len(y)) // 4
@@ -160,35 +149,25 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
     for options, message in (
         ([], "--weighting must be given, since there are censored individuals. All censoring times are known"),
         (["-w", "administrative", "--cap", "3"], "--cap is for --weighting ipcw, or administrative with drop-outs; he"),
-        (["-w", "administrative", "--divide-by", "n"], "--divide-by is for --weighting ipcw, or administrative with"),
-        (["-w", "administrative", "--train", files[0]], "--train is for --weighting ipcw, or administrative with"),
         (["-w", "uncensored", "--train", files[0]], "--train is for --weighting ipcw or administrative"),
         (["-w", "ipcw", "--dropout", "refuse"], "--dropout is for --weighting administrative"),
-        (["-w", "ipcw", "--population", "fixed"], "--population is for --weighting administrative"),
         (["-w", "administrative", "--population", "x"], "'x' must be fixed, or a time, zero or later"),
-        (["-w", "administrative", "--population", "-1"], "'-1' must be fixed, or a time, zero or later"),
-        (["-w", "administrative", "--dropout", "ignore"], "'ignore' is not one of 'kaplan-meier', 'refuse'"),
         (["-w", "administrative", "-m", "hinge"], "metric must be one of 'brier', 'log', 'auc'"),
         (["-w", "ipcw", "--train", files[0], "--censoring", files[1]], "must hold one censoring model, not 2"),
         (["-w", "uncensored"], "'uncensored' weighting needs each individual's status"),
         (["-w", "ipcw", "--cap", "0.5"], "'0.5' must be a number of at least 1, or none"),
-        (["-w", "ipcw", "--cap", "1e400"], "'1e400' must be a number of at least 1, or none"),
         (["-w", "ipcw", "--censoring-interpolation", "step"], "--censoring-interpolation is for --censoring"),
         (["-w", "administrative", "--unit", "W"], "--unit is for dates, which need --cutoff"),
         (["-w", "administrative", "--by-order", "--id", "id"], "--id is for matching by id"),
-        (["-w", "administrative", "--by-order", "--allow-extra"], "--allow-extra is for matching by id"),
         (["-w", "administrative", "-t", "10", "-t", "20"], "give it once"),
         (["-w", "administrative", "-t", "nowhere.txt"], "'nowhere.txt' is neither a number nor a file"),
-        (["-w", "ipcw", "--cap", "x"], "'x' must be a number of at least 1, or none"),
         (["-w", "nothing"], "'nothing' is not one of 'uncensored', 'administrative'"),
         (["-w", "administrative", "-t", "5:1:1"], "(START:STOP:STEP, going up)"),
-        (["-w", "administrative", "-t", "5,x"], "must be like 30,90,365"),
         (["-w", "administrative", "-t", "8,3"], "times must be strictly increasing"),
         (["-w", "administrative", "-t", "8", "--range", "0:9"], "one time, 8, spans no range"),
         (["-w", "administrative", "--range", "0-9"], "must be like 0:365"),
         (["-w", "administrative", "--level", "95"], "level must be between 0 and 1"),
         (["-w", "administrative", "--groups", "nobody"], "there is no column 'nobody'"),
-        (["-w", "administrative", "--id", "nobody"], "there is no column 'nobody'"),
         (["-w", "administrative", "--time", "nothing"], "there is no column 'nothing' (time)"),
         (["-w", "administrative", "--csv", tmp_path / "x.txt"], "must end in .csv"),
         (["-w", "administrative", "--csv", "-", "--json", "-"], "only one of --json and --csv"),
@@ -217,6 +196,16 @@ def test_options_that_do_not_fit_are_refused(capsys, tmp_path, files):
     assert sorted(tmp_path.iterdir()) == sorted(files)
 
 
+def test_a_model_that_reaches_farther_keeps_its_scores(capsys, tmp_path):
+    outcomes, predictions = mangling.write(tmp_path)
+    _, models, ids = mangling.study()
+    short = ss.SurvivalCurves(models["net"].probabilities[:, :3], models["net"].times[:3])
+    ss.io.write_predictions(tmp_path / "short.csv", {"short": short}, ids=ids)
+    asked = ["-w", "administrative", "-t", "3,15", "-m", "brier", "--json", "-"]
+    rows = json.loads(run(capsys, "score", outcomes, predictions, tmp_path / "short.csv", *asked)[1])["scores"]
+    assert {row["model"] for row in rows if row["time"] == 15 and row["score"] is not None} == {"net", "cox"}
+
+
 def test_a_time_without_score_is_a_note(capsys, files):
     options = ["-w", "administrative", "-t", "3,8,99", "-m", "brier", "--interpolation", "linear"]
     code, _, err = run(capsys, "score", *files, *options)
@@ -241,16 +230,6 @@ def test_formats_explains_and_checks(capsys, tmp_path, files):
     assert "holds neither outcomes" in refused(capsys, "formats", "--check", other)
 
 
-def test_simulated_files_are_the_same_for_the_same_seed(capsys, tmp_path):
-    for folder in ("a", "b"):
-        code, out, _ = run(capsys, "simulate", tmp_path / folder, "-n", 50, "--seed", 3, "--format", "parquet")
-        assert code == 0
-        assert "Try: survscore compare" in out
-    for path in (tmp_path / "a").iterdir():
-        assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
-    assert "must be a date" in refused(capsys, "simulate", tmp_path / "a", "--cutoff", "soon")
-
-
 def options_of(text):
     """Return the long names of the options that a help lists."""
     options = re.split(r"^(?:Options|Input|Times|Method|Output|More):$", text, flags=re.MULTILINE)[1:]
@@ -259,7 +238,7 @@ def options_of(text):
 
 def test_help_is_grouped_by_topic_and_short(capsys):
     """At most 25 options by default, all of them by --help-all; every option is named by a topic."""
-    from survscore.cli.helping import MORE, TOPICS
+    from survscore.cli.options import TOPICS
 
     for name, command in cli.cli.commands.items():
         usual, every = run(capsys, name, "--help")[1], run(capsys, name, "--help-all")[1]
@@ -270,31 +249,9 @@ def test_help_is_grouped_by_topic_and_short(capsys):
             continue
         assert set(options_of(every)) == has | {"help"}, name
         assert f"{len(has) + 1 - len(options_of(usual))} more options: survscore {name} --help-all" in usual
-        assert [line[:-1] for line in every.splitlines() if line[:-1] == MORE] == [], name
+        assert [line[:-1] for line in every.splitlines() if line == "More:"] == [], name
         headings = [line[:-1] for line in every.splitlines() if line[:-1] in TOPICS]
         assert headings == [topic for topic in TOPICS if topic in headings], name
-
-
-def test_options_are_the_same_in_all_commands():
-    """One name has one meaning, one short form and, where it has values, one kind of value."""
-    seen = {}
-    for name, command in cli.cli.commands.items():
-        for one in command.params:
-            if isinstance(one, click.Option) and name not in ("simulate", "kkbox"):
-                long = max(one.opts, key=len)
-                short = {text for text in one.opts if not text.startswith("--")}
-                seen.setdefault(long, {})[name] = (short, one.is_flag)
-    for long, uses in seen.items():
-        if long not in ("--json", "--state", "--size"):  # of formats, a flag
-            assert len({(tuple(short), flag) for short, flag in uses.values()}) == 1, (long, uses)
-
-
-def test_every_command_has_a_manual_with_examples(capsys):
-    for command in ("score", "compare", "report", "formats", "simulate"):
-        code, out, _ = run(capsys, command, "--help")
-        assert code == 0
-        assert "Examples:" in out
-        assert f"survscore {command}" in out.split("Examples:")[1]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -476,37 +433,14 @@ def test_one_model_alone_has_nothing_to_compare_with(capsys, tmp_path):
     assert run(capsys, "report", *alone, "-o", tmp_path / "r.html")[0] == 0
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
-def test_a_terminal_shows_progress(tmp_path):
-    import pty
-
-    paths = [str(path) for path in mangling.write(tmp_path, "parquet")]
-    command = [sys.executable, "-m", "survscore", "score", *paths, "-w", "administrative", "-t", "3,8"]
-    mine, theirs = pty.openpty()
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs) as running:
-        os.close(theirs)
-        shown = b"".join(parts_of(mine)).decode()
-    os.close(mine)
-    assert running.returncode == 0
-    assert "scoring" in shown
-    assert "━" in shown
-
-
-def parts_of(terminal):
-    """Yield what a terminal is sent until nobody writes to it any more: it holds little, and gives it bit by bit."""
-    with contextlib.suppress(OSError):  # that is how Linux tells the end
-        while part := os.read(terminal, 1 << 12):
-            yield part
-
-
 def test_a_new_metric_or_weighting_is_offered_at_once(capsys):
-    from survscore.cli.options import MetricName
+    from survscore.cli.options import METRIC
     from survscore.metrics import METRICS
     from survscore.weighting import WEIGHTINGS
 
     asked = {name: f"{name}@0.2" if name == "net_benefit" else name for name in METRICS}
-    assert [MetricName().convert(name, None, None) for name in asked.values()] == list(asked.values())
-    assert [one.value for one in MetricName().shell_complete(None, None, "")] == list(METRICS)
+    assert [METRIC.convert(name, None, None) for name in asked.values()] == list(asked.values())
+    assert [one.value for one in METRIC.shell_complete(None, None, "")] == list(METRICS)
     assert f"[{'|'.join(WEIGHTINGS)}|known]" in run(capsys, "score", "--help")[1]
 
 
@@ -608,22 +542,6 @@ def test_options_about_drop_outs(capsys, tmp_path, lost):
     assert "--train: the given outcomes need censoring_time" in refused(
         capsys, *asked, "--train", tmp_path / "unknown.csv"
     )
-
-
-@pytest.mark.parametrize("command", ["score", "compare", "report"])
-def test_a_metric_of_which_higher_is_better(capsys, tmp_path, command):
-    paths = mangling.write(tmp_path, n=200)
-    to = ["-o", tmp_path / "r.html"] if command == "report" else []
-    code, out, _ = run(capsys, command, *paths, "-w", "administrative", "-m", "auc", "-t", "8,15,20", *to)
-    assert code == 0
-    if command == "report":
-        assert "its mean AUC differs by" in out
-        page = (tmp_path / "r.html").read_text().split("<main>")[1].split('<section id="horizons"')[0]
-        assert "higher is better" in page
-        assert "lower is better" not in page  # only beside the Brier score at single times
-    else:
-        assert "higher is better" in out
-        assert "lower is better" not in out
 
 
 def test_the_null_model_can_be_the_share_of_those_counted(capsys, tmp_path, files):

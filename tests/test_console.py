@@ -19,7 +19,7 @@ from commands import run
 from survscore import cli
 from survscore.analysis.diagnose import leaking_models
 from survscore.cli import answers
-from survscore.cli.demonstrating import print_demo, print_opening, print_written
+from survscore.cli.studies import print_demo, print_opening, print_written
 from survscore.reports.answers import recommended_weighting
 from survscore.simulate import ConstantHazardStudy
 

@@ -1,7 +1,5 @@
 """Commands, containers and workflows that the docs show are well formed, and options in them exist."""
 
-import ast
-import json
 import re
 import shlex
 from pathlib import Path
@@ -100,34 +98,3 @@ def test_cron():
     check_known(evaluate)
     check_known(check)
     assert evaluate[evaluate.index("--json") + 1] == check[check.index("--results") + 1]
-
-
-def test_container():
-    (block,) = blocks(NIGHTLY, "docker")
-    said = dict(line.split(" ", 1) for line in block.splitlines() if line)
-    assert list(said) == ["FROM", "RUN", "ENTRYPOINT"]
-    assert re.fullmatch(r"python:3\.\d+-slim", said["FROM"])
-    program, *begun = json.loads(said["ENTRYPOINT"])
-    assert program == "survscore"
-    (called,) = [line for block in blocks(NIGHTLY, "console") for line in block.splitlines() if "docker run" in line]
-    words = shlex.split(called)
-    check_known([*begun, *words[words.index("survscore-evaluate") + 1 :]])
-
-
-def test_airflow():
-    (block,) = [block for block in blocks(NIGHTLY, "python") if "airflow" in block]
-    tree = ast.parse(block)
-    values = {}
-    for node in ast.walk(tree):  # what is put into commands
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
-            names, given = node.targets[0].elts, node.value.elts
-            values |= {name.id: ast.literal_eval(one) for name, one in zip(names, given, strict=True)}
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    tasks = [call for call in calls if isinstance(call.func, ast.Name) and call.func.id == "BashOperator"]
-    assert len(tasks) == 2
-    for call in tasks:
-        options = {one.arg: one.value for one in call.keywords}
-        assert set(options) == {"task_id", "bash_command"}
-        command = eval(compile(ast.Expression(options["bash_command"]), "docs", "eval"), {"__builtins__": {}}, values)
-        (words,) = commands(command.replace("{{ ds }}", "2026-01-01"))
-        check_known(words)

@@ -226,14 +226,6 @@ def test_handlers_are_those_from_before_afterwards(capsys):
     assert [signal.getsignal(number) for number in CODES] == before
 
 
-def test_importing_the_library_sets_no_handlers():
-    code = (
-        "import signal; before = signal.getsignal(2), signal.getsignal(15); import survscore.cli, survscore.io.ending; "
-    )
-    code += "assert before == (signal.getsignal(2), signal.getsignal(15))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 INTERRUPTED = """
 import sys
 class Finder:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import mangling
 from commands import refused, run
-from survscore.cli.study_files import LARGEST
+from survscore.cli.files import LARGEST
 from survscore.io import write_outcomes
 
 OUTCOMES = {"file": "y.csv", "id": "customer", "time": "days", "event": "churned", "unit": "day"}

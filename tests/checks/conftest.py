@@ -3,7 +3,7 @@ import pytest
 import commands
 from checks_case import compared, day
 from survscore import cli
-from survscore.checks import Run
+from survscore.checks import Run, parse_rules
 
 
 @pytest.fixture(scope="session")
@@ -13,7 +13,7 @@ def comparison():
 
 @pytest.fixture
 def run(comparison):
-    return Run.of(comparison, ranges=[(10.0, 60.0)], id="tonight", date=day(10))
+    return Run.of(comparison, parse_rules({"check": [{"range": [10, 60], "below": 1}]}), id="tonight", date=day(10))
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,7 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from checks_case import with_segments
-from survscore.checks import as_junit, as_markdown, check, parse_rules, read_history
-from survscore.checks.output import as_json
-from survscore.checks.runs import run_of_results
-
-HOSTILE = "a|b\n<script>alert(1)</script> `x` [y](https://z) \x00\x1b[31m &amp; @all"
+from survscore.checks import read_history
 
 
 @pytest.fixture
@@ -89,20 +85,15 @@ def test_a_segment_is_broken(command, results, rules, tmp_path):
     assert code == 1
     assert re.search(r"everywhere\s+country = FR.*failed", out)
     assert re.search(r"everywhere\s+country = DE.*passed", out)
-    few = 'segment = "each"\nbelow = 0.2\nmin_events = 50\nat = 50'  # the bad one has few events
-    for text in ("below = 0.2", few):
-        assert command("check", rules(f'model = "truth"\n{text}'), "--results", segmented)[0] == 0
+    assert command("check", rules('model = "truth"\nbelow = 0.2'), "--results", segmented)[0] == 0
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ('model = "truht"\nbelow = 1', "check 1: model 'truht' is not in the results; did you mean 'truth'?"),
-        ("below = ", "is not TOML"),
         ('metric = "bier"\nbelow = 1', "metric 'bier' is unknown; did you mean 'brier'?"),
-        ('weighting = "ipcw"\nbelow = 1', "weighting 'ipcw' is not in the results"),
         ('reference = "last"', "--history FILE"),
-        ("range = [0, 1]\nbelow = 1\nat = 3", "exclude each other"),
     ],
 )
 def test_bad_rules_are_one_line_and_code_2(command, files, rules, tmp_path, text, message):
@@ -124,6 +115,7 @@ def test_bad_usage_is_one_line_and_code_2(command, files, rules, results, tmp_pa
         ([path, "--results", tmp_path / "absent.json"], "there is no such file"),
         ([path, "--results", path], "is not JSON"),
         ([path, "--results", results, "--record"], "are for --history"),
+        ([path, *files, "--storage-option", "a=b"], "--storage-option is for an address"),
         ([path, "--results", results, "--run-id", "a/b"], "a run's id must be"),
         ([path, "--results", results, "--junit", "-"], "can't go to standard output"),
         ([path, "--results", results, "--json", "-", "--markdown", "-"], "only one of"),
@@ -151,9 +143,7 @@ def test_results_are_checked_as_the_files_are(command, files, results, rules):
     for given in (["--results", results], [*files, *times]):
         code, out, err = command("check", path, *given, "--json", "-")
         assert (code, err) == (0, "0 of 5 checks failed\n")
-        found.append(
-            [(one["model"], one["value"], one["when"], one["n_events"]) for one in json.loads(out)["findings"]]
-        )
+        found.append([(one["model"], one["value"], one["when"]) for one in json.loads(out)["findings"]])
     assert found[0] == found[1]
 
 
@@ -166,11 +156,9 @@ def test_results_are_checked_as_the_files_are(command, files, results, rules):
         (lambda data: {**data, "scores": 3}, "scores must be a list of rows"),
         (lambda data: {**data, "scores": [{**data["scores"][0], "model": 3}]}, "scores: row 0: model must be a text"),
         (lambda data: {**data, "means": [{**data["means"][0], "score": "x"}]}, "means: row 0: score must be a number"),
-        (lambda data: {**data, "means": [{"metric": "brier"}]}, "means: row 0 has no 'weighting'"),
-        (lambda data: {**data, "scores": [{"time": 3, **data["scores"][0]}]}, "a segment column must not be called"),
-        (lambda data: {**data, "scores": [{**data["scores"][0], "se": 10**400}]}, "is too large a number"),
-        (lambda data: {**data, "settings": {"segment_columns": "x"}}, "segment_columns must be a list of names"),
-        (lambda data: {**data, "scores": [{**data["scores"][0], "model": "\ud800"}]}, "is no text"),
+        (lambda data: {**data, "means": [{"metric": "brier"}]}, "means has no 'weighting'"),
+        (lambda data: {**data, "scores": [{**data["scores"][0], "se": 10**400}]}, "se must be a number or null"),
+        (lambda data: {**data, "scores": [{**data["scores"][0], "model": "\ud800"}]}, "model must be a text"),
     ],
 )
 def test_results_of_another_shape_are_refused(command, results, rules, change, message):
@@ -188,9 +176,8 @@ def test_results_of_another_shape_are_refused(command, results, rules, change, m
 
 
 def test_several_outputs_at_once(command, files, rules, tmp_path):
-    path = rules(
-        'name = "a"\nmodel = "truth"\nbelow = 0.01\n---model = "truth"\nbelow = 1\n---below = 1\nmin_events = 1e9'
-    )
+    path = rules('name = "a"\nmodel = "truth"\nbelow = 0.01\n---model = "truth"\nbelow = 1\n---reference = "last"')
+    files = [*files, "--history", "h.jsonl", "--no-record"]
     code, out, err = command("check", path, *files, "--json", "a.json", "--junit", "b.xml", "--markdown", "c.md")
     assert code == 1
     assert err.count("Written: ") == 3
@@ -205,31 +192,6 @@ def test_several_outputs_at_once(command, files, rules, tmp_path):
     code, out, err = command("check", path, *files, "--markdown", "-")
     assert out.startswith("### 1 of 4")
     assert err == "1 of 4 checks failed, 2 skipped\n"
-
-
-def hostile():
-    numbers = {"time": 5.0, "score": 0.5, "se": 0.1, "lower": 0.4, "upper": 0.6}
-    row = {"land": HOSTILE, "metric": "brier", "weighting": HOSTILE, "model": HOSTILE, **numbers}
-    run = run_of_results({"settings": {"note": HOSTILE}, "scores": [row]}, id="x")
-    rules = parse_rules({"check": [{"name": HOSTILE, "segment": "each", "at": 5, "below": limit} for limit in (0, 1)]})
-    return run, check(run, rules)
-
-
-def test_names_that_mean_harm_stay_names():
-    run, findings = hostile()
-    text = as_junit(run, findings)
-    suite = ET.fromstring(text).find("testsuite")
-    assert len(suite.findall("testcase")) == 2
-    assert "<script>" in suite.find("testcase").get("name")  # escaped in the file, and the same again when read
-    assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f]", text)
-    marked = as_markdown(run, findings)
-    rows = [line for line in marked.splitlines() if line.startswith("|")]
-    assert len(rows) == 4
-    assert all(len(re.findall(r"(?<!\\)\|", row)) == 7 for row in rows)
-    assert "<" not in marked
-    assert "](" not in marked.replace("\\](", "")
-    assert "`" not in marked.replace("\\`", "")
-    assert json.loads(as_json(run, findings))["findings"][0]["model"] == HOSTILE
 
 
 def test_times_of_rules_are_added_and_the_whole_mean_stays(command, files, rules):
@@ -319,7 +281,7 @@ def test_a_check_by_the_administrative_score_alone_says_so(command, churn, rules
     assert named["reason"] == ""
 
 
-def test_a_folder_of_files_and_what_evaluate_writes_of_it_are_checked(command, rules, tmp_path):
+def test_a_folder_an_address_and_what_evaluate_writes_of_it_are_checked(command, rules, tmp_path):
     from scale_case import write
 
     result, folder = tmp_path / "result.json", write(tmp_path / "data", files=4, n=200)
@@ -330,14 +292,14 @@ def test_a_folder_of_files_and_what_evaluate_writes_of_it_are_checked(command, r
         "above = 0.5"
     )
     found = []
-    for given in ([folder, *by], ["--results", result]):
+    for given in ([folder, *by], [f"file://{folder}", *by], ["--results", result]):
         code, out, _ = command("check", path, *given, "--json", "-")
         findings = json.loads(out)["findings"]
         assert (code, [one["verdict"] for one in findings]) == (1, ["failed", *["passed"] * (len(findings) - 1)])
         found.append([(one["segment"], one["value"], one["when"]) for one in findings])
-    assert found[0] == found[1]
+    assert found[0] == found[1] == found[2]
     assert {"country = DE"} < {segment for segment, *_ in found[0]}
     for given in ([folder / "x.csv"], ["--null", "none"]):
         code, _, err = command("check", path, folder, *given)
         assert (code, err.count("\n")) == (2, 1)
-        assert "is a folder, which holds outcomes and predictions, without use for" in err
+        assert "holds outcomes and predictions, without use for" in err

@@ -89,11 +89,3 @@ def test_the_script_for_cron_runs(night):
     assert out.startswith("The check did not run:\n")
     assert "there is a run 'wednesday' already" in out
     assert (folder / "findings.json").exists()
-
-
-def test_the_workflow_calls_the_command_as_it_is():
-    (block,) = blocks("yaml")
-    called = re.search(r"survscore check (.*?)\n  +- run", block, flags=re.DOTALL).group(1)
-    known = {option for parameter in cli.check.params for option in (*parameter.opts, *parameter.secondary_opts)}
-    for option in re.findall(r"(?<!\S)(--?[a-z-]+)", called):
-        assert option in known

@@ -1,5 +1,7 @@
 """Histories only grow: nothing is lost, also if processes append at once, or are killed."""
 
+import contextlib
+import json
 import multiprocessing
 import os
 import signal
@@ -12,8 +14,8 @@ import pandas as pd
 import pytest
 
 import survscore as ss
-from checks_case import compared, day
-from survscore.checks import Run, append_run, read_history
+from checks_case import append_many, day
+from survscore.checks import Run, append_run, check, parse_rules, read_history
 from survscore.checks.runs import run_of_results
 from survscore.io import files as _files
 
@@ -21,40 +23,37 @@ from survscore.io import files as _files
 def test_what_is_appended_is_read_again(run, tmp_path):
     path = tmp_path / "new" / "history.jsonl"
     assert read_history(path).runs == ()
-    runs = [replace(run, id=f"run-{k}", date=day(k).isoformat()) for k in (2, 1, 3)]
-    for one in runs:
-        append_run(path, one, times=[40.0])
+    odd = {**run.settings, "inf": float("inf"), "path": str(tmp_path), "none": None}
+    runs = [replace(run, id=f"run-{k}", date=day(k).isoformat(), settings=odd | {"inf": None}) for k in (2, 1, 3)]
+    for each in runs:
+        append_run(path, each, times=[40.0])
     found = read_history(path)
     assert found.notes == ()
-    assert [one.id for one in found.runs] == ["run-1", "run-2", "run-3"]  # by date
+    assert [each.id for each in found.runs] == ["run-1", "run-2", "run-3"]  # by date
     again = found.runs[0]
-    assert (again.date, again.version, again.level, again.null) == (runs[1].date, ss.__version__, 0.95, "Kaplan-Meier")
-    assert again.settings["directions"] == {"brier": "lower", "auc": "higher"}
-    kept = [row for row in run.tables["scores"] if row["from"] < row["to"] or row["from"] == 40]
-    pd.testing.assert_frame_equal(pd.DataFrame(again.tables["scores"]), pd.DataFrame(kept))
-    assert again.tables["recommendations"] == run.tables["recommendations"]
+    assert (again.date, again.version, again.settings) == (runs[1].date, ss.__version__, runs[1].settings)
+    assert (again.direction("brier"), again.direction("auc")) == ("lower", "higher")
+    kept = run.tables["scores"].query("`from` < to or `from` == 40").reset_index(drop=True)
+    pd.testing.assert_frame_equal(again.tables["scores"], kept)
+    assert len(again.tables["recommendations"]) == len(run.tables["recommendations"])
     with pytest.raises(ss.InputError, match="there is a run 'run-2' already"):
         append_run(path, runs[0])
     assert len(read_history(path).runs) == 3
     assert not list(tmp_path.rglob(".survscore-*"))
 
 
-def test_segments_are_kept(tmp_path):
+def test_segments_and_odd_settings_are_kept(tmp_path):
     numbers = {"score": 0.1, "se": 0.01, "lower": 0.08, "upper": None}
     names = {"metric": "brier", "weighting": "administrative", "model": "new"}
     rows = [
         {"country": c, "age": a, **names, "from": 0, "to": 9, **numbers} for c, a in (("(all)", "(all)"), ("DE", 3.0))
     ]
     scores = [{"country": "(all)", "age": "(all)", **names, "time": 5, **numbers}]
-    append_run(tmp_path / "h.jsonl", run_of_results({"settings": {}, "scores": scores, "means": rows}, id="a"))
+    odd = {"inf": float("inf"), "set": {1}}
+    append_run(tmp_path / "h.jsonl", run_of_results({"settings": odd, "scores": scores, "means": rows}, id="a"))
     (again,) = read_history(tmp_path / "h.jsonl").runs
-    assert [row["segment"] for row in again.tables["scores"]] == ["", "country = DE, age = 3"]
-
-
-def append_many(path, name, count):
-    run = Run.of(compared(n=100), id="x")
-    for k in range(count):
-        append_run(path, replace(run, id=f"{name}-{k}"))
+    assert again.tables["scores"]["segment"].to_list() == ["", "country = DE, age = 3"]
+    assert again.settings == {"inf": None, "set": "{1}"}
 
 
 def test_two_processes_that_append_at_once_lose_nothing(tmp_path):
@@ -71,18 +70,18 @@ def test_two_processes_that_append_at_once_lose_nothing(tmp_path):
     assert {run.id for run in found.runs} == {f"{name}-{k}" for name in ("a", "b") for k in range(count)}
 
 
-def test_the_broken_line_of_a_killed_run_is_told_and_harms_no_other(run, tmp_path):
+def test_the_broken_line_of_a_killed_run_is_reported_and_harms_no_other(run, tmp_path):
     path = tmp_path / "h.jsonl"
     append_run(path, replace(run, id="a"))
     whole = path.read_bytes()
     for cut in (1, 5, 40, len(whole) // 2, len(whole) - 2):
         path.write_bytes(whole + whole[:cut] + b"\0\0\0")
         found = read_history(path)
-        assert [one.id for one in found.runs] == ["a"]
+        assert [each.id for each in found.runs] == ["a"]
         assert "line 2 is broken, of a run that was killed; it is skipped" in found.notes[0]
         append_run(path, replace(run, id="b"))
         found = read_history(path)
-        assert {one.id for one in found.runs} == {"a", "b"}
+        assert {each.id for each in found.runs} == {"a", "b"}
         assert len(found.notes) == 1
         assert path.read_bytes().startswith(whole + whole[:cut])
     # the last line lacks nothing but its end
@@ -109,23 +108,16 @@ def test_a_disk_that_is_full_leaves_what_was_there(run, tmp_path, monkeypatch):
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="this platform kills otherwise")
 def test_a_process_that_is_killed_leaves_no_lock_and_whole_runs(tmp_path):
     path = tmp_path / "h.jsonl"
-    code = f"from tests_of_history import *\nappend_many({str(path)!r}, 'killed', 10**6)"
-    (tmp_path / "tests_of_history.py").write_text(
-        "from dataclasses import replace\nfrom checks_case import compared\n"
-        "from survscore.checks import Run, append_run\n"
-        "def append_many(path, name, count):\n"
-        "    run = Run.of(compared(n=100), id='x')\n"
-        "    for k in range(count):\n        append_run(path, replace(run, id=f'{name}-{k}'))\n"
-    )
-    folders = os.pathsep.join([str(tmp_path), *sys.path])
-    worker = subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": folders})
+    code = f"from checks_case import append_many\nappend_many({str(path)!r}, 'killed', 10**6)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    worker = subprocess.Popen([sys.executable, "-c", code], env=environment)
     deadline = time.monotonic() + 60
     while not (path.exists() and path.stat().st_size > 10_000) and time.monotonic() < deadline:
         time.sleep(0.01)
     worker.send_signal(signal.SIGKILL)
     worker.wait()
     before = read_history(path)
-    assert [one.id for one in before.runs] == [f"killed-{k}" for k in range(len(before.runs))]
+    assert [each.id for each in before.runs] == [f"killed-{k}" for k in range(len(before.runs))]
     append_many(path, "next", 1)
     assert len(read_history(path).runs) == len(before.runs) + 1
 
@@ -152,12 +144,23 @@ def test_files_that_are_no_history_are_refused_and_stay(run, tmp_path):
         read_history(tmp_path / "folder.jsonl")
 
 
-def test_odd_settings_are_kept_as_plain_data(comparison, tmp_path):
-    odd = {"inf": float("inf"), "path": tmp_path, "set": {1}, "none": None}
-    append_run(tmp_path / "history.jsonl", Run.of(comparison, settings=odd, id="odd"))
-    (found,) = read_history(tmp_path / "history.jsonl").runs
-    assert found.settings["inf"] is None
-    assert found.settings["set"] == "{1}"
+@pytest.mark.parametrize("odd", [["a"], [["a"]], {"a": 1}, 3, None, True])
+def test_values_of_another_kind_anywhere_in_a_history_are_an_input_error_or_do_no_harm(run, tmp_path, odd):
+    """Lists where texts belong must not end as a TypeError."""
+    path = tmp_path / "h.jsonl"
+    append_run(path, replace(run, id="a"))
+    line = json.loads(path.read_text())
+    line["scores"], line["recommendations"] = line["scores"][:3], line["recommendations"][:1]
+    rules = parse_rules({"check": [{"model": "new", "reference": "last", "metric": ["brier"], "worse_by": 1}]})
+    spoilt = [{**line, key: odd} for key in line] + [{**line, "settings": dict.fromkeys(line["settings"], odd)}]
+    for table in ("scores", "recommendations"):
+        for row in line[table][:1]:
+            spoilt += [{**line, table: [{**row, key: odd}]} for key in row]
+    for each in spoilt:
+        path.write_text(json.dumps(each) + "\n")
+        with contextlib.suppress(ss.InputError):
+            check(run, rules, read_history(path).runs)
+            append_run(path, replace(run, id="b"))
 
 
 @pytest.mark.parametrize("name", ["", "last", "a/b", "../a", "-x", "a b", "x" * 101, "ü"])

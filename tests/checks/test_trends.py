@@ -20,13 +20,10 @@ def history(tmp_path):
     for k in range(1, 5):
         run = Run.of(compared(seed=k, metric=("brier", "auc"), weighting="administrative"), id=f"r{k}", date=day(k))
         renamed = {"new": HOSTILE, "old": "truth"}
-        tables = {
-            name: [{**row, "model": renamed.get(row["model"], row["model"])} for row in rows]
-            for name, rows in run.tables.items()
-        }
-        for row in tables["scores"]:
-            if (row["model"], row["metric"]) == ("Kaplan-Meier", "auc") and row["from"] < row["to"]:
-                row["score"] = 0.5 + (k - 2) * 2.0**-54  # the same but for rounding
+        tables = {name: table.assign(model=table["model"].replace(renamed)) for name, table in run.tables.items()}
+        scores = tables["scores"]
+        same = (scores["model"] == "Kaplan-Meier") & (scores["metric"] == "auc") & (scores["from"] < scores["to"])
+        scores.loc[same, "score"] = 0.5 + (k - 2) * 2.0**-54  # the same but for rounding
         append_run(path, replace(run, tables=tables))
     return path
 

@@ -15,7 +15,7 @@ from atlas_case import MODELS, TINY, simulated
 from commands import run as run_command
 from survscore import datasets
 from survscore.analysis.selection import curves_of
-from survscore.cli.atlas import notes
+from survscore.cli.studies import notes
 from survscore.paper.atlas import data, judging, models, running, scores
 from survscore.paper.atlas.results import Atlas
 

@@ -132,7 +132,7 @@ def test_the_command_line(case, tmp_path, capsys):
     assert code == 0
     asked = {"weighting": "administrative", "weights": "weight", "entry": "entry", "times": [30, 96]}
     found = np.genfromtxt(tmp_path / "out.csv", delimiter=",", names=True, dtype=None, encoding="utf-8")
-    assert found["se"] == pytest.approx(ss.evaluate(folder, **asked).contrasts["se"].to_numpy())
+    assert found["se"] == pytest.approx(ss.evaluate(folder, **asked).scores["se"].to_numpy())
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,8 @@
 """Checks of scores by rules, and the history of earlier runs: tables in, findings out."""
 
-from survscore.checks.history import History, append_run, read_history
-from survscore.checks.judging import Finding, check, exit_code
-from survscore.checks.output import as_json, as_junit, as_markdown
+from survscore.checks.findings import Finding, as_json, as_junit, as_markdown, check, exit_code
 from survscore.checks.rules import Rule, example, parse_rules, read_rules
-from survscore.checks.runs import Run, read_results
+from survscore.checks.runs import History, Run, append_run, read_history, read_results
 
 __all__ = [
     "Finding",

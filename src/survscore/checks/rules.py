@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from survscore._validation import InputError, shown
 from survscore.io.files import check_regular
@@ -17,13 +17,31 @@ from survscore.io.files import check_regular
 Severity = Literal["error", "warning"]
 
 LAST = "last"
-OF_SCORES = ("score", "upper", "lower")
-OF_DIFFERENCES = ("difference", "difference-upper", "difference-lower")
-#: These need administrative and projected scores.
-OF_RECOMMENDATIONS = ("recommendation", "leak", "hazard-ratio")
-VALUES = (*OF_SCORES, *OF_DIFFERENCES, "skill", *OF_RECOMMENDATIONS)
-CODES = ("better", "worse", "undecided", "depends", "too few")
+LARGEST = 1e300  # of numbers
 LIMITS = ("below", "above", "worse_by")
+
+
+class Value(NamedTuple):
+    """What a rule's `value` is called, what it is compared with ("": nothing), and whether it takes thresholds."""
+
+    label: str
+    references: tuple[str, ...] = ("",)
+    has_limits: bool = True
+
+
+VALUES = {
+    "score": Value("score"),
+    "upper": Value("upper limit"),
+    "lower": Value("lower limit"),
+    "difference": Value("difference", ("model", "run")),
+    "difference-upper": Value("upper limit of the difference", ("model", "run")),
+    "difference-lower": Value("lower limit of the difference", ("model", "run")),
+    "skill": Value("skill"),
+    "recommendation": Value("recommendation", ("model",), has_limits=False),
+    "leak": Value("encoding of the entry date", has_limits=False),
+    "hazard-ratio": Value("hazard ratio of late starters", ("", "run")),
+}
+DIFFERENCES = ("difference", "difference-upper", "difference-lower")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,37 +50,18 @@ class Rule:
 
     Attributes
     ----------
-    number : int
-        Its place in the file, from 1.
-    name : str
-        What it is called; empty where it has no name.
-    value : str
-        Which number: one of `VALUES`.
-    metric, model : tuple of str, or None
-        Which; None is the Brier score, and all models but the null model and the reference.
-    weighting : str or None
-        Its label or the first word of it. None: of differences between models and of recommendations the projected
-        one, where there is one; of all else the first.
-    at : float or None
-        An evaluation time.
-    range : tuple of float, or None
-        From when to when the mean is taken; without `at` and `range`, the mean is the whole one.
-    segment : {"total", "each"}
-        Whose scores: of all individuals, or of each segment.
+    number, name : int, str
+        Its place in the file, from 1, and what it is called, if it has a name.
+    value, metric, model, weighting, cause : str, or tuple of str, or None
+        Of which numbers, as rules name them; None is the default.
+    at, range, segment
+        At which evaluation time, or over which range of time; of all individuals ("total"), or of "each" segment.
     reference : str or None
-        What is compared with: a model, ``"last"``, or the id of a stored run.
-    below, above : float or None
-        What the value must be.
-    worse_by : float or None
-        How much worse than the reference a model may be.
-    verdict : tuple of str
-        Which recommendations pass.
+        What is compared with: a model, or ``"last"``, the last run of the history.
+    below, above, worse_by : float or None
+        What the value must be, and how much worse than the reference a model may be.
     severity : {"error", "warning"}
         Whether a failure counts, or is only reported.
-    min_events : float
-        With fewer events the check is skipped.
-    cause : str or None
-        Under competing risks, the cause of events whose scores it is about; None is any.
     """
 
     number: int
@@ -78,9 +77,7 @@ class Rule:
     below: float | None = None
     above: float | None = None
     worse_by: float | None = None
-    verdict: tuple[str, ...] = ("better", "undecided")
     severity: Severity = "error"
-    min_events: float = 0.0
     cause: str | None = None
 
     @property
@@ -90,17 +87,14 @@ class Rule:
 
     def allows(self, value: float) -> bool:
         """Whether a value is allowed; NaN never is. Under `worse_by`, values count how much worse a model is."""
-        return (
-            not math.isnan(value)
-            and (self.below is None or value < self.below)
-            and (self.above is None or value > self.above)
-            and (self.worse_by is None or value <= self.worse_by)
-        )
+        below, above = (math.inf if self.below is None else self.below), self.above
+        is_within = value < below and (above is None or value > above)
+        return is_within and (self.worse_by is None or value <= self.worse_by)
 
     def threshold(self, *, higher_is_better: bool = False) -> str:
         """Return what the value must be, in words."""
-        if self.value in ("recommendation", "leak"):
-            return "none" if self.value == "leak" else " or ".join(self.verdict)
+        if not VALUES[self.value].has_limits:
+            return "none" if self.value == "leak" else "better or undecided"
         if self.worse_by is not None:
             return f"at least {0.0 - self.worse_by:g}" if higher_is_better else f"at most {self.worse_by:g}"
         limits = {"above": self.above, "below": self.below}
@@ -179,8 +173,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
         return f"did you mean {shown(close[0])!r}?"
-    some = ", ".join(repr(shown(one)) for one in names[:8])
+    some = ", ".join(repr(shown(known_name)) for known_name in names[:8])
     return f"there is {some}{', ...' if len(names) > 8 else ''}" if names else "there is none"
+
+
+def rounded(time: float) -> float:
+    """Return a time that can be compared with others; computed ones may differ in the last bits."""
+    return float(f"{time:.12g}")
 
 
 def _wrong(number: int, name: Any, message: str) -> InputError:
@@ -189,108 +188,100 @@ def _wrong(number: int, name: Any, message: str) -> InputError:
 
 
 def _rule(number: int, table: Any) -> Rule:
+    if not isinstance(table, Mapping):
+        raise _wrong(number, "", "must be a table of keys")
+    given: dict[str, Any] = {}
+    for key, value in table.items():
+        if key not in KEYS:
+            raise _wrong(number, table.get("name"), f"unknown key {shown(key)!r}; {nearest(str(key), KEYS)}")
+        must_be, is_right = KEYS[key]
+        if not is_right(value):
+            raise _wrong(number, table.get("name"), f"{key} must be {must_be}, not {shown(repr(value))}")
+        given[key] = value
+    for key in ("metric", "model"):
+        if key in given:
+            given[key] = tuple(dict.fromkeys(given[key] if isinstance(given[key], list) else [given[key]]))
+    given |= {"at": rounded(given["at"])} if "at" in given else {}
+    given |= {"range": tuple(map(rounded, given["range"]))} if "range" in given else {}
     try:
-        if not isinstance(table, Mapping):
-            raise InputError("must be a table of keys")
-        for key in table:
-            if key not in KEYS:
-                raise InputError(f"unknown key {shown(key)!r}; {nearest(str(key), KEYS)}")
-        return _consistent({"number": number, **{key: KEYS[key](key, given) for key, given in table.items()}})
+        return _consistent(number, given)
     except InputError as error:
-        raise _wrong(number, table.get("name") if isinstance(table, Mapping) else "", str(error)) from None
+        raise _wrong(number, given.get("name"), str(error)) from None
 
 
-def _consistent(given: dict[str, Any]) -> Rule:
+def _consistent(number: int, given: dict[str, Any]) -> Rule:
     """Return the rule that checked keys say, with the value and threshold that others imply."""
-    compared, limits = "reference" in given, [key for key in LIMITS if key in given]
+    limits = [key for key in LIMITS if key in given]
+    against = "" if "reference" not in given else "run" if given["reference"] == LAST else "model"
     if "value" not in given:
         simple = "below" in given or "above" in given
         differs = "difference" if simple else "difference-lower"
-        given["value"] = differs if compared or (limits and not simple) else "score"
-    value = given["value"]
-    if compared and value == "difference-lower" and not limits:
+        given["value"] = differs if against or (limits and not simple) else "score"
+    name = given["value"]
+    _, references, has_limits = VALUES[name]
+    if against and name == "difference-lower" and not limits:
         # a model and a reference alone: the model must not be significantly worse
         given["worse_by"], limits = 0.0, ["worse_by"]
-    no_limits = value in ("recommendation", "leak")
+    value, is_difference = f"value = {name!r}", name in DIFFERENCES
+    needed = " or ".join({"model": "a model of the results", "run": "the 'last' run"}[one] for one in references if one)
     mistakes = {
         "worse_by is for differences, and excludes below and above": "worse_by" in given
-        and (len(limits) > 1 or value not in OF_DIFFERENCES),
-        f"value = {value!r} takes no {', '.join(limits)}": no_limits and limits,
-        "says no threshold: give below, above or worse_by": not no_limits and not limits,
-        "verdict is for value = 'recommendation'": "verdict" in given and value != "recommendation",
-        f"value = {value!r} needs a reference: a model, or a run of the history such as 'last'": not compared
-        and value in (*OF_DIFFERENCES, "recommendation"),
-        f"value = {value!r} has no use for a reference": compared and value in (*OF_SCORES, "leak"),
-        f"value = {value!r} is against a model, not against a run of the history": given.get("reference") == LAST
-        and value in ("skill", "recommendation"),
+        and (len(limits) > 1 or not is_difference),
+        f"{value} takes no {', '.join(limits)}": limits and not has_limits,
+        "says no threshold: give below, above or worse_by": has_limits and not limits,
+        f"{value} has no use for a reference": against and references == ("",),
+        f"{value} needs a reference: {needed}": not against and "" not in references,
+        f"{value} is compared with {needed}, with nothing else": against not in references,
         "at and range exclude each other; give one": "at" in given and "range" in given,
         "above must be smaller than below": given.get("above", -math.inf) >= given.get("below", math.inf),
     }
-    for message, found in mistakes.items():
-        if found:
+    for message, is_wrong in mistakes.items():
+        if is_wrong:
             raise InputError(message)
-    return Rule(**given)
+    return Rule(number=number, **given)
 
 
-def _text(key: str, given: Any) -> str:
-    if not isinstance(given, str) or not given.strip():
-        raise InputError(f"{key} must be a text that is not empty, not {_printed(given)}")
-    return given
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
-def _names(key: str, given: Any) -> tuple[str, ...]:
-    given = given if isinstance(given, list) else [given]
-    if not given:
-        raise InputError(f"{key} must name at least one")
-    return tuple(dict.fromkeys(_text(key, one) for one in given))
+def _is_texts(value: Any) -> bool:
+    return all(map(_is_text, value)) and bool(value) if isinstance(value, list) else _is_text(value)
 
 
-def _choice(*choices: str) -> Callable[[str, Any], str]:
-    def chosen(key: str, given: Any) -> str:
-        if not isinstance(given, str) or given not in choices:
-            raise InputError(f"{key} must be one of {', '.join(map(repr, choices))}, not {_printed(given)}")
-        return given
-
-    return chosen
+def is_number(value: Any, least: float = -LARGEST) -> bool:
+    """Whether this is a finite number, and not less than the least; huge whole numbers are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and least <= value <= LARGEST
 
 
-def _codes(key: str, given: Any) -> tuple[str, ...]:
-    return tuple(_choice(*CODES)(key, one) for one in _names(key, given))
+def _is_positive(value: Any) -> bool:
+    return is_number(value, 0.0)
 
 
-def _number(key: str, given: Any, least: float = -math.inf, rule: str = "a number") -> float:
-    number = math.nan
-    if isinstance(given, (int, float)) and not isinstance(given, bool):
-        number = math.inf if isinstance(given, int) and given.bit_length() > 1000 else float(given)
-    if not math.isfinite(number) or number < least:
-        raise InputError(f"{key} must be {rule}, not {_printed(given)}")
-    return number
+def _is_range(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_positive, value)) and value[0] < value[1]
 
 
-def _positive(key: str, given: Any) -> float:
-    return _number(key, given, 0.0, "a number, zero or larger")
+def _one_of(*choices: str) -> tuple[str, Callable[[Any], bool]]:
+    return f"one of {', '.join(map(repr, choices))}", lambda value: isinstance(value, str) and value in choices
 
 
-def _pair(key: str, given: Any) -> tuple[float, float]:
-    if not isinstance(given, list) or len(given) != 2:
-        raise InputError(f"{key} must be a pair [a, b], not {_printed(given)}")
-    low, high = (_positive(key, end) for end in given)
-    if not low < high:
-        raise InputError(f"{key} must go up, from a smaller to a larger number, not {_printed(given)}")
-    return low, high
-
-
-def _printed(given: Any) -> str:
-    """Return a value for a message; a whole number may have too many digits to be written."""
-    try:
-        return shown(repr(given))
-    except (ValueError, RecursionError):
-        return f"such {type(given).__name__}"
-
-
-KEYS: dict[str, Callable[[str, Any], Any]] = {
-    "name": _text, "cause": _text, "metric": _names, "weighting": _text, "model": _names, "at": _positive,
-    "range": _pair, "segment": _choice("total", "each"), "reference": _text, "value": _choice(*VALUES),
-    "below": _number, "above": _number, "worse_by": _positive, "verdict": _codes,
-    "severity": _choice("error", "warning"), "min_events": _positive,
-}  # fmt: skip
+TEXT, TEXTS = ("a text that is not empty", _is_text), ("a text, or a list of texts, that is not empty", _is_texts)
+NUMBER, POSITIVE = ("a number", is_number), ("a number, zero or larger", _is_positive)
+#: What the value of each key must be, and whether it is.
+KEYS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "name": TEXT,
+    "cause": TEXT,
+    "metric": TEXTS,
+    "weighting": TEXT,
+    "model": TEXTS,
+    "at": POSITIVE,
+    "range": ("a pair [a, b] of numbers, zero or larger, that must go up", _is_range),
+    "segment": _one_of("total", "each"),
+    "reference": TEXT,
+    "value": _one_of(*VALUES),
+    "below": NUMBER,
+    "above": NUMBER,
+    "worse_by": POSITIVE,
+    "severity": _one_of("error", "warning"),
+}

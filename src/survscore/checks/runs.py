@@ -1,53 +1,48 @@
-"""A run: the scores of one day's data as rows of plain tables, which is what is checked, stored and compared."""
+"""A run: the scores of one day's data as plain tables, which is what is checked, stored and compared.
+
+A history holds earlier runs, each a line of a JSON Lines file that only grows.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import numpy as np
+import pandas as pd
 
-from survscore._utils.parallel import cached_property
 from survscore._validation import InputError, shown
 from survscore._version import __version__
-from survscore.causes import ALL_CAUSES
-from survscore.checks.rules import LAST, nearest
-from survscore.engine.averaging import Range, WhereNaN, trapezoid_weights
-from survscore.io.files import check_regular
+from survscore.checks.rules import LAST, Rule, is_number, nearest, rounded
+from survscore.engine.averaging import Range
+from survscore.io.files import append_line, check_regular, locked
 from survscore.metrics import METRICS, Direction
 from survscore.results.comparison import Comparison, IntegratedComparison
-from survscore.results.long_tables import ALL, MeanOver
-from survscore.results.segments import SegmentedComparison
+from survscore.results.long_tables import ALL
+from survscore.results.segments import IntegratedSegments, SegmentedComparison
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Row = dict[str, Any]
-When = tuple[float, float]  # from and to; a time twice
-Key = tuple[str, str, str, str, str, str]
-
-NAMES = ("metric", "weighting", "model")
-NUMBERS = ("se", "lower", "upper")
-#: Of each table: texts, numbers, and numbers that may be missing.
-TABLES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
-    "scores": (NAMES, ("score", *NUMBERS), ("n_events",)),
-    "contrasts": ((*NAMES, "reference"), ("difference", *NUMBERS), ()),
+ENDS = ["from", "to"]
+NAMES = ["metric", "weighting", "model"]
+#: Of each table of a run: its texts, its numbers, and which tables of results it is made of.
+TABLES: dict[str, tuple[list[str], list[str], list[str]]] = {
+    "scores": (NAMES, ["score", "se", "lower", "upper"], ["scores", "means"]),
+    "contrasts": ([*NAMES, "reference"], ["difference", "se", "lower", "upper"], ["contrasts", "verdicts"]),
     "recommendations": (
-        (*NAMES, "reference", "verdict", "sentence"), (), ("hazard_ratio", "ratio_lower", "ratio_upper"),
+        [*NAMES, "reference", "verdict", "sentence"],
+        ["hazard_ratio", "ratio_lower", "ratio_upper"],
+        ["recommendations"],
     ),
-}  # fmt: skip
-#: Where results have them: by time, and of means.
-PARTS = {"scores": ("scores", "means"), "contrasts": ("contrasts", "verdicts"), "recommendations": ("recommendations",)}
-TAKEN = {"time", "from", "to", "when", "encodes"}.union(*(group for groups in TABLES.values() for group in groups))
+}
 FEW_TIMES = 20  # at each of so many there is a recommendation
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,99}")
+FORM = 2  # of what a history stores; a later one may be another
+BEGINS = b'{"survscore_run": '
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,29 +59,27 @@ class Run:
         Of survscore.
     settings : mapping
         How it was made, as plain data; ``level`` of the intervals, ``null`` the name of the null model.
-    tables : mapping of str to list of dict
-        The rows of ``scores``, of ``contrasts``, and, where there are administrative and projected scores, of
-        ``recommendations`` for all individuals. Each has a segment (empty for all individuals), metric, weighting,
-        model, (reference,) from and to, which are the same at one time, and the numbers. Of means, the whole one is
-        the first. Recommendations have a verdict and a sentence (`Comparison.recommendation`), the models that they
-        say to encode the entry date, and the hazard ratio of late starters.
+    tables : mapping of str to pandas.DataFrame
+        ``scores``, ``contrasts``, and, where there are administrative and projected scores, ``recommendations`` for
+        all individuals. Each has a segment (empty for all individuals), metric, weighting, model, (reference,) from and
+        to, which are the same at one time, and the numbers. Of means, the whole one is the first. Recommendations have
+        a verdict and a sentence (`Comparison.recommendation`), the models that they say to encode the entry date, and
+        the hazard ratio of late starters.
     """
 
     id: str
     date: str
     version: str
     settings: Mapping[str, Any]
-    tables: Mapping[str, list[Row]]
+    tables: Mapping[str, pd.DataFrame]
 
     @classmethod
     def of(
         cls,
         comparison: Comparison | SegmentedComparison,
+        rules: Iterable[Rule] = (),
         *,
         whole: Range = (None, None),
-        ranges: Sequence[tuple[float, float]] = (),
-        references: Iterable[str] | None = None,
-        times: Iterable[float] | None = None,
         settings: Mapping[str, Any] | None = None,
         id: str | None = None,
         date: datetime | None = None,
@@ -96,16 +89,11 @@ class Run:
         Parameters
         ----------
         comparison : Comparison or SegmentedComparison
-            From `compare` or `evaluate`; of large data, made with these `ranges`.
+            From `compare` or `evaluate`; of large data, made with the ranges of the rules.
+        rules : iterable of Rule, optional
+            Whose ranges, references and times are needed, too. Means over ranges are undefined where scores are.
         whole : tuple of float, optional
             Over which time the first mean is taken, which stops where there is no score any more.
-        ranges : sequence of pairs
-            Over which time to take means, too. They are not defined where there are times without score.
-        references : iterable of str, optional
-            The models to take differences to; by default the comparison's own.
-        times : iterable of float, optional
-            At which of the evaluation times recommendations are made, beside those of means; by default at all of
-            them, if these are at most 20.
         settings, id, date
             See `Run`.
 
@@ -122,78 +110,52 @@ class Run:
         >>> curves = {"truth": sample.survival(range(1, 91))}
         >>> compared = ss.compare(sample.outcomes, curves, weighting="administrative", times=range(10, 81, 10))
         >>> run = Run.of(compared, id="monday")
-        >>> means = [row for row in run.tables["scores"] if row["from"] < row["to"]]
-        >>> [(row["model"], row["from"], row["to"], round(row["score"], 3)) for row in means]
-        [('truth', 10.0, 80.0, 0.202), ('Kaplan-Meier', 10.0, 80.0, 0.202)]
+        >>> means = run.tables["scores"].query("`from` < to")
+        >>> means[["model", "from", "to", "score"]].round(3)
+                  model  from    to  score
+        16        truth  10.0  80.0  0.202
+        17  Kaplan-Meier  10.0  80.0  0.202
         """
-        by: tuple[str, ...] = ()
-        every: dict[tuple[str, ...], Comparison] = {}
-        if isinstance(comparison, SegmentedComparison):
-            by, every, comparison = comparison.by, {**comparison.parts}, comparison.total
-        total = comparison
-        spans, chosen = [whole, *ranges], list(dict.fromkeys(references or [total.reference]))
-        tables: dict[str, list[Any]] = {}
-        for label, one in {(ALL,) * len(by): total, **every}.items():
-            frames = [*_frames(one, spans, chosen)]
-            frames += _recommendations(one, spans, chosen, times) if one is total else []
-            for name, frame in frames:
-                tables.setdefault(name, []).extend(frame.assign(**dict(zip(by, label, strict=True))).to_dict("records"))
+        total = comparison.total if isinstance(comparison, SegmentedComparison) else comparison
+        rules = list(rules)
+        ranges = list(dict.fromkeys([whole, *(rule.range for rule in rules if rule.range is not None)]))
+        names = dict.fromkeys(rule.reference for rule in rules if rule.reference in total.models)
+        references = [name for name in names if name is not None] or [total.reference]
         described = {
             "level": total.level,
             "null": total.null,
             "individuals": total.n,
-            "directions": {one.metric: one.direction for one in total.scored},
+            "directions": {scored.metric: scored.direction for scored in total.scored},
             "cause": total.scored[0].cause,
+            **(settings or {}),
         }
-        about = {**described, **(settings or {}), "segment_columns": list(by)}
-        return run_of_results({"settings": about, **tables}, id=id, date=date)
+        tables: dict[str, list[Any]] = {}
+        for name, frame in (
+            *_frames(comparison, total, [comparison.against(name) for name in references], ranges),
+            *_recommendations([total.against(name) for name in references], ranges, {rule.at for rule in rules}),
+        ):
+            tables.setdefault(name, []).extend(frame.to_dict("records"))
+        return run_of_results({"settings": described, **tables}, id=id, date=date)
 
-    @property
-    def null(self) -> str | None:
-        """The name of the null model, where there is one."""
-        name = self.settings.get("null")
-        return name if isinstance(name, str) else None
+    def setting(self, name: str, default: Any) -> Any:
+        """Return a setting, or the default if there is none of its type; a file may hold anything."""
+        value = self.settings.get(name)
+        return value if isinstance(value, type(default)) else default
 
     @property
     def cause(self) -> str:
         """The cause of events that scores are of, ``"all"`` for all together; empty without competing risks."""
-        name = self.settings.get("cause")
-        return name if isinstance(name, str) else ""
-
-    @property
-    def known_causes(self) -> list[str]:
-        """The causes that a rule may name, as far as the settings list them."""
-        listed = self.settings.get("causes")
-        names = [str(name) for name in listed] if isinstance(listed, (Mapping, list)) else []
-        return [*names, ALL_CAUSES] if names else []
-
-    @property
-    def level(self) -> float:
-        """Of the confidence intervals."""
-        level = self.settings.get("level", 0.95)
-        return float(level) if isinstance(level, (int, float)) and 0 < level < 1 else 0.95
-
-    @cached_property
-    def index(self) -> dict[Key, dict[When, Row]]:
-        """Rows by table, metric, weighting, model, reference (or empty) and segment, and then by time or range."""
-        found: dict[Key, dict[When, Row]] = {}
-        for name, rows in self.tables.items():
-            for row in rows:
-                key = (name, row["metric"], row["weighting"], row["model"], row.get("reference", ""), row["segment"])
-                found.setdefault(key, {}).setdefault(same((row["from"], row["to"])), row)
-        return found
+        return str(self.setting("cause", ""))
 
     def names(self, column: str) -> list[str]:
         """Return the metrics, weightings, models or segments there are, in their order."""
-        return list(dict.fromkeys(row[column] for row in self.tables["scores"]))
+        return list(self.tables["scores"][column].unique())
 
     def direction(self, metric: str) -> Direction:
         """Return which values of a metric are better."""
-        listed = self.settings.get("directions")
-        given = listed.get(metric) if isinstance(listed, Mapping) else None
-        if given is None and metric in METRICS:
-            return METRICS[metric].direction
-        return next((one for one in get_args(Direction) if one == given), "lower")
+        given = self.setting("directions", {}).get(metric)
+        usual: Direction = METRICS[metric].direction if metric in METRICS else "lower"
+        return next((known for known in get_args(Direction) if known == given), usual)
 
 
 def read_results(path: Path | str, *, id: str | None = None, date: datetime | None = None) -> Run:
@@ -232,39 +194,25 @@ def run_of_results(data: Any, *, id: str | None = None, date: datetime | None = 
     if data["scores"] == []:
         raise InputError("scores is empty")
     settings, first = plain(data["settings"]), data["scores"][0] if isinstance(data["scores"], list) else {}
-    columns = settings.get("segment_columns")
-    if columns is None:
-        names = list(first) if isinstance(first, Mapping) else []
-        columns = names[: names.index("metric")] if "metric" in names else []
-    if not isinstance(columns, list) or not all(isinstance(one, str) for one in columns):
-        raise InputError("settings: segment_columns must be a list of names")
-    for column in columns:
-        if column in TAKEN:
-            raise InputError(f"a segment column must not be called {column!r}, which is the name of another column")
+    names = list(first) if isinstance(first, Mapping) else []
+    by = names[: names.index("metric")] if "metric" in names else []
     tables = {
-        table: [row for name in parts for row in checked(table, name, data.get(name) or [], columns)]
-        for table, parts in PARTS.items()
+        name: pd.concat([_table(name, part, data.get(part), by) for part in parts], ignore_index=True)
+        for name, (*_, parts) in TABLES.items()
     }
-    _add_events(tables["scores"])
     moment = (date or datetime.now(UTC)).astimezone(UTC)
     if id is None:
-        digest = hashlib.sha256(json.dumps([str(moment), settings, plain(tables)]).encode()).hexdigest()[:8]
-        id = f"{moment:%Y-%m-%dT%H%M%SZ}-{digest}"
+        stored = [str(moment), settings, tables["scores"].to_csv()]
+        id = f"{moment:%Y-%m-%dT%H%M%SZ}-{hashlib.sha256(json.dumps(stored).encode()).hexdigest()[:8]}"
     check_id(id)
     return Run(id, moment.isoformat(), __version__, settings, tables)
-
-
-def same(when: When) -> When:
-    """Return a time or range that can be held against others; computed ones may differ in the last bits."""
-    return float(f"{when[0]:.12g}"), float(f"{when[1]:.12g}")
 
 
 def check_id(id: str) -> None:
     """Raise unless a run can be called so."""
     if not RUN_ID.fullmatch(id) or id == LAST:
-        raise InputError(
-            f"a run's id must be letters, digits and . _ + -, at most 100, and not {LAST!r}, not {shown(id)!r}"
-        )
+        rule = f"letters, digits and . _ + -, at most 100, and not {LAST!r}"
+        raise InputError(f"a run's id must be {rule}, not {shown(id)!r}")
 
 
 def plain(value: Any) -> Any:
@@ -273,104 +221,87 @@ def plain(value: Any) -> Any:
 
 
 def _frames(
-    comparison: Comparison, ranges: Sequence[Range], references: Sequence[str]
+    compared: Comparison | SegmentedComparison,
+    total: Comparison,
+    against: Sequence[Comparison | SegmentedComparison],
+    ranges: Sequence[Range],
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield the tables of one comparison; the first mean stops where scores do, others are NaN without all scores."""
-    chosen = [comparison.against(one) for one in references]
-    yield "scores", comparison.scores
-    yield from (("contrasts", one.contrasts) for one in chosen)
-    for k, given in enumerate(dict.fromkeys(ranges) if comparison.times.size > 1 else ()):
-        over = _over(comparison, given, nan="raise" if k else "stop")
-        yield "means", IntegratedComparison(comparison, over).scores
-        means = (IntegratedComparison(one, over).contrasts for one in chosen)
+    """Yield scores and differences, by time and as means; the first mean stops where scores do."""
+    yield "scores", compared.scores
+    yield from (("contrasts", other.contrasts) for other in against)
+    integrated: Any = IntegratedComparison if compared is total else IntegratedSegments
+    first, last = float(total.times[0]), float(total.times[-1])
+    for k, given in enumerate(ranges if total.times.size > 1 else ()):
+        low, high = (end if asked is None else asked for end, asked in zip((first, last), given, strict=True))
+        if not first <= low < high <= last:
+            raise InputError(
+                f"a mean over {low:g} to {high:g} needs evaluation times that cover it, and they go from {first:g} to "
+                f"{last:g}; --horizons names others"
+            )
+        try:
+            over = total.means_over(low, high, nan="raise" if k else "stop")
+        except InputError:  # the range is within the times, so scores are missing
+            over = dict.fromkeys(total.metrics, (np.full(total.times.size, np.nan), (low, high)))
+        yield "means", integrated(compared, over).scores
+        means = (integrated(other, over).contrasts for other in against)
         yield from (("verdicts", contrasts) for contrasts in means if contrasts is not None)
 
 
-def _over(comparison: Comparison, given: Range, nan: WhereNaN) -> dict[str, MeanOver]:
-    """Return over which time means are, by metric; their weights are NaN where there is no such mean."""
-    first, last = float(comparison.times[0]), float(comparison.times[-1])
-    low, high = (end if asked is None else asked for end, asked in zip((first, last), given, strict=True))
-    if not first <= low < high <= last:
-        raise InputError(
-            f"a mean over {low:g} to {high:g} needs evaluation times that cover it, and they go from {first:g} to "
-            f"{last:g}; --horizons names others"
-        )
-    try:
-        return comparison.means_over(low, high, nan=nan)
-    except InputError:  # the range is within the times, so scores are missing
-        return dict.fromkeys(comparison.metrics, (np.full(comparison.times.size, np.nan), (low, high)))
-
-
 def _recommendations(
-    compared: Comparison, ranges: Sequence[Range], references: Sequence[str], times: Iterable[float] | None
+    against: Sequence[Comparison], ranges: Sequence[Range], times: set[float | None]
 ) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield what to conclude of means over ranges and at some times, by each loss."""
-    if not compared.has_recommendation:
-        return
-    if times is None:
-        times = compared.times if compared.times.size <= FEW_TIMES else ()
-    asked: list[dict[str, Any]] = [{"lower": lower, "upper": upper} for lower, upper in dict.fromkeys(ranges)]
-    known = compared.times[compared.times.size == 1 :]  # the only time is that of the mean as well
-    asked += [{"time": float(one)} for time in times for one in known if same((one, one)) == same((time, time))]
-    for reference in references:
-        for metric in dict.fromkeys(one.metric for one in compared.scored if one.by_theta is not None):
+    """Yield what to conclude of means over ranges and at some times, or at all of few, by each loss."""
+    total = against[0]
+    asked: list[dict[str, Any]] = [{"lower": lower, "upper": upper} for lower, upper in ranges]
+    known = total.times if total.times.size > 1 else ()  # the only time is that of the mean as well
+    asked += [{"time": float(time)} for time in known if len(known) <= FEW_TIMES or rounded(time) in times]
+    for other in against if total.has_recommendation else ():
+        for metric in dict.fromkeys(scored.metric for scored in total.scored if scored.by_theta is not None):
             for when in asked:
-                frame = compared.against(reference).recommendation(**when, metric=metric).to_frame()
-                yield "recommendations", frame
+                yield "recommendations", other.recommendation(**when, metric=metric).to_frame()
 
 
-def checked(table: str, name: str, rows: Any, columns: Sequence[str] | None) -> list[Row]:
-    """Return rows with what a table has, after holding their values against it; `columns` say of which segment one is.
-
-    Without `columns`, rows are those of a history, which name their segment.
-    """
+def _table(name: str, part: str, rows: Any, by: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return a table after checking its rows; the columns `by` say of which segment each is, else it names that."""
+    rows = rows or []
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise InputError(f"{name} must be a list of rows")
-    texts, numbers, optional = TABLES[table]
-    found = []
-    for k, row in enumerate(rows):
-        ends = ("from", "to") if row.get("time") is None and (table != "scores" or "from" in row) else ("time", "time")
-        for column in (*(columns or ()), *texts, *ends, *numbers):
-            if column not in row:
-                raise InputError(f"{name}: row {k} has no {column!r}; {nearest(column, map(str, row))}")
-        where = f"{name}: row {k}: "
-        labels = {one: text(where + one, _label(row[one])) for one in columns or ()}
-        told = ", ".join(f"{column} = {label}" for column, label in labels.items() if label != ALL)
-        kept: Row = {"segment": told if columns is not None else text(where + "segment", row.get("segment", ""))}
-        kept |= {column: text(where + column, row[column]) for column in texts}
-        kept |= {end: _number(where + column, row[column]) for end, column in zip(("from", "to"), ends, strict=True)}
-        kept |= {column: _number(where + column, row.get(column)) for column in (*numbers, *optional)}
-        if table == "recommendations":
-            encodes = row.get("encodes", [])
-            if not isinstance(encodes, (list, tuple)):
-                raise InputError(f"{where}encodes must be a list of models, not {shown(encodes)!r}")
-            kept["encodes"] = [text(where + "encodes", model) for model in encodes]
-        found.append(kept)
-    return found
+        raise InputError(f"{part} must be a list of rows")
+    texts, numbers, _ = TABLES[name]
+    columns = ["segment", *texts, *ENDS, *numbers, *(["encodes"] if name == "recommendations" else [])]
+    if not rows:
+        return pd.DataFrame(columns=columns).astype(dict.fromkeys([*ENDS, *numbers], float))
+    frame = pd.DataFrame(rows, dtype=object)
+    if by is not None:
+        labels = [{column: _label(row[column]) for column in by if row.get(column, ALL) != ALL} for row in rows]
+        frame["segment"] = [", ".join(f"{column} = {label}" for column, label in row.items()) for row in labels]
+    for end in ENDS if "time" in frame else ():
+        frame[end] = frame[end].where(frame[end].notna(), frame["time"]) if end in frame else frame["time"]
+    for column in columns:
+        if column not in frame:
+            raise InputError(f"{part} has no {column!r}; {nearest(column, map(str, frame))}")
+        rule, is_right = ("a number or null", _is_number) if column in (*ENDS, *numbers) else ("a text", _is_text)
+        if column == "encodes":
+            rule, is_right = "a list of models", _is_list
+        right = frame[column].map(is_right)
+        if not right.all():
+            k = int(np.argmin(right))
+            raise InputError(f"{part}: row {k}: {column} must be {rule}, not {shown(ascii(frame[column].iloc[k]))}")
+    frame = frame[columns].astype(dict.fromkeys([*ENDS, *numbers], float))
+    return frame.assign(**{end: frame[end].map(rounded) for end in ENDS})
 
 
-def _add_events(scores: list[Row]) -> None:
-    """Give means their number of events: the mean over the same time of how many had it by then."""
-    by_time: dict[tuple[str, ...], list[tuple[float, float]]] = {}
-    keys = ("segment", *NAMES)
-    for row in scores:
-        if row["from"] == row["to"]:
-            by_time.setdefault(tuple(row[key] for key in keys), []).append((row["from"], row["n_events"]))
-    for row in scores:
-        times, events = np.array(sorted(by_time.get(tuple(row[key] for key in keys), []))).reshape(-1, 2).T
-        if times.size > 1 and row["from"] < row["to"]:
-            weights = trapezoid_weights(times, row["from"], row["to"])
-            used = weights > 0
-            row["n_events"] = float(weights[used] @ events[used] / weights[used].sum()) if used.any() else math.nan
+def _is_text(value: Any) -> bool:
+    """Whether this is a text that a file can hold: without half of a character."""
+    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
-def text(where: str, value: Any) -> str:
-    """Return a text of a file."""
-    if not isinstance(value, str):
-        raise InputError(f"{where} must be a text, not {shown(value)!r}")
-    if any("\ud800" <= char <= "\udfff" for char in value):  # half of a character, which no file can hold
-        raise InputError(f"{where} is no text: {shown(ascii(value))}")
-    return value
+def _is_number(value: Any) -> bool:
+    """Whether this is a number or missing, and no whole number that is too large."""
+    return value is None or isinstance(value, (float, np.number)) or is_number(value)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(_is_text, value))
 
 
 def _label(value: Any) -> str:
@@ -378,16 +309,119 @@ def _label(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def _number(where: str, value: Any) -> float:
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer)):
-        raise InputError(f"{where} must be a number or null, not {shown(value)!r}")
-    try:
-        return float(value)
-    except OverflowError:
-        raise InputError(f"{where} is too large a number") from None
-
-
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is no number of JSON")
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The runs of a history.
+
+    Attributes
+    ----------
+    runs : tuple of Run
+        The oldest first.
+    notes : tuple of str
+        What could not be read, such as the broken line of a run that was killed.
+    """
+
+    runs: tuple[Run, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def read_history(path: Path | str) -> History:
+    """Read earlier runs.
+
+    Parameters
+    ----------
+    path : path
+        A file ending in .jsonl; where there is none yet, the history is empty.
+
+    Returns
+    -------
+    History
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from survscore.checks import read_history
+    >>> read_history(pathlib.Path(tempfile.mkdtemp()) / "history.jsonl").runs
+    ()
+    """
+    path = _history_file(path)
+    if not path.exists():
+        return History()
+    with path.open("rb") as file, locked(file, shared=True):
+        return _history(path, file.read())
+
+
+def append_run(path: Path | str, run: Run, *, times: Iterable[float] = ()) -> None:
+    """Append a run to a history: its mean scores, the scores at some times, and its recommendations.
+
+    It is appended whole or not at all, also if several processes append at once.
+
+    Parameters
+    ----------
+    path : path
+        A file ending in .jsonl.
+    run : Run
+        Whose id must not be there yet.
+    times : iterable of float
+        At which times to keep the scores, too.
+    """
+    path = _history_file(path)
+    check_id(run.id)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scores = run.tables["scores"]
+    is_mean = scores["from"] < scores["to"]
+    kept = scores[is_mean | scores["from"].isin([rounded(time) for time in times])] if is_mean.any() else scores
+    tables = {"scores": kept, "recommendations": run.tables["recommendations"]}
+    rows = plain({name: table.to_dict("records") for name, table in tables.items()})
+    about = {"id": run.id, "date": run.date, "version": run.version, "settings": run.settings}
+    line = json.dumps({"survscore_run": FORM, **about, **rows}, allow_nan=False).encode() + b"\n"
+    with append_line(path, line) as before:
+        if any(stored.id == run.id for stored in _history(path, before).runs):
+            raise InputError(f"{path}: there is a run {run.id!r} already; --run-id names this one otherwise")
+
+
+def _history_file(path: Path | str) -> Path:
+    path = Path(path)
+    if path.is_dir() or path.suffix.lower() != ".jsonl":
+        raise InputError(f"{path}: a history must be a file that ends in .jsonl, with one run a line")
+    if path.exists():
+        check_regular(path)
+    return path
+
+
+def _history(path: Path, content: bytes) -> History:
+    runs, notes = [], []
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        text = line.strip(b"\0 \t\r")  # a machine that lost its power may leave zeros
+        try:
+            runs += [_stored_run(json.loads(text))] if text else []
+        except InputError as error:
+            raise InputError(f"{path}: line {number}: {error}") from None
+        except (ValueError, RecursionError):
+            if not (text.startswith(BEGINS) or BEGINS.startswith(text)):
+                raise InputError(f"{path}: line {number} is no run of a history") from None
+            notes.append(f"{path}: line {number} is broken, of a run that was killed; it is skipped")
+    # by date; those of the same moment stay in their order
+    return History(tuple(sorted(runs, key=lambda run: run.date)), tuple(notes))
+
+
+def _stored_run(stored: Any) -> Run:
+    if not isinstance(stored, dict) or "survscore_run" not in stored:
+        raise InputError("is no run of a history")
+    if stored["survscore_run"] != FORM:
+        form = shown(stored["survscore_run"])
+        raise InputError(f"is of form {form}, which this version of survscore does not know")
+    for name, kind in (("id", str), ("date", str), ("version", str), ("settings", dict)):
+        if not isinstance(stored.get(name), kind):
+            raise InputError(f"{name} must be a {'text' if kind is str else 'table'}, not {shown(stored.get(name))!r}")
+    check_id(stored["id"])
+    try:
+        date = datetime.fromisoformat(stored["date"]).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError):
+        raise InputError(f"date must be as ISO 8601 writes it, not {shown(stored['date'])!r}") from None
+    tables = {name: _table(name, name, stored.get(name)) for name in TABLES}
+    return Run(stored["id"], date, stored["version"], stored["settings"], tables)

@@ -13,15 +13,12 @@ import click
 
 from survscore._validation import InputError
 from survscore._version import __version__
-from survscore.cli.atlas import atlas
-from survscore.cli.backtesting import backtest
 from survscore.cli.checking import check
 from survscore.cli.evaluating import evaluate
-from survscore.cli.formats import formats
-from survscore.cli.scoring import compare, report, score, simulate
+from survscore.cli.scoring import compare, formats, report, score, simulate
 from survscore.cli.screen import one_line
-from survscore.cli.studies import demo, kkbox, reproduce
-from survscore.cli.tabling import table
+from survscore.cli.studies import atlas, demo, kkbox, reproduce
+from survscore.cli.tabling import backtest, table
 from survscore.io.ending import end, ended_by_signals
 
 COMMANDS = (

@@ -7,10 +7,12 @@ import shutil
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from survscore._validation import plural
 from survscore._validation import shown as printable
 from survscore.metrics import cause_label, metric_label
 from survscore.results.printing import caption, legend, short_names, verdict_of, with_short_names
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from survscore.analysis.assumptions import DropoutTest
+    from survscore.io import Study
     from survscore.reports.comparing import Findings
+    from survscore.reports.segments import SegmentFindings
     from survscore.results.comparison import Comparison
+    from survscore.weighting import Weighting
 
 MOST_TIMES = 20  # of more, some are printed, and means
 MOST_BESIDE = 4  # so many times that were asked for stand beside the mean on the first screen
@@ -47,21 +52,11 @@ class Block:
 
 @dataclass(frozen=True)
 class View:
-    """How results are printed.
+    """How results are printed."""
 
-    Attributes
-    ----------
-    full : bool
-        All times, metrics and weightings, each with all columns, instead of the answer.
-    unit : str or None
-        What times are counted in: days.
-    times_asked, metrics_asked : bool
-        Whether times and metrics were named, and are to be shown for that reason.
-    """
-
-    full: bool = False
-    unit: str | None = None
-    times_asked: bool = False
+    full: bool = False  # all times, metrics and weightings, each with all columns, instead of the answer
+    unit: str | None = None  # what times are counted in: days
+    times_asked: bool = False  # whether times and metrics were named, and are to be shown for that reason
     metrics_asked: bool = False
 
     def labelled(self, time: float) -> str:
@@ -83,16 +78,7 @@ def paragraphs(sentences: Sequence[str]) -> str:
 def compared_text(findings: Findings, view: View, *, advice: Sequence[str] = (), weighting: str | None = None) -> str:
     """Return a comparison: the recommendation, one table, and notes; or, if `view` says so, everything.
 
-    Parameters
-    ----------
-    findings : Findings
-        What was found.
-    view : View
-        How much of it.
-    advice : sequence of str
-        What to say after all tables: which weighting to use, and which models encode C*.
-    weighting : str, optional
-        By which of several weightings to conclude, where there is no recommendation by two; by default the first.
+    `advice` comes after all tables; `weighting` is that by which to conclude, where there is no recommendation by two.
     """
     compared = findings.comparison
     metrics = compared.metrics if view.full or view.metrics_asked else compared.metrics[:1]
@@ -399,3 +385,89 @@ def some_of(times: Sequence[float] | NDArray[np.float64]) -> list[float]:
 
 def _about_times(count: int, what: str) -> str:
     return f"There are {what} at {count} times: --csv FILE writes all, -t 90,180,365 prints those at some."
+
+
+MOST_PRINTED = 50
+
+
+def scored_segments(study: Study, weightings: list[Weighting], arguments: dict[str, Any]) -> SegmentFindings:
+    """Return the scores of all individuals and of every segment, by the arguments of a command."""
+    from survscore.analysis.compare import compare as compare_models
+    from survscore.reports.segments import SegmentFindings
+
+    segmented = compare_models(
+        study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
+        null=False, groups=study.groups, level=arguments["level"], ranges=[arguments["time_range"]], by=study.by,
+    )  # fmt: skip
+    return SegmentFindings.of(segmented, arguments["time_range"])
+
+
+def segments_text(findings: SegmentFindings, view: View, *, weighting: str | None = None) -> str:
+    """Return the differences to the reference by segment, and what they say in words.
+
+    By the first metric and one weighting, unless `view` is of all.
+    """
+    total = findings.segmented.total
+    metrics = total.metrics if view.full or view.metrics_asked else total.metrics[:1]
+    weightings = total.weightings if view.full or weighting is None else [weighting]
+    parts: list[Part] = []
+    for metric, name in product(metrics, weightings):
+        rows = findings.judged[(findings.judged["metric"] == metric) & (findings.judged["weighting"] == name)]
+        sentences = [printable(sentence, most=1000) for sentence in findings.sentences(metric, name)]
+        for k, (model, part) in enumerate(rows.groupby("model", sort=False)):
+            title = f"{_title(findings, metric, view)}; {printable(model)} to {printable(total.reference)}; {name}"
+            parts.append(_segment_part(findings, title, {"difference": part}, sentences[k : k + 1], judged=True))
+    return f"{as_text(Tables('', parts), width())}\n\n{paragraphs(findings.notes())}"
+
+
+def segment_scores_text(findings: SegmentFindings, view: View) -> str:
+    """Return the scores by segment, one column for each model."""
+    parts = []
+    for (metric, weighting), rows in findings.scored.groupby(["metric", "weighting"], sort=False):
+        columns = {printable(model): part for model, part in rows.groupby("model", sort=False)}
+        parts.append(_segment_part(findings, f"{_title(findings, str(metric), view)}; {weighting}", columns, []))
+    return as_text(Tables("", parts), width())
+
+
+def _title(findings: SegmentFindings, metric: str, view: View) -> str:
+    total = findings.segmented.total
+    (scored, *_) = [one for one in total.scored if one.metric == metric]
+    over = f"at {view.labelled(float(total.times[total.usable_place(metric)]))}"
+    if findings.means is not None:
+        first, last = findings.means.over[metric][1]
+        over = f"mean over {plain_number(first)} to {view.labelled(last)}"
+    label = cause_label(metric_label(metric), scored.cause)
+    names = ", ".join(printable(name) for name in findings.by)
+    return f"{label[0].upper()}{label[1:]} ({scored.direction} is better) by {names}, {over}"
+
+
+def _segment_part(
+    findings: SegmentFindings,
+    title: str,
+    columns: Mapping[str, pd.DataFrame],
+    notes: list[str],
+    *,
+    judged: bool = False,
+) -> Part:
+    """Return a table of scores or judged differences by segment; of many, the total and the largest are in it."""
+    first, number, sign = next(iter(columns.values())), "difference" if judged else "score", "+" if judged else ""
+    largest = np.argsort(-first["n"].to_numpy()[1:], kind="stable")[:MOST_PRINTED] + 1
+    lines = []
+    for rows in zip(*(frame.iloc[[0, *sorted(largest)]].to_dict("records") for frame in columns.values()), strict=True):
+        row = rows[0]
+        words = (*(printable(row[name]) or "''" for name in findings.by), f"{row['n']:,}", f"{row['n_events']:,}")
+        numbers = tuple(
+            Number(row[number], row["lower"], row["upper"], se=row["se"], reliable=bool(row["reliable"]), sign=sign)
+            for row in rows
+        )
+        encodes = findings.segmented.total.leak_warnings.keys()
+        rest = (p_text(row["p_value"]), p_text(row["p_adjusted"]), verdict_of(row, encodes)) if judged else ()
+        lines.append(Line(words, numbers, rest))
+    left_out = len(first) - 1 - MOST_PRINTED
+    if left_out > 0:
+        shown = f"{plural(left_out, 'smaller segment')} not shown: --csv, --json and --parquet write all"
+        notes = [shown, *notes]
+    header = (*map(printable, findings.by), "individuals", "events", *columns)
+    header += ("p", "p adjusted", "verdict") if judged else ()
+    align = "l" * len(findings.by) + "rr" + ("rrrl" if judged else "r" * len(columns))
+    return Part.of(title, header, lines, notes, align, len(findings.by))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +14,11 @@ from survscore._config import config
 from survscore._validation import InputError
 from survscore._version import __version__
 from survscore.cli import options
-from survscore.cli.helping import command
-from survscore.cli.options import FILE, choice, option
+from survscore.cli.files import FLAGS, SETTINGS, Source, own_options
+from survscore.cli.options import FILE, choice, command, option
+from survscore.cli.reading import Arguments, asked_options
 from survscore.cli.scoring import results_writer
 from survscore.cli.screen import check_folder, check_target, noted, one_line, progress
-from survscore.cli.sources import FLAGS, SETTINGS, Source, own_options
 from survscore.metrics import LOSSES
 from survscore.weighting import IPCW, Administrative, Projected, Uncensored
 
@@ -29,11 +30,7 @@ if TYPE_CHECKING:
     from survscore.scale.work import Gathered
     from survscore.weighting import Weighting
 
-Arguments = dict[str, Any]
 WEIGHTINGS = (Administrative.name, Projected.name, IPCW.name, Uncensored.name)
-NUMBERS = re.compile(r"timeout|limit|attempts|size", re.IGNORECASE)  # storage options that are numbers
-# Where results go, what is told elsewhere, and what nobody is to read.
-NOT_TOLD = ("json_path", "csv_path", "parquet_path", "state_out", "storage_option", "names", "metrics", "level", "full")
 
 asked = options.several(
     choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True,
@@ -42,54 +39,41 @@ asked = options.several(
            usual="administrative and projected, where C* is known; administrative with --state, --state-out or --add"),
     option("--strata", metavar="COLUMN", help="With projected, share statuses among individuals of the same label.",
            usual="strata by ranks of predictions"),
-    choice("--dropout", of=options.DROPOUT, usual=options.DROPOUT[0],
-           help="With administrative, if individuals dropped out before C*: weights for them, or an error."),
-    option("--population", type=options.Population(),
-           help="With administrative, count the same individuals at all times: those with C* at or after the last "
-           "time, or at or after this time.", usual="at each time those with C* >= t"),
-    option("--cap", "caps", type=options.Cap(), multiple=True,
-           help="Largest weight for censoring (ipcw) or drop-out (administrative), or none. Repeat it for several."),
-    option("-m", "--metric", "metrics", type=options.MetricName(), multiple=True, default=LOSSES[:1], show_default=True,
-           callback=lambda context, parameter, value: tuple(dict.fromkeys(value)),
-           help="Metric to compute. Metrics other than brier and log need all predictions in memory at once."),
+    options.dropout,
+    options.population,
+    options.caps,
+    options.metrics("Metric to compute. Metrics other than brier and log need all predictions in memory at once.",
+                    LOSSES[:1]),
     options.horizons("those of the columns that all models have"),
-    option("--range", "time_range", type=options.Range(),
+    option("--range", "time_range", type=options.RANGE,
            help="Range of times for means with standard errors: 0:365, or : for all. Takes about twice as long.",
            usual="no means"),
-    option("--level", type=float, default=0.95, show_default=True, help="Level of the confidence intervals."),
-    option("-r", "--reference", metavar="NAME", help="The model to compare with.", usual="the first"),
-    option("--by", metavar="COLUMN", multiple=True, callback=lambda _, __, value: tuple(dict.fromkeys(value)),
-           help="Also score each segment, such as each country. Repeat it for combinations of columns."),
-    option("--groups", metavar="COLUMN", help="Labels of individuals that depend on each other. Takes a second pass."),
-    option("--columns", metavar="PATTERN", help="Names of columns of predictions, such as '{model}_{time}', or "
-           "'{cause}_{time}' for those by cause.", usual="{time}, {model}:{time} or {model}:{cause}@{time}"),
-    option("--long", is_flag=True, help="With --outcomes, predictions have a row per individual and time."),
-    option("--time-column", metavar="COLUMN", usual="time, times, t or horizon", help="Their times."),
+    options.level,
+    options.reference,
+    options.by,
+    options.groups,
+    options.columns,
+    options.long,
+    options.time_column,
     option("--cause", metavar="NAME",
            help="Under competing risks, the cause of events that scores are of, by its name or its number."),
     option("--outcomes", "outcomes_from", metavar="SOURCE",
            help="Outcomes in a table of their own, a file or a folder, joined by --id.", usual="with the predictions"),
-    option("--id", default="id", show_default=True, metavar="COLUMN", help="With --outcomes, column of ids."),
+    option("--id", default="id", metavar="COLUMN", help="With --outcomes, column of ids."),
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
     options.entry_and_weights,
-    option("--end", metavar="COLUMN", help="With --cutoff, column of dates of the event or of another end; --event "
-           "says which."),
-    option("--date-format", metavar="FORMAT", help="How files write dates: '%d.%m.%Y', or decimal-year for 2017.5.",
-           usual="as 2017-01-29"),
-    option("--origin", metavar="DATE", help="Dates are numbers of days since this date."),
+    options.end,
+    options.date_format,
+    options.origin,
     options.values,
-)  # fmt: skip
-
-reading = options.several(
     choice("--format", of=["parquet", "csv", "arrow"], help="Format of the files.", usual="by their endings"),
     option("--manifest", metavar="FILE", help="Text file of the names of all files, relative to the folder: one more "
            "or one less is an error."),
     option("--skip-bad-files", is_flag=True, help="Leave out and report files that cannot be read, instead of "
            "stopping."),
     option("--checksums", is_flag=True, help="Verify the checksums of Parquet pages."),
-    option("--storage-option", metavar="KEY=VALUE", multiple=True,
-           help="How to reach remote storage, such as region=eu-north-1. Never shown. Repeat it for several."),
+    options.storage_options,
     option("--state", metavar="FOLDER", type=FILE,
            help="Keep the sums of finished files here: after an interruption, the same command continues."),
     option("--state-out", metavar="FILE", type=FILE, help="Write the sums of all rows, to be added to other days."),
@@ -104,7 +88,6 @@ reading = options.several(
 @command(short_help="Score data in many files, without loading them.")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @asked
-@reading
 @options.full
 @options.results
 def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
@@ -126,8 +109,7 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     import pandas as pd
 
     from survscore._utils.dates import plural_word
-    from survscore.cli.answers import View, compared_text
-    from survscore.cli.segments import segment_scores_text, segments_text
+    from survscore.cli.answers import View, compared_text, segment_scores_text, segments_text
     from survscore.reports.answers import recommended_weighting
     from survscore.reports.comparing import WHOLE, Findings
     from survscore.reports.segments import SegmentFindings
@@ -140,14 +122,14 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     ranged = arguments["time_range"]
     as_they_are = (
         "times", "level", "by", "groups", "reference", "outcomes_from", "cause", "id", "format", "manifest",
-        "skip_bad_files", "checksums", "state", "strata", "weights", "weight_kind",
+        "skip_bad_files", "checksums", "state", "strata", "storage_options", "weights", "weight_kind",
     )  # fmt: skip
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
         total, result = sums_and_result(
             list(sources), weighting=_weightings(arguments), metric=arguments["metrics"],
             models=_models(arguments, form), outcomes=_outcomes(arguments, form), form=form,
             ranges=None if ranged is None else "any", add=list(arguments["add"]),
-            storage_options=_storage_options(arguments["storage_option"]), memory_limit=arguments["memory_limit"],
+            memory_limit=arguments["memory_limit"],
             lasting=arguments["state_out"] is not None, progress=show,
             **{name: arguments[name] for name in as_they_are},
         )  # fmt: skip
@@ -264,37 +246,20 @@ def _outcomes(arguments: Arguments, form: Form) -> dict[str, Any] | None:
     return named or None
 
 
-def _storage_options(given: tuple[str, ...]) -> dict[str, Any] | None:
-    """Return options by name: true and false, numbers where numbers are meant, and else text."""
-    found: dict[str, Any] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not (name and equals):  # it may hold a secret, and is not repeated
-            raise InputError("--storage-option must be like region=eu-north-1: a name, an equals sign, and a value")
-        found[name] = {"true": True, "false": False}.get(value.lower(), value)
-        if NUMBERS.search(name):
-            try:
-                found[name] = int(value) if value.isdigit() else float(value)
-            except ValueError:
-                raise InputError(f"--storage-option {name} must be a number") from None
-    return found or None
-
-
-def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
+def _writer(sources: tuple[str, ...], arguments: Arguments) -> Callable[..., bool]:
     """Check now where results are to go, and return a function that writes them and the sums."""
     from survscore.io.files import written_whole
 
-    nothing = {"outcomes": None, "predictions": (), "train": None, "censoring": None}
     files = [Path(source) for source in sources if Path(source).is_file()]
-    write = results_writer({**arguments, **nothing, "predictions": tuple(files)})
-    state_out, folder = arguments["state_out"], arguments["state"]
+    write = results_writer(arguments, files)
+    state_out = arguments["state_out"]
     if state_out is not None:
         check_target(state_out, ("",), files)
-    if folder is not None:
-        check_folder(folder)
-    targets = [arguments[name] for name in ("json_path", "csv_path", "parquet_path", "state_out", "state")]
-    for target in targets:
+    if arguments["state"] is not None:
+        check_folder(arguments["state"])
+    for name in ("json_path", "csv_path", "parquet_path", "state_out", "state"):
         for source in sources:
+            target = arguments[name]
             if target is not None and Path(source).is_dir() and Path(source).resolve() in target.resolve().parents:
                 raise InputError(f"{target}: lies in {source}, which is read; write it elsewhere")
 
@@ -302,19 +267,28 @@ def _writer(sources: tuple[str, ...], arguments: Arguments) -> Any:
         with ExitStack() as stack:
             if state_out is not None:
                 stack.enter_context(written_whole(state_out)).write_bytes(total.to_bytes())
-            taken = write(frames["scores" if "contrasts" not in frames else "contrasts"], frames, settings)
+            taken = write(_beside(frames), frames, settings)
         if state_out is not None:
             click.echo(f"Written: {one_line(state_out)}", err=True)
-        return bool(taken)
+        return taken
 
     return write_all
 
 
+def _beside(frames: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return the scores by time, and beside each its difference to the reference."""
+    scores, contrasts = frames["scores"], frames.get("contrasts")
+    if contrasts is None:
+        return scores
+    keys = [*scores.columns[: list(scores).index("model") + 1], "time"]
+    own = {name: f"difference_{name}" for name in contrasts.columns if name in scores and name not in keys}
+    return scores.merge(contrasts.rename(columns=own), how="left", on=keys)
+
+
 def _settings(sources: tuple[str, ...], total: State | Gathered, compared: Any, arguments: Arguments) -> dict[str, Any]:
-    skipped = [dict(zip(("file", "reason"), told.split(": ", 1), strict=False)) for told in total.skipped]
     from survscore.scale.files import without_secrets
 
-    told = {name.replace("_", "-"): _plain(value) for name, value in arguments.items() if name not in NOT_TOLD}
+    skipped = [dict(zip(("file", "reason"), text.split(": ", 1), strict=False)) for text in total.skipped]
     cause, causes = compared.scored[0].cause, list(total.specification.outcomes.causes)
     return {
         "survscore": __version__,
@@ -333,13 +307,5 @@ def _settings(sources: tuple[str, ...], total: State | Gathered, compared: Any, 
         "skipped_files": skipped,
         "segments": len(total.segments) if total.specification.by else None,
         "bins": total.specification.bins if isinstance(total.specification.bins, str) else None,
-        "options": {name: value for name, value in told.items() if value not in (None, False, [])},
+        "options": asked_options(arguments),
     }
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    return str(value) if isinstance(value, Path) else value

@@ -1,8 +1,4 @@
-"""What to say of files so that they are read as they are meant: a command, and what can't be known.
-
-Names and values of some rows are looked at. Then these rows are read as proposed: what fails, or makes readers warn, is
-in question.
-"""
+"""Which command reads some files: a proposal by names and values of some rows, and what is in question."""
 
 from __future__ import annotations
 
@@ -16,10 +12,9 @@ from typing import Any
 from survscore._utils.dates import Unit, word
 from survscore._utils.jobs import silent
 from survscore._validation import InputError, several, shown
-from survscore.cli.causes import with_cause
-from survscore.cli.scoring import outcome_arguments, read_files, warn_if_reversed
+from survscore.cli.files import shared_form, sources
+from survscore.cli.reading import outcome_arguments, read_files, warn_if_reversed, with_cause
 from survscore.cli.screen import one_line
-from survscore.cli.sources import shared_form, sources
 from survscore.io.fitting import longest_follow_up
 from survscore.io.flags import joined_words
 from survscore.io.observed_columns import Observed, id_column, observed_columns

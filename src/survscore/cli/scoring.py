@@ -1,30 +1,34 @@
-"""Commands on files of outcomes and predictions: score, compare, report, simulate."""
+"""Commands on files of outcomes and predictions: score, compare, report, simulate, formats."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 import warnings
-from collections.abc import Callable, Collection, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 from click.core import ParameterSource
 
 from survscore._utils.jobs import Progress
 from survscore._validation import InputError, InterpolationWarning
-from survscore._version import __version__
-from survscore.cli import options, study_files
-from survscore.cli.causes import listed_causes, with_cause, with_each_cause
-from survscore.cli.helping import command
-from survscore.cli.options import FILE
-from survscore.cli.screen import check_folder, check_target, noted, one_line, progress, say
-from survscore.cli.sources import Source, shared_form, sources
-from survscore.weighting.projected import RANKS
+from survscore.cli import files, options
+from survscore.cli.options import FILE, command
+from survscore.cli.reading import (
+    Arguments,
+    asked_options,
+    inputs,
+    listed_causes,
+    read,
+    read_files,
+    settings_of,
+    warn_if_reversed,
+    with_each_cause,
+)
+from survscore.cli.screen import Outputs, check_folder, check_target, noted, one_line, progress, say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,22 +42,12 @@ if TYPE_CHECKING:
     from survscore.results.score_curve import ScoreCurve
     from survscore.weighting import Weighting
 
-# Options whose parameter has another name; files and where results go are told elsewhere.
-OPTION_NAMES = {"names": "weighting", "caps": "cap", "metrics": "metric", "time_range": "range", "id_column": "id"}
-OPTION_NAMES |= {"times": "horizons", "full": ""}
-OPTION_NAMES |= dict.fromkeys(("json_path", "csv_path", "parquet_path", "outcomes", "predictions"), "")
-REASONS = ("reason", "event_reasons", "competing_reasons", "censored_reasons")
-WORDS = {"strata": (*RANKS, options.NONE), "dropout_strata": ("own-ranks", options.NONE)}
-STRATA = tuple(WORDS)
-PASSED_ON = ("caps", "divide_by", "dropout", "population", "theta", "reference_curves")
-DATES = ("start", "event_date", "last_seen", "entry_date", "end", "date_format", "origin", "open_end")
 MOST_HORIZONS = 6  # at which a report shows calibration
-Arguments = dict[str, Any]  # of a command, by the name of the parameter
 
 
 @command(short_help="Score predictions in files.")
 @options.files
-@study_files.study
+@files.study
 @options.weightings
 @options.scoring
 @options.results
@@ -73,8 +67,7 @@ def score(**arguments: Any) -> None:
       survscore score all.parquet -w administrative --csv scores.csv    (predictions in the same file)
       survscore score outcomes.csv net.csv -w administrative --by country --by plan
     """  # noqa: D301
-    from survscore.cli.answers import paragraphs, score_text
-    from survscore.cli.segments import scored_segments, segment_scores_text
+    from survscore.cli.answers import paragraphs, score_text, scored_segments, segment_scores_text
 
     write = results_writer(arguments)
     time_range = arguments["time_range"]
@@ -133,10 +126,10 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
 
 @command(short_help="Compare models: differences, intervals, p-values.")
 @options.files
-@study_files.study
+@files.study
 @options.weightings
 @options.scoring
-@click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
+@options.reference
 @options.null
 @options.correction
 @options.full
@@ -161,8 +154,7 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
     import pandas as pd
 
     from survscore.analysis.compare import compare as compare_models
-    from survscore.cli.answers import compared_text
-    from survscore.cli.segments import segments_text
+    from survscore.cli.answers import compared_text, segments_text
     from survscore.reports.comparing import Findings
     from survscore.reports.segments import SegmentFindings
     from survscore.results.long_tables import ALL
@@ -205,16 +197,16 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
 
 @command(short_help="Write a report: one page that works offline.")
 @options.files
-@study_files.study
+@files.study
 @options.weightings
 @options.scoring
 @click.option("-o", "--out", type=FILE, default="report.html", show_default=True, help="File of the report.")
-@click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
+@options.reference
 @options.null
 @options.correction
-@click.option("--individuals", type=click.IntRange(min=0), default=6, show_default=True,
-              help="Of how many to show the curves.")  # fmt: skip
+@options.number("--individuals", "Of how many to show the curves.", 6)
 @click.option("--history", type=FILE, metavar="FILE", help='Show the runs that "survscore check --history" has stored.')
+@options.as_of()
 @options.backtest
 @click.option("--title", default="How good are the predictions?", show_default=True, help="Of the page.")
 def report(
@@ -260,7 +252,7 @@ def report(
         if click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise InputError(f"--{name.replace('_', '-')} is for --as-of, an earlier data cut-off")
     with noted(), progress(total=1) as show:
-        study, weightings = read_files(arguments, show, usual="all", metrics=())
+        study, weightings = read_files(arguments, show, usual="all")
         studies = with_each_cause(study, arguments["cause"], arguments["times"])
         cause = studies[0].outcomes.chosen_cause or None
         warn_if_reversed(studies[0], weightings, arguments)
@@ -279,7 +271,7 @@ def report(
             groups=study.groups, by=study.by, correction=arguments["correction"] or "holm", level=arguments["level"],
             n_curves=individuals, title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
-            settings={"files": study.files, "options": _asked({**arguments, "as_of": as_of})}, history=history,
+            settings={"files": study.files, "options": asked_options({**arguments, "as_of": as_of})}, history=history,
             backtest=tested, unit=study.unit, cause=cause if len(studies) == 1 else None, progress=show,
         )  # fmt: skip
         made.save(out)
@@ -319,19 +311,16 @@ def _say_found(summary: dict[str, Any], *, alone: bool = False) -> None:
 
 @command(short_help="Write example files.")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.option("--kind", "study", default="simple",
-              type=click.Choice(["simple", "complicated", "independent", "constant", "competing"]),
-              show_default=True,
-              help="Kind of censoring; in the first two and the last, covariates predict C*. The last has two "
-              "causes.")  # fmt: skip
-@click.option(
-    "-n", "--individuals", type=click.IntRange(min=1), default=1000, show_default=True, help="Number of individuals."
+@options.choice(
+    "--kind",
+    "study",
+    of=["simple", "complicated", "independent", "constant", "competing"],
+    default="simple",
+    help="Kind of censoring; in the first two and the last, covariates predict C*. The last has two causes.",
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="The same seed gives the same files."
-)
-@click.option("--format", "ending", type=click.Choice(["csv", "parquet"]), default="csv", show_default=True,
-              help="Format of the files.")  # fmt: skip
+@options.option("-n", "--individuals", type=click.IntRange(min=1), default=1000, help="Number of individuals.")
+@options.number("--seed", "The same seed gives the same files.", 1)
+@options.choice("--format", "ending", of=["csv", "parquet"], default="csv", help="Format of the files.")
 @click.option("--cutoff", metavar="DATE", help="Write dates of entry and event, up to this date, instead of times.")
 @click.option("--force", is_flag=True, help="Replace files that are there.")
 def simulate(
@@ -366,71 +355,6 @@ def simulate(
     say(f"Try: {shlex.join(['survscore', 'compare', *map(str, paths[:3]), *dates])}")
 
 
-def read(
-    arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
-) -> tuple[Study, list[Weighting]]:
-    """Read all files that a command was given, and say which weightings it was asked for; of one cause of events."""
-    study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
-    study = with_cause(study, arguments["cause"], arguments.get("times"))
-    warn_if_reversed(study, weightings, arguments)
-    return study, weightings
-
-
-def read_each(
-    arguments: Arguments, show: Progress, *, usual: options.Usual = "none", metrics: Sequence[str] = ()
-) -> tuple[list[Study], list[Weighting]]:
-    """Do what `read` does, and return a study for each cause of events that is to be shown."""
-    study, weightings = read_files(arguments, show, usual=usual, metrics=metrics)
-    studies = with_each_cause(study, arguments["cause"], arguments.get("times"))
-    for one in studies:
-        warn_if_reversed(one, weightings, arguments)
-    return studies, weightings
-
-
-def read_files(
-    arguments: Arguments, show: Progress, *, usual: options.Usual, metrics: Sequence[str]
-) -> tuple[Study, list[Weighting]]:
-    """Read all files that a command was given, whatever causes of events they have, and say which weightings."""
-    from survscore.io import Form, read_outcomes, read_study
-
-    form = shared_form(arguments)
-    predictions = [(one.name, one.path, one.form(form)) for one in sources(arguments["predictions"])]
-    _check_options(arguments, converts=any(its.unit for *_, its in predictions) or form.unit is not None)
-    columns = outcome_arguments(arguments)
-    censoring = None
-    if arguments["censoring"] is not None:
-        source = Source.of(arguments["censoring"])
-        of_all = Form(form.grid, form.columns, monotone=form.monotone, unit=form.unit)
-        censoring = (source.path, source.form(of_all))
-    labels = {name: arguments[name] for name in STRATA if arguments[name] not in (None, *WORDS[name])}
-    reference = reference_file(arguments)
-    study = read_study(
-        arguments["outcomes"],
-        predictions or [(None, arguments["outcomes"], form)],
-        id=arguments["id_column"],
-        groups=arguments["groups"],
-        by=tuple(dict.fromkeys((*arguments["by"], *labels.values()))),
-        reference=None if reference is None else (reference, form),
-        grid=form.grid,
-        censoring=censoring,
-        progress=show,
-        **{name: arguments[name] for name in ("censoring_interpolation", "by_order", "allow_extra")},
-        **columns,
-    )
-    train = None if arguments["train"] is None else read_outcomes(arguments["train"], id=False, **columns).outcomes
-    read_columns = study.by or {}
-    strata: dict[str, Any] = {
-        name: read_columns[labels[name]] if name in labels else arguments[name] for name in STRATA
-    }
-    asked_for = {name: column for name, column in read_columns.items() if name in arguments["by"]}
-    study = replace(study, by=asked_for or None)
-    weightings = options.as_weightings(
-        study, arguments["names"], train=train, usual=usual, metrics=metrics, **strata,
-        **{name: arguments[name] for name in PASSED_ON},
-    )  # fmt: skip
-    return study, weightings
-
-
 def _advice(study: Study, weightings: list[Weighting], arguments: Arguments, known: Collection[str] = ()) -> list[str]:
     """Return what to say after all tables: which models encode C*, and which of the weightings asked for to use.
 
@@ -459,83 +383,29 @@ def _concluding(weightings: list[Weighting], y: Outcomes) -> str:
     return weightings[_recommended(weightings, y).position].label(y)
 
 
-def warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Arguments) -> None:
-    """Warn if predictions may be the opposite of what they are said to be; see `warn_if_reversed`."""
-    from survscore.analysis.compare import warn_if_reversed as warn
-    from survscore.engine.evaluation import Evaluation
-
-    given = arguments.get("times")
-    try:
-        times = Evaluation.of(study.outcomes, study.models, metric="brier", weighting=weightings, times=given).times
-    except InputError:  # the command itself will say what is wrong
-        return
-    warn(study.outcomes, study.models, weighting=weightings[0], times=times)
-
-
-def outcome_arguments(arguments: Arguments) -> dict[str, Any]:
-    """Return the arguments of `read_outcomes` that options stand for."""
-    named = (
-        "time", "event", "causes", "censoring_time", "entry", "cutoff", *DATES, *REASONS, "unit", "weights",
-        "weight_kind",
-    )  # fmt: skip
-    late = "drop" if arguments["drop_late_starts"] else "raise"
-    return {name: arguments[name] for name in named if arguments[name] is not None} | {"late_starts": late}
-
-
-def _check_options(arguments: Arguments, *, converts: bool) -> None:
-    """Raise if an option was given that has no use."""
-    of_dates = [*DATES, "drop_late_starts", *([] if converts else ["unit"])]
-    for name in of_dates if arguments["cutoff"] is None else []:
-        if arguments[name]:
-            raise InputError(f"--{name.replace('_', '-')} is for dates, which need --cutoff")
-    for name, option in (("id_column", "--id"), ("allow_extra", "--allow-extra")):
-        if arguments["by_order"] and arguments[name]:
-            raise InputError(f"{option} is for matching by id, not for --by-order")
-    if arguments["censoring_interpolation"] and not arguments["censoring"]:
-        raise InputError("--censoring-interpolation is for --censoring")
-    if arguments.get("correction") and not arguments["by"]:
-        raise InputError("--correction is for --by")
-    if [str(path) for path in inputs(arguments)].count("-") > 1:
-        raise InputError("-, standard input, can be one file only")
-
-
-def results_writer(arguments: Arguments) -> Callable[..., bool]:
-    """Check now where results are to go, and return a function that writes them there when they are ready.
-
-    The function says whether standard output is taken, so that nothing else is printed there.
-    """
+def results_writer(arguments: Arguments, reading: list[Path] | None = None) -> Callable[..., bool]:
+    """Check now where results are to go, and return a function that writes them there when they are ready."""
     from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS
 
     endings = {"json": (".json",), "csv": CSV_ENDINGS, "parquet": PARQUET_ENDINGS}
-    asked = {name: arguments[f"{name}_path"] for name in endings if arguments[f"{name}_path"] is not None}
-    paths = {name: path for name, path in asked.items() if str(path) != "-"}
-    printed = [name for name in asked if name not in paths]
-    for name, path in paths.items():
-        check_target(path, endings[name], inputs(arguments))
-    if "parquet" in printed:
-        raise InputError("--parquet can't go to standard output; name a file")
-    if len(printed) > 1:
-        raise InputError("only one of --json and --csv can go to standard output")
+    outputs = Outputs(arguments, endings, inputs(arguments) if reading is None else reading)
 
     def write(table: pd.DataFrame, tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
         from survscore.io import write_frame
-        from survscore.io.files import written_whole
         from survscore.io.spreadsheets import without_formulas
 
-        with ExitStack() as stack:  # all are ready before the first takes its place
-            for name, path in paths.items():
-                temporary = stack.enter_context(written_whole(path))
-                if name == "json":
-                    temporary.write_text(_as_json(tables, settings), encoding="utf-8")
-                else:
-                    written = table if name == "parquet" else without_formulas(table)
-                    write_frame(temporary, written, settings=settings)
-        for path in paths.values():
-            click.echo(f"Written: {one_line(path)}", err=True)
-        if printed:
-            rows = without_formulas(table, printable=True) if printed == ["csv"] else table
-            click.echo(_as_json(tables, settings) if printed == ["json"] else rows.to_csv(index=False), nl=False)
-        return bool(printed)
+        def text(name: str) -> str:
+            if name == "json":
+                return _as_json(tables, settings)
+            return str(without_formulas(table, printable=True).to_csv(index=False))
+
+        def as_csv(path: Path) -> None:
+            write_frame(path, without_formulas(table), settings=settings)
+
+        def as_parquet(path: Path) -> None:
+            write_frame(path, table, settings=settings)
+
+        return outputs.write(text, {"csv": as_csv, "parquet": as_parquet})
 
     return write
 
@@ -548,21 +418,6 @@ def _as_json(tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> str:
         for name, frame in tables.items()
     }
     return json.dumps({"settings": settings, **rows}, indent=1, allow_nan=False) + "\n"
-
-
-def reference_file(arguments: Arguments) -> Path | None:
-    """Return the file of --reference-curves; None where it names a model, or is not given."""
-    given = arguments.get("reference_curves")
-    return Path(given) if given is not None and Path(given).exists() else None
-
-
-def inputs(arguments: Arguments) -> list[Path]:
-    """Return all files that a command reads."""
-    named = [source.path for source in sources(arguments["predictions"])]
-    of_times = click.get_current_context().meta.get(options.READING, [])
-    censoring = None if arguments["censoring"] is None else Source.of(arguments["censoring"]).path
-    every = (arguments["outcomes"], *named, arguments["train"], censoring, reference_file(arguments), *of_times)
-    return [path for path in every if path is not None]
 
 
 def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -592,42 +447,37 @@ def _score_frames(scores: dict[str, list[ScoreCurve]], time_range: Range) -> tup
     return pd.DataFrame(means), pd.concat(tables, ignore_index=True)
 
 
-def settings_of(command: str, study: Study, weightings: list[Weighting], arguments: Arguments) -> dict[str, Any]:
-    """Return how results were made, as plain data."""
-    from survscore.engine.inputs import curves_read
-
-    y = study.outcomes
-    return {
-        "survscore": __version__,
-        "command": command,
-        "metrics": list(arguments["metrics"]),
-        "weightings": [weighting.label(y) for weighting in weightings],
-        "level": arguments["level"],
-        "individuals": y.n_individuals,
-        "events": y.n_of(y.event),
-        **({"causes": y.n_by_cause} if y.causes else {}),
-        **({"cause": y.chosen_cause} if y.interest else {}),
-        **({"clock": y.clock} if y.clock else {}),
-        "dropped_out": y.n_dropped_out,
-        "files": study.files,
-        "curves": curves_read(study.models, np.zeros(0)),
-        "options": _asked(arguments),
-    }
+EXPLAINED = Path(__file__).with_name("formats.txt")
 
 
-def _asked(arguments: Arguments) -> dict[str, Any]:
-    """Return the options that were given, as plain data, in whatever order they were."""
-    order = {parameter.name: k for k, parameter in enumerate(click.get_current_context().command.params)}
-    given = sorted(arguments.items(), key=lambda item: order.get(item[0], len(order)))
-    named = {OPTION_NAMES.get(name, name.replace("_", "-")): _plain(value) for name, value in given}
-    return {name: value for name, value in named.items() if name and value not in (None, False, [])}
+@command(short_help="Explain what files must look like, propose the command for yours, and check them.")
+@click.argument("paths", nargs=-1, metavar="[FILE]...", type=options.FILE)
+@click.option("--check", is_flag=True, help="Read all rows; exit with 2 if they cannot be read as proposed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the proposal as JSON.")
+def formats(paths: tuple[Path, ...], check: bool, as_json: bool) -> None:
+    """Explain what files must look like; with FILES, propose the command that reads them.
 
+    FILES are any tables, outcomes and predictions in any order, or folders of them as Spark writes. The proposal is
+    based on the names of columns and the values of some rows, and asks about what is uncertain. With --check all rows
+    are read.
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, tuple) and value in ((None, None), (None,)):
-        return None
-    if hasattr(value, "tolist"):
-        return value.tolist()
-    if isinstance(value, (list, tuple)):
-        return ["none" if one is None else _plain(one) for one in value]
-    return str(value) if isinstance(value, Path) else value
+    \b
+    Examples:
+      survscore formats
+      survscore formats customers.csv predictions.csv
+      survscore formats --check outcomes.csv net.parquet
+    """  # noqa: D301
+    if not paths and (check or as_json):
+        raise InputError("--check and --json are for files; name one")
+    if not paths:
+        click.echo(EXPLAINED.read_text(encoding="utf-8"), nl=False)
+        return
+    from survscore.cli.proposing import page, propose
+
+    proposal = propose(paths, whole=check)
+    if as_json:
+        click.echo(json.dumps({"sure": proposal.sure, **dataclasses.asdict(proposal)}, indent=1))
+    else:
+        click.echo("\n".join(page(proposal)))
+    if check and proposal.failed:
+        raise SystemExit(2)

@@ -1,4 +1,4 @@
-"""What a person at a terminal sees besides results: progress, notes, errors of one line."""
+"""What a person at a terminal sees: progress, notes, errors of one line, tables; and where results are written."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import re
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, shown
-from survscore.io.files import check_regular, replaceable
+from survscore._validation import shown as printable
+from survscore.cli.answers import width
+from survscore.io.files import check_regular, replaceable, written_whole
+
+if TYPE_CHECKING:
+    from survscore.checks import Finding
 
 LONGEST_LINE = 1000
 # Messages name arguments and other Python in backticks; what is an option here is printed as such.
@@ -113,6 +119,51 @@ def check_parent(path: Path, told: Path | None = None) -> None:
         raise InputError(f"{told or path}: can't be written: {error.strerror}") from None
 
 
+class Outputs:
+    """Where results go: files, all of them or none, and at most one on standard output; checked before the work.
+
+    `endings` are those of each kind of file, for its option ``--kind``; the last kind is none that can be printed.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any], endings: Mapping[str, Sequence[str]], reading: list[Path]) -> None:
+        asked = {name: arguments[f"{name}_path"] for name in endings if arguments[f"{name}_path"] is not None}
+        self.paths = {name: path for name, path in asked.items() if str(path) != "-"}
+        self.printed = [name for name in asked if name not in self.paths]
+        for name, path in self.paths.items():
+            check_target(path, tuple(endings[name]), reading)
+        *printable, last = endings
+        if len({path.resolve() for path in self.paths.values()}) < len(self.paths):
+            raise InputError(f"{', '.join(f'--{name}' for name in printable)} and --{last} must be different files")
+        if last in self.printed:
+            raise InputError(f"--{last} can't go to standard output; name a file")
+        if len(self.printed) > 1:
+            raise InputError(f"only one of {' and '.join(f'--{name}' for name in printable)} can go to standard output")
+
+    def write(
+        self,
+        text: Callable[[str], str],
+        written: Mapping[str, Callable[[Path], None]] | None = None,
+        last: Callable[[], None] = lambda: None,
+    ) -> bool:
+        """Write everything, and return whether standard output is taken, so that nothing else is printed there.
+
+        Each kind is a text, unless it is `written` to files in another way; `last` is done when all others are ready.
+        """
+        with ExitStack() as stack:  # all are ready before the first takes its place
+            for name, path in self.paths.items():
+                temporary = stack.enter_context(written_whole(path))
+                if name in (written or {}):
+                    (written or {})[name](temporary)
+                else:
+                    temporary.write_text(text(name), encoding="utf-8", errors="replace")
+            last()
+        for path in self.paths.values():
+            click.echo(f"Written: {one_line(path)}", err=True)
+        for name in self.printed:
+            click.echo(text(name), nl=False)
+        return bool(self.printed)
+
+
 @contextmanager
 def progress(total: int | None) -> Iterator[Progress]:
     """Give a function (done, total, what is being done) that shows a bar on a terminal, and does nothing elsewhere."""
@@ -138,3 +189,84 @@ def noted() -> Iterator[None]:
         yield
     for text in dict.fromkeys(one_line(one.message) for one in caught if issubclass(one.category, UserWarning)):
         click.echo(f"survscore: note: {text}", err=True)
+
+
+def print_claims(name: str, claims: Any, replicates: int, *, quick: bool = False) -> None:
+    """Print the claims about a figure, and whether they hold; of a quick run that says nothing, and is told."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    losses = [loss for loss in dict.fromkeys(claims.loss) if loss] or [""]
+    how = "holds" if replicates == 1 else f"held in, of {replicates} replicates"
+    table = Table(title=f"What the paper says about {name}: {how}, margin and 95 % interval", title_justify="left")
+    table.add_column("claim")
+    for loss in losses:
+        table.add_column({"brier": "Brier score", "log": "log loss"}.get(loss, ""))
+    for claim, rows in claims.groupby("claim", sort=False):
+        by_loss = {row["loss"]: _answer(row) for row in rows.to_dict("records")}
+        table.add_row(escape(claim), *([by_loss[""]] if "" in by_loss else [by_loss[loss] for loss in losses]))
+    if quick:
+        table.caption = (
+            "A quick run shows that it works. With few individuals and nets that are barely trained, what holds here "
+            "and a claim that fails means nothing: use --size paper."
+        )
+        table.caption_justify = "left"
+    Console().print(table)
+
+
+def _answer(row: Any) -> str:
+    from rich.markup import escape
+
+    from survscore.paper.claims import answer
+
+    if not row["replicates"]:
+        return f"[dim]not checked: needs {row['needs']}[/]"
+    style = "green" if row["holds"] else "yellow" if row["share"] else "bold red"
+    told, margin = answer(row)
+    return f"[{style}]{told}[/] {escape(margin)}"
+
+
+def findings_table(findings: Sequence[Finding]) -> Any:
+    """Return what came of checks, ready to print."""
+    from rich.text import Text
+
+    from survscore.checks.findings import required, verdict, with_interval
+
+    colours = {"failed": "bold red", "undefined": "bold red", "warning": "yellow", "skipped": "dim", "passed": "green"}
+    segmented = any(one.segment for one in findings)
+    table = new_table("")
+    for name in ("check", *(["segment"] if segmented else []), "of"):
+        table.add_column(name, overflow="fold")
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("must be", overflow="fold")
+    table.add_column("verdict", overflow="fold")
+    for one in findings:
+        said = Text(verdict(one), colours[verdict(one)])
+        if one.reason:
+            said.append(f", {printable(one.reason, most=200)}", "default")
+        cells = [one.check, *([one.whose] if segmented else []), one.what, with_interval(one), required(one)]
+        table.add_row(*(plain_text(cell) for cell in cells), said)
+    return table
+
+
+def console() -> Any:
+    """Return where results are printed: a terminal, or something else that need not be narrow."""
+    from rich.console import Console
+
+    return Console(width=width())
+
+
+def new_table(title: str) -> Any:
+    """Return an empty table."""
+    from rich.box import SIMPLE
+    from rich.table import Table
+
+    return Table(title=plain_text(title), title_justify="left", box=SIMPLE, pad_edge=False)
+
+
+def plain_text(text: str) -> Any:
+    """Return text as it is: no markup, no control characters."""
+    from rich.text import Text
+
+    return Text(printable(text, most=200))

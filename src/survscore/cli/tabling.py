@@ -1,4 +1,4 @@
-"""The command that puts all that a reviewer asks for into one table."""
+"""The commands that put all that a reviewer asks for into one table: at some horizons, and on earlier days."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import numpy as np
 from survscore._validation import InputError
 from survscore.analysis.score_tables import OF_ALL_CAUSES
 from survscore.causes import ALL_STATUSES
-from survscore.cli import options, study_files
-from survscore.cli.helping import command
-from survscore.cli.options import FILE
-from survscore.cli.scoring import inputs, read_each, results_writer, settings_of
+from survscore.cli import files, options
+from survscore.cli.options import FILE, command
+from survscore.cli.reading import inputs, read, read_files, settings_of, warn_if_reversed, with_each_cause
+from survscore.cli.scoring import results_writer
 from survscore.cli.screen import check_target, noted, one_line, progress
+from survscore.metrics import as_metric
 from survscore.results.latex import LAYOUTS, MATRIX, Layout
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ FORMATS: dict[str, Callable[..., str]] = {
 
 @command(short_help="One table: accuracy, discrimination, calibration, benefit.")
 @options.files
-@study_files.study
+@files.study
 @options.weightings
 @options.option(
     "-m",
@@ -56,12 +57,20 @@ FORMATS: dict[str, Callable[..., str]] = {
     help="Threshold probability of the net benefit. Repeat it for several.",
 )
 @options.segments
-@click.option("-r", "--reference", metavar="NAME", help="The model to compare with.  [default: the first]")
+@options.reference
 @options.null
-@click.option("-o", "--out", type=FILE, metavar="FILE", help="Write the tables as text, Markdown, LaTeX or HTML: .txt, "
-              ".md, .tex, .html.")  # fmt: skip
-@click.option("--layout", type=click.Choice(LAYOUTS), help="With -o table.tex: the tables as printed (long, as by "
-              "default), or one for a paper, with a row for each model.")  # fmt: skip
+@options.option(
+    "-o",
+    "--out",
+    type=FILE,
+    metavar="FILE",
+    help="Write the tables as text, Markdown, LaTeX or HTML: .txt, .md, .tex, .html.",
+)
+@options.choice(
+    "--layout",
+    of=LAYOUTS,
+    help="With -o table.tex: the tables as printed (long, as by default), or a row for each model, for a paper.",
+)
 @options.results
 def table(
     reference: str | None, null: Any, out: Path | None, layout: Layout | None, horizons: Any, **arguments: Any
@@ -92,7 +101,10 @@ def table(
         raise InputError("--layout is for -o FILE.tex")
     metrics = arguments["metrics"]
     with noted(), progress(total=1) as show:
-        studies, weightings = read_each({**arguments, "times": horizons}, show, usual="shown")
+        study, weightings = read_files(arguments, show, usual="shown")
+        studies = with_each_cause(study, arguments["cause"], horizons)
+        for study in studies:
+            warn_if_reversed(study, weightings, {"times": horizons})
         tables = []
         if len(studies) > 1 and metrics not in ((), ("all",)) and not _of_all_causes(metrics):
             studies = studies[:-1]
@@ -140,3 +152,59 @@ def _write_page(path: Path, tables: Sequence[ScoreTable], how: dict[str, Any]) -
         pages = [FORMATS[path.suffix.lower()](table, **how) for table in tables]
         temporary.write_text("\n".join(pages), encoding="utf-8")
     click.echo(f"Written: {one_line(path)}", err=True)
+
+
+@command(short_help="Which score would have selected the best model on earlier days.")
+@options.files
+@files.study
+@options.weightings
+@options.as_of(required=True)
+@options.horizons(name="horizons", required=True)
+@options.option(
+    "-m",
+    "--metric",
+    type=options.METRIC,
+    default="brier",
+    help="What models are chosen by: brier, log, auc, crps and others.",
+)
+@options.groups
+@options.backtest
+@options.level
+@options.option("--state", metavar="FOLDER", help="Keep finished days there: an interrupted run goes on from them.")
+@options.number("--jobs", "Number of processes. It does not change results.", 1, least=1)
+@options.results
+def backtest(
+    horizons: Any, draws: int, seed: int, predicted_on: str | None, state: str | None, jobs: int, **arguments: Any
+) -> None:
+    """Suppose that follow-up had ended earlier: which model each score would have selected, and how good it is.
+
+    Files are as for "survscore score", with outcomes as dates, and predictions made at the start of each individual.
+    Weightings are administrative, projected and ipcw by default; the first is what the others are compared with. --csv
+    and --parquet write one row for each day, horizon and weighting.
+
+    \b
+    Examples:
+      survscore backtest outcomes.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 -t 365
+      survscore backtest y.csv new.csv old.csv --cutoff 2020-12-31 --as-of 2016-12-31 --as-of 2017-12-31 -t 90,365
+    """  # noqa: D301
+    from survscore.analysis.backtest import backtest as run
+    from survscore.analysis.backtest import weightings_tried
+
+    write = results_writer({**arguments, "by": ()})
+    if arguments["cutoff"] is None:
+        raise InputError("backtest needs outcomes as dates: give the data cut-off as --cutoff")
+    names = arguments["names"] or weightings_tried(as_metric(arguments["metric"]))
+    asked = {**arguments, "by": (), "names": names, "times": horizons}
+    asked["metrics"] = (arguments["metric"],)
+    with noted(), progress(total=1) as show:
+        study, weightings = read(asked, show)
+        found = run(
+            study.outcomes, study.models, as_of=list(arguments["as_of"]), horizons=horizons, weighting=weightings,
+            metric=arguments["metric"], predicted_on=predicted_on, groups=study.groups, n_draws=draws,
+            level=arguments["level"], seed=seed, state=state, n_jobs=jobs, progress=show,
+        )  # fmt: skip
+    settings = {**settings_of("backtest", study, weightings, asked), **found.settings, "sentence": found.sentence}
+    frames = {"table": found.table, "scores": found.scores}
+    dated = {name: frame.assign(cutoff=frame["cutoff"].astype(str)) for name, frame in frames.items()}
+    if not write(dated["table"], {"summary": found.summary, **dated}, settings):
+        click.echo(found.to_text(shutil.get_terminal_size().columns))

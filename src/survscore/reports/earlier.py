@@ -10,8 +10,7 @@ from survscore._utils.dates import plural_word
 from survscore._validation import InputError, several, shown
 from survscore.analysis.backtest_results import Backtest
 from survscore.causes import ALL_CAUSES
-from survscore.checks.history import read_history
-from survscore.checks.runs import Run
+from survscore.checks import Run, read_history
 from survscore.metrics import metric_label
 from survscore.reports.comparing import as_table, plain, records
 from survscore.reports.section import (
@@ -159,7 +158,8 @@ def trends(path: Path | str | None, cause: str = "") -> dict[str, Any]:
 def _means(number: int, run: Run) -> list[dict[str, Any]]:
     """Return the first mean of each metric, weighting and model, which is the whole one."""
     first: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in run.tables["scores"]:
+    rows: list[dict[Any, Any]] = run.tables["scores"].to_dict("records")
+    for row in rows:
         if not row["segment"] and row["from"] < row["to"]:
             name = (row["metric"], row["weighting"], row["model"])
             first.setdefault(name, {"run": number, "id": run.id, "date": run.date[:10], **row})
