@@ -22,8 +22,8 @@ from survscore.cli import main
 from survscore.datasets.kkbox import prepare, prepared, synthesize
 from survscore.io import files as _files
 from survscore.io import limits, read_outcomes, write_study
-from survscore.io.spreadsheets import FORMULA, NUMBER, as_text, without_formulas
 from survscore.io.tables import open_table
+from survscore.io.writing import FORMULA, NUMBER, as_text, without_formulas
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="named pipes and devices are those of POSIX")
 
@@ -246,14 +246,14 @@ def test_paths_that_look_like_addresses_stay_paths(raw, tmp_path, monkeypatch):
 
 
 def test_databases_fetch_no_extensions(tmp_path):
-    from survscore.io.databases import connect
+    from survscore.io.tables import connect
 
     for path in (None, tmp_path / "a.duckdb"):
         with connect(path) as database:
             for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):
                 assert database.execute(f"SELECT current_setting('{setting}')").fetchone() == (False,)
     sources = {path.name: path.read_text() for path in Path(ss.__file__).parent.rglob("*.py")}
-    assert [name for name, text in sources.items() if "duckdb.connect(" in text] == ["databases.py"]
+    assert [name for name, text in sources.items() if "duckdb.connect(" in text] == ["tables.py"]
 
 
 # Formulas and terminals

@@ -17,7 +17,7 @@ import mangling
 import survscore as ss
 from commands import refused, run
 from survscore import io
-from survscore.io.fitting import FAR
+from survscore.io.study import FAR
 
 TIMES = [3.0, 8, 15, 29]
 MONTH = 365.25 / 12

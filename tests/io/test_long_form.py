@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from combinations import every_pair, examples
 from survscore import InputError
-from survscore.io import long_form, read_predictions
+from survscore.io import read_predictions
 
 ORDERS = ("individuals", "individuals, late times first", "times", "times, late first", "random")
 KINDS = ("whole numbers", "far apart", "negative", "text", "categories")
@@ -80,11 +80,9 @@ def test_rows_in_order_are_not_copied(tmp_path):
     n, m = 40, 3
     values = np.tile([0.9, 0.8, 0.7], n)
     path = written(tmp_path / "net.parquet", "", np.repeat(np.arange(n), m), np.tile([1.0, 2.0, 3.0], n), values)
-    table = pq.read_table(path)
-    form = long_form.LongForm.of(long_form.TableFile(path, table.schema, n * m, table.select), "id", *table.columns[:2])
-    assert form.cells is None
-    assert not form.by_time
-    assert np.shares_memory(form.matrix(values), values)
+    curves = read_predictions(path).models["net"]
+    assert np.array_equal(curves.probabilities, values.reshape(n, m))
+    assert curves.probabilities.base is not None
 
 
 @every_pair(order=ORDERS, kind=KINDS, change=["left out", "twice", "instead of another"])

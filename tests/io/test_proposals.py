@@ -21,7 +21,7 @@ from combinations import examples
 from commands import refused, run
 from survscore import cli
 from survscore.cli.proposing import OF_FOLDERS, guess, propose
-from survscore.io.samples import sample
+from survscore.io.profiles import sample
 
 CUTOFF = pd.Timestamp("2017-01-29")
 N = 60
@@ -758,7 +758,7 @@ def test_both_readings_are_told(tmp_path, truth):
 
 
 def test_check_reads_all_rows(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("survscore.io.samples.WHOLE_BYTES", 1 << 20)
+    monkeypatch.setattr("survscore.io.profiles.WHOLE_BYTES", 1 << 20)
     n = 200_000
     event = np.where(np.arange(n) == n - 3, -1, np.arange(n) % 2)
     path = csv(tmp_path, "y.csv", pd.DataFrame({"time": np.arange(n), "event": event}))[0]

@@ -10,7 +10,7 @@ import numpy as np
 
 from survscore.datasets import kkbox
 from survscore.datasets.splitting import split
-from survscore.io.temporary import temporary_folder
+from survscore.io.files import temporary_folder
 from survscore.paper import studies as s
 from survscore.simulate import mean_squared_error
 from survscore.weighting import IPCW, Administrative, Weighting

@@ -9,6 +9,8 @@ time of a spell is that date minus its start, whether it ended in churn or not.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,8 @@ from typing import Any
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError
 from survscore.datasets.kkbox import raw
-from survscore.io.databases import connect, interruptible
-from survscore.io.files import replaceable, written_whole
-from survscore.io.temporary import temporary_folder
+from survscore.io.files import replaceable, temporary_folder, written_whole
+from survscore.io.tables import connect
 
 LAST_CHURN_DATE = "2017-01-29"  # 30 days before the last transactions in the data
 AGE_DATE = "2017-03-01"  # when members gave the ages that the file holds
@@ -214,7 +215,7 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
             # a progress bar of its own would write over ours
             database.execute(f"SET temp_directory = {_quoted(scratch)}; SET enable_progress_bar = false")
             try:
-                return interruptible(database, lambda: _run(database, paths, target, scratch, tell))
+                return _interruptible(database, lambda: _run(database, paths, target, scratch, tell))
             except duckdb.OutOfMemoryException:
                 raise InputError(f"memory={memory} is not enough, or the disk is full; give more") from None
             except duckdb.IOException as error:
@@ -246,6 +247,24 @@ def _run(database: Any, paths: dict[str, Path], target: Path, scratch: Path, tel
         database.execute(f"COPY output TO {_quoted(temporary)} (FORMAT parquet, USE_TMP_FILE false)")
     tell(total, total, "")
     return summary
+
+
+def _interruptible(database: Any, work: Callable[[], Summary]) -> Summary:
+    """Do some work with a database in a thread, so that an interrupt of this one ends its queries at once.
+
+    A query that runs in the main thread looks for signals once in many seconds.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(work)
+        try:
+            while not done.done():  # not without end, in which Windows would hear nothing
+                wait([done], timeout=0.5)
+            return done.result()
+        except BaseException:
+            while not done.done():  # between two queries, there is none to interrupt
+                database.interrupt()
+                wait([done], timeout=0.05)
+            raise
 
 
 def _quoted(path: Path) -> str:
