@@ -20,6 +20,7 @@ from survscore.io.forms import Form
 from survscore.io.layouts import (
     CAUSE,
     LISTS,
+    LONG,
     SURVIVAL,
     TRANSPOSED,
     Layout,
@@ -57,9 +58,7 @@ UNIT_LETTERS: dict[str, Unit] = {"d": "D", "w": "W", "m": "M", "y": "Y", "h": "h
 SURVIVAL_WORDS, EVENT_WORDS, MODEL_WORDS = (WORDS[f"{what} words"] for what in ("survival", "event", "model"))
 TELLING_WORDS = SURVIVAL_WORDS | EVENT_WORDS | MODEL_WORDS | WORDS["probability words"] | {*UNIT_WORDS, *UNIT_LETTERS}
 FEW_INDIVIDUALS = 5  # in a file of rows by time
-CAUSES_OR_MODELS = Doubt(
-    "--columns", "are these causes of events, of which at most one happens, as assumed, or models?"
-)
+CAUSES_OR_MODELS = "are these causes of events, of which at most one happens, as assumed, or models?"
 Group = dict[float, Profile]  # columns by the number in their names
 
 
@@ -82,16 +81,20 @@ class Observed:
         best = [one for rank, one in ranked if rank == top >= least]
         exact = [one for one in best if one.name.lower() == role]
         if len(best) > 1 and not exact:
-            self.doubt(f"--{role.replace('_', '-')}", f"{best[0].name!r}, or is it {_or(best[1:])}?")
+            others = " or ".join(repr(one.name) for one in best[1:4])
+            self.doubt(f"--{role.replace('_', '-')}", f"{best[0].name!r}, or is it {others}?")
         return next(iter(exact or best), None)
+
+    def take(self, role: str, one: Profile, doubt: str | None = None) -> None:
+        """Add the option that names a column; a doubt, if its name does not say clearly that it is that."""
+        option = role.replace("_", "-")
+        self.options[option], self.meanings[one.name] = one.name, role
+        if doubt is not None and strength(one.name, role) < 2:
+            self.doubt(f"--{option}", doubt)
 
     def doubt(self, about: str, text: str) -> None:
         """Ask about something."""
         self.doubts.append(Doubt(about, text))
-
-
-def _or(profiles: Sequence[Profile]) -> str:
-    return " or ".join(repr(one.name) for one in profiles[:3])
 
 
 def id_column(profiles: Sequence[Profile]) -> tuple[str | None, list[Doubt]]:
@@ -100,9 +103,8 @@ def id_column(profiles: Sequence[Profile]) -> tuple[str | None, list[Doubt]]:
     held = Observed([one for one in profiles if one.complete and one.kind in kinds and one.name])
     several = len(profiles[0].missing) > 1
     chosen = held.best("id", lambda one: one.name == "id" or (one.distinct and several), least=2)
-    chosen = (
-        chosen or held.best("id", lambda one: True, least=2) or held.best("id", lambda one: one.distinct and several)
-    )
+    chosen = chosen or held.best("id", lambda one: True, least=2)
+    chosen = chosen or held.best("id", lambda one: one.distinct and several)
     return None if chosen is None else chosen.name, held.doubts
 
 
@@ -124,19 +126,15 @@ def _times(held: Observed) -> Observed | None:
     time = held.best("time", _is_duration)
     if time is None:
         return None
-    held.meanings[time.name] = "time"
-    if strength(time.name, "time") < 2:
-        held.doubt("--time", f"is {time.name!r} how long they were followed?")
+    held.take("time", time, f"is {time.name!r} how long they were followed?")
     if not _status(held):
         return None
-    held.options["time"], held.unit = time.name, unit_in(time.name)
+    held.unit = unit_in(time.name)
     end = held.best("censoring_time", lambda one: _is_duration(one) and bool((one.numbers >= time.numbers - 1).all()))
     if end is None:
         held.notes.append(WITHOUT_C)
     else:
-        if strength(end.name, "censoring_time") < 2:
-            held.doubt("--censoring-time", f"is {end.name!r} when the data of each end (C*)?")
-        held.options["censoring-time"], held.meanings[end.name] = end.name, "censoring_time"
+        held.take("censoring_time", end, f"is {end.name!r} when the data of each end (C*)?")
     for one in held.left:
         if one.name.lower() in ("start", "tstart", "time1", "entry", "_t0") and (one.numbers > 0).any():
             held.doubt(one.name, f"are these times of entry? If so, --entry {one.name} counts time from them")
@@ -154,13 +152,13 @@ def _ask_about_ends(held: Observed, time: Profile, end: Profile | None) -> None:
             if end is None or flag is None:
                 held.doubt(one.name, "without C*, all without event are treated alike, dropped out or not: is that so?")
             elif differ := int(((~flag.is_yes & (time.numbers < end.numbers)) != one.is_yes).sum()):
-                held.doubt(one.name, f"{one.name!r} says otherwise than times in {differ} rows: drop-outs are those "
-                           f"without event whose {time.name!r} is before {end.name!r}. Is that so?")  # fmt: skip
+                text = f"{one.name!r} says otherwise than times in {differ} rows: drop-outs are those without event "
+                held.doubt(one.name, f"{text}whose {time.name!r} is before {end.name!r}. Is that so?")
             continue
         same = flag is not None and one.words == flag.words and np.array_equal(one.values, flag.values)
         if few and not same and (strength(one.name, "reason") or strength(one.name, "event") == 2):
-            told = f"does it say why observation ended ({', '.join(one.words[:6])})? It is ignored; if some of it is "
-            held.doubt(one.name, f"{told}another event or a drop-out, say --reason and what each means")
+            text = f"does it say why observation ended ({', '.join(one.words[:6])})? It is ignored; if some of it is "
+            held.doubt(one.name, f"{text}another event or a drop-out, say --reason and what each means")
 
 
 def _is_duration(one: Profile) -> bool:
@@ -234,7 +232,8 @@ def _dates(held: Observed) -> Observed | None:
     start = held.best("start", lambda one: one.is_dated and one.complete)
     if start is None:
         return None
-    held.meanings[start.name], held.options["start"], held.unit = "start", start.name, "D"
+    held.take("start", start)
+    held.unit = "D"
     every = held.left
     held.left = [one for one in every if one.is_dated and _same_writing(one, start)]
     cutoff = held.best("cutoff", lambda one: (one.complete and not one.distinct) or len(one.missing) == 1)
@@ -249,8 +248,14 @@ def _dates(held: Observed) -> Observed | None:
         return None
     if event is not None and not event.complete:
         _of_events(held, event, seen, end)
-    else:
-        _of_ends(held, ended)
+    else:  # a flag or a reason must say whether it is the date of the event
+        held.meanings[ended.name] = "end"
+        if _status(held):
+            held.take("end", ended)
+        else:
+            held.take("event_date", ended)
+            text = f"no flag says whether {ended.name!r} is when the event happened: is every date one of it?"
+            held.doubt("--event-date", text)
     used = [one for one in every if one.name in held.meanings and one.is_dated]
     _cutoff(held, cutoff, used)
     _written(held, used)
@@ -259,16 +264,15 @@ def _dates(held: Observed) -> Observed | None:
 
 def _of_events(held: Observed, event: Profile, seen: Profile | None, end: Profile | None) -> None:
     """Add the options for dates that are there only for those with event."""
-    held.options["event-date"], held.meanings[event.name] = event.name, "event_date"
+    held.take("event_date", event)
     # being active is no contact with those who study somebody: who was not active lately is not lost to them
     contact = seen is not None and not speaks_of(seen.name, "activity")
     seen = seen or (end if end is not None and end.complete else None)
     if seen is not None:
-        held.options["last-seen"], held.meanings[seen.name] = seen.name, "last_seen"
+        held.take("last_seen", seen)
         if not contact:
-            held.doubt(
-                "--last-seen", f"are those without event lost on the date in {seen.name!r}? If not, leave it out"
-            )
+            text = f"are those without event lost on the date in {seen.name!r}? If not, leave it out"
+            held.doubt("--last-seen", text)
     elif end is not None:
         held.doubt("--event-date", f"{event.name!r}, or is it {end.name!r}?")
     flags = Observed([one for one in held.left if one.kind == "flags" and one.complete], meanings=held.meanings)
@@ -276,18 +280,6 @@ def _of_events(held: Observed, event: Profile, seen: Profile | None, end: Profil
     differ = 0 if flag is None else int((flag.is_yes != ~event.missing).sum())
     if flag is not None and differ:
         held.doubt("--event-date", f"{flag.name!r} says otherwise than {event.name!r} in {differ} rows")
-
-
-def _of_ends(held: Observed, ended: Profile) -> None:
-    """Add the options for dates of which a flag or a reason says whether they are of the event."""
-    held.meanings[ended.name] = "end"
-    if _status(held):
-        held.options["end"] = ended.name
-        return
-    held.options["event-date"], held.meanings[ended.name] = ended.name, "event_date"
-    held.doubt(
-        "--event-date", f"no flag says whether {ended.name!r} is when the event happened: is every date one of it?"
-    )
 
 
 def _same_writing(one: Profile, other: Profile) -> bool:
@@ -394,7 +386,7 @@ def _candidates(file: TableFile, profiles: Sequence[Profile], id_column: str | N
         yield found.asking("--transposed", "are columns individuals, or belong to one curve?", when=bool(few))
     if usual is not None and usual.kind == LISTS:
         yield from _lists(file, list_columns(file.schema))
-    elif usual is not None:
+    elif usual is not None and usual.kind != LONG:
         yield Predicted(Form())
     if id_column is not None and not with_event:
         yield from _long(profiles)
@@ -413,7 +405,8 @@ def _lists(file: TableFile, names: list[str]) -> Iterator[Predicted]:
         text = f"nothing says of which {length} times the lists are; 1 to {length} is a guess"
         found = replace(found, form=Form(grid=np.arange(1.0, length + 1))).asking("--grid", text)
     if len(names) > 1 and not any(set(tokens(name)) & (SURVIVAL_WORDS | MODEL_WORDS) for name in names):
-        yield replace(found, form=replace(found.form, columns="{cause}"), doubts=(*found.doubts, CAUSES_OR_MODELS))
+        by_cause = replace(found, form=replace(found.form, columns="{cause}"))
+        yield by_cause.asking("--columns", CAUSES_OR_MODELS)
     yield found
 
 
@@ -451,7 +444,7 @@ def _patterns(profiles: Sequence[Profile]) -> Iterator[Predicted]:
         strange = (some - (TELLING_WORDS - EVENT_WORDS) and not some & (SURVIVAL_WORDS | MODEL_WORDS) for some in words)
         if len(alike) == len(likely) and all(strange):
             form = Form(columns=f"{{cause}}{sign}{{time}}{after}")
-            yield Predicted(form, doubts=(CAUSES_OR_MODELS,))
+            yield Predicted(form).asking("--columns", CAUSES_OR_MODELS)
         yield _of_pattern(f"{{model}}{sign}{{time}}{after}", alike, likely)
     yield _of_pattern(f"{before}{{time}}{after}", [largest], likely)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from survscore.datasets import kkbox
-from survscore.datasets.splitting import split
+from survscore.datasets.kkbox.prepared import split
 from survscore.io.files import temporary_folder
 from survscore.paper import studies as s
 from survscore.simulate import mean_squared_error
