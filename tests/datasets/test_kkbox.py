@@ -11,8 +11,8 @@ import pytest
 import survscore as ss
 from datasets import kkbox_oracle as oracle
 from survscore.datasets.kkbox import prepare, synthesize, true_survival
-from survscore.datasets.kkbox.raw import COLUMNS
 from survscore.datasets.kkbox.prepared import split
+from survscore.datasets.kkbox.raw import COLUMNS
 
 
 def transaction(msno, made, expires, **changes):

@@ -76,15 +76,6 @@ def test_any_order_gives_the_same_matrix(tmp_path_factory, order, kind, ending, 
     assert [str(one) for one in predicted.ids.to_pylist()] == list(dict.fromkeys(map(str, ids[individuals].tolist())))
 
 
-def test_rows_in_order_are_not_copied(tmp_path):
-    n, m = 40, 3
-    values = np.tile([0.9, 0.8, 0.7], n)
-    path = written(tmp_path / "net.parquet", "", np.repeat(np.arange(n), m), np.tile([1.0, 2.0, 3.0], n), values)
-    curves = read_predictions(path).models["net"]
-    assert np.array_equal(curves.probabilities, values.reshape(n, m))
-    assert curves.probabilities.base is not None
-
-
 @every_pair(order=ORDERS, kind=KINDS, change=["left out", "twice", "instead of another"])
 def test_every_cell_has_one_row(tmp_path, order, kind, change):
     n, m = 7, 3
