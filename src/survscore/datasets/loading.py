@@ -162,7 +162,9 @@ class Recipe(Described):
     @classmethod
     def of(cls, name: str, entry: Mapping[str, Any]) -> Recipe:
         """Return what an entry of ``sets.toml`` says."""
-        values = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+        values: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+        }
         frame, text = values.pop("r_frame", None), values.pop("text_file", None)
         values["origin"] = RFrame(**frame) if frame is not None else TextFile(**text)
         counts = {**values["counts"], "by_cause": tuple(values["counts"].get("by_cause", ()))}

@@ -19,11 +19,9 @@ from survscore.io.tables import (
     about,
     arrow,
     as_labels,
-    complete,
     identifiers,
     listed,
     numbers,
-    readable,
     vector,
 )
 
@@ -136,7 +134,7 @@ def looks_transposed(file: TableFile, usual: Layout | None) -> bool:
     if not others or "event" in others:  # outcomes have an event
         return False
     try:
-        times = numbers(file.path, column, file.read([column]).column(0))
+        times = file.numbers(column)
         if not (times[0] >= 0 and (times[1:] > times[:-1]).all()):  # of most files, before all of it is read
             return False
         matrix = _wide_matrix(file, others)
@@ -242,7 +240,7 @@ def _transposed(file: TableFile, take_ids: bool) -> Layout:
 
     def read(model: str) -> Predictions:
         with about(file.path):
-            times = as_times(numbers(file.path, column, file.read([column]).column(0)), f"column {column!r}")
+            times = as_times(file.numbers(column), f"column {column!r}")
         return times, np.ascontiguousarray(_wide_matrix(file, individuals).T), _metadata(file)
 
     return Layout(TRANSPOSED, [SURVIVAL], read, arrow().array(individuals) if take_ids else None, set(file.names))
@@ -285,10 +283,11 @@ def _long(
         raise InputError(f"{file.path}: long form needs a column {missing[0]!r}; the columns are {listed(file.names)}")
     if not models:
         raise InputError(f"{file.path}: long form needs a column of predictions, such as {SURVIVAL!r}")
-    table = file.read([*keys, models[0]], coded=own)  # together, since columns are decoded side by side
+    table = file.read([*keys, models[0]])  # together, since columns are decoded side by side
     if not certain:
         labels = table.column(0)
-        labels = labels.unify_dictionaries() if arrow().types.is_dictionary(labels.type) else labels
+        kind = labels.type
+        labels = labels.cast(kind.value_type) if arrow().types.is_dictionary(kind) else labels
         if len(labels.unique()) == len(labels):
             return None
     used = {*keys, *models}
@@ -348,7 +347,8 @@ class _Cells:
 
     @classmethod
     def of(cls, file: TableFile, id_column: str, ids: pa.ChunkedArray, times: pa.ChunkedArray, timed: str) -> _Cells:
-        individual, names = _coded(file, id_column, ids)
+        encoded = as_labels(file.path, id_column, ids).dictionary_encode()  # in the order of appearance
+        individual, names = np.asarray(encoded.indices.to_numpy()), encoded.dictionary
         given = numbers(file.path, timed, times).astype(np.float64, copy=False) + 0.0  # no minus zero
         column, grid = pd.factorize(given, sort=True, use_na_sentinel=False)
         with about(file.path):
@@ -368,21 +368,6 @@ class _Cells:
             ordered[self.place] = values
             values = ordered
         return values.reshape(len(self.ids), self.times.size)
-
-
-def _coded(file: TableFile, name: str, column: pa.ChunkedArray) -> tuple[NDArray[Any], pa.Array]:
-    """Return the different ids in the order in which they first appear, and for every row the place among them."""
-    complete(file.path, name, column)
-    if not arrow().types.is_dictionary(column.type):
-        encoded = as_labels(file.path, name, column).dictionary_encode()
-        return np.asarray(encoded.indices.to_numpy()), encoded.dictionary
-    with readable(file.path):
-        column = column.unify_dictionaries()
-    codes = np.concatenate([np.asarray(chunk.indices.to_numpy()) for chunk in column.chunks])
-    words = arrow().chunked_array([column.chunk(0).dictionary])
-    names = as_labels(file.path, name, words).dictionary_encode()  # a dictionary may hold a word twice
-    places, present = pd.factorize(np.asarray(names.indices.to_numpy())[codes])
-    return places, names.dictionary.take(arrow().array(present))
 
 
 def _check_cells(file: TableFile, ids: pa.Array, times: NDArray[np.float64], cells: NDArray[np.intp]) -> None:

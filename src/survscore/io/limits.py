@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,19 +54,17 @@ def check_size(path: Path, size: int) -> None:
         )
 
 
-def read_parquet(path: Path, opened: Any, names: Collection[str], *, coded: bool = False) -> pa.Table:
+def read_parquet(path: Path, opened: Any, names: Sequence[str]) -> pa.Table:
     """Read some columns of an open Parquet file, unless they would become too large.
 
     What numbers take is known from the file's metadata. Text is read piece by piece: a dictionary may say in a few
-    bytes that one long word is repeated a billion times. Unless the file was opened to leave words in dictionaries,
-    `coded`: then that is a billion numbers, and they are known.
+    bytes that one long word is repeated a billion times.
     """
     import pyarrow as pa
 
-    wanted = _leaves(opened.metadata, set(names))
-    size, longest = _needed(opened.metadata, wanted)
+    size, longest = _needed(opened.metadata, _leaves(opened.metadata, set(names)))
     check_size(path, size)
-    if coded or not longest:
+    if not longest:
         return opened.read(list(names))
     rows = max(1, min(ROWS, LITTLE // longest))
     batches, total = [], 0

@@ -17,7 +17,7 @@ from survscore._validation import InputError, as_event, as_vector, check_choice,
 from survscore.causes import Causes
 from survscore.io.dates import DateWriting
 from survscore.io.flags import Ends, Status, warn_if_flags_are_ignored
-from survscore.io.tables import TableFile, about, identifiers, numbers, open_table, vector
+from survscore.io.tables import TableFile, about, identifiers, open_table, vector
 from survscore.outcomes import LateStarts, Outcomes, WeightKind
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def read_outcomes(
         outcomes, kept = _from_dates(file, read, writing.end_of_data(file), as_unit("unit", unit or "D"), late_starts)
     if weights is not None:
         column = file.named("weights", weights)
-        given = numbers(file.path, column, file.column(column))
+        given = file.numbers(column)
         with about(file.path, {"weights": column}):
             outcomes = outcomes.weighted(given if kept is None else given[kept], weight_kind)
     id_column = None if id is False else file.optional("id", id)
@@ -236,10 +236,8 @@ def _from_times(
     time, censoring_time = file.named("time", time), file.optional("censoring_time", censoring_time)
     entry = None if entry is None else file.named("entry", entry)
     event = status.column
-    times, ended = numbers(file.path, time, file.column(time)), status.read()
-    end, entered = (
-        None if name is None else numbers(file.path, name, file.column(name)) for name in (censoring_time, entry)
-    )
+    times, ended = file.numbers(time), status.read()
+    end, entered = (None if name is None else file.numbers(name) for name in (censoring_time, entry))
     with about(file.path, {"time": time, "event": event, "censoring_time": censoring_time, "entry": entry}):
         # checked first, since rounding is about numbers that are right otherwise
         y = Outcomes(times, ended.event, causes=ended.causes, entry=entered)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,21 +61,17 @@ def connect(path: Path | None = None, **settings: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
-    """An open file: its columns' names and types, and the columns when they are asked for.
-
-    `select` reads columns by name; its second argument names one whose texts may be left as codes, where a Parquet
-    file repeats them.
-    """
+    """An open file: its columns' names and types, and the columns when they are asked for."""
 
     path: Path
     schema: pa.Schema
     n_rows: int
-    select: Callable[[list[str], str | None], pa.Table]
+    select: Callable[[list[str]], pa.Table]
 
     @classmethod
     def of(cls, path: Path, table: pa.Table) -> TableFile:
         """Return a table that has been read already."""
-        return cls(path, table.schema, table.num_rows, lambda names, _: table.select(names))
+        return cls(path, table.schema, table.num_rows, table.select)
 
     @property
     def names(self) -> list[str]:
@@ -96,10 +93,10 @@ class TableFile:
             )
         return name if name is not None else argument if argument in self.names else None
 
-    def read(self, names: Sequence[str], *, coded: str | None = None) -> pa.Table:
+    def read(self, names: Sequence[str]) -> pa.Table:
         """Return some of the columns; of a Parquet file, only these are read."""
         with readable(self.path):
-            table = self.select(list(names), coded)
+            table = self.select(list(names))
         if any(len(column) != self.n_rows for column in table.columns):
             raise InputError(f"{self.path}: is damaged: it promises {plural(self.n_rows, 'row')}, and holds others")
         return table
@@ -107,6 +104,10 @@ class TableFile:
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column without missing values."""
         return complete(self.path, name, self.read([name]).column(0))
+
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Return one column's numbers."""
+        return numbers(self.path, name, self.column(name))
 
 
 def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> TableFile:
@@ -127,7 +128,11 @@ def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> T
         kind = _kind_of_file(path)
     with readable(path):
         if kind == "parquet":
-            file = _parquet(path, path if source is None else source)
+            import pyarrow.parquet as pq
+
+            # not mapped into memory: if somebody shortens a mapped file, the process is killed
+            opened = pq.ParquetFile(path if source is None else source, page_checksum_verification=True)
+            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, partial(read_parquet, path, opened))
         else:
             file = TableFile.of(path, _ipc(path, source) if kind == "arrow" else read_csv(path, text, source))
         check_table(path, file.names, file.n_rows)
@@ -283,21 +288,6 @@ def _id_type(column: pa.ChunkedArray) -> Any:
     except pa.ArrowInvalid:
         return pa.string()
     return pa.int64()
-
-
-def _parquet(path: Path, source: Any) -> TableFile:
-    import pyarrow.parquet as pq
-
-    def opened(coded: str | None = None) -> Any:
-        # not mapped into memory: if somebody shortens a mapped file, the process is killed
-        dictionaries = None if coded is None else [coded]
-        return pq.ParquetFile(source, read_dictionary=dictionaries, page_checksum_verification=True)
-
-    def select(names: list[str], coded: str | None) -> Any:
-        return read_parquet(path, plain if coded is None else opened(coded), names, coded=coded is not None)
-
-    plain = opened()
-    return TableFile(path, plain.schema_arrow, plain.metadata.num_rows, select)
 
 
 def _ipc(path: Path, source: Any) -> Any:
