@@ -11,7 +11,7 @@ import bz2
 import lzma
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,12 @@ DATA = {
     for name in ("NIL", "NILVALUE", "SYM", "LIST", "CHAR", "LGL", "INT", "REAL", "STR", "VEC", "REF", "EXTPTR")
 }
 # How a whole file begins, by how it is packed; and how a piece of an .rdb file does, which begins with its length.
-PACKED = {
+PACKED: dict[bytes, Callable[[], Any]] = {
     b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
     b"BZh": bz2.BZ2Decompressor,
     b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(memlimit=256 * 2**20),
 }
-PACKED_PIECE = {
+PACKED_PIECE: dict[bytes, Callable[[], Any]] = {
     b"2": bz2.BZ2Decompressor,
     b"Z": lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 2**23}]),
 }

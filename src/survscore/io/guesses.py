@@ -36,7 +36,6 @@ from survscore.io.profiles import (
     WORDS,
     Doubt,
     Profile,
-    Writing,
     plain,
     speaks_of,
     strength,
@@ -146,7 +145,6 @@ def _ask_about_ends(held: Observed, time: Profile, end: Profile | None) -> None:
     """Ask about other columns that may say who dropped out, or why observation ended, unless others say the same."""
     flag = next((one for one in held.left if one.name == held.options.get("event")), None)
     for one in [one for one in held.left if one.name not in held.meanings]:
-        few = 2 <= len(one.words) <= 12 and one.kind in ("flags", "text", "whole numbers")
         if one.is_flag and speaks_of(one.name, "dropout"):
             held.meanings[one.name] = "dropout"
             if end is None or flag is None:
@@ -156,7 +154,8 @@ def _ask_about_ends(held: Observed, time: Profile, end: Profile | None) -> None:
                 held.doubt(one.name, f"{text}whose {time.name!r} is before {end.name!r}. Is that so?")
             continue
         same = flag is not None and one.words == flag.words and np.array_equal(one.values, flag.values)
-        if few and not same and (strength(one.name, "reason") or strength(one.name, "event") == 2):
+        named = strength(one.name, "reason") or strength(one.name, "event") == 2
+        if named and not same and 2 <= len(one.words) <= 12 and one.kind in ("flags", "text", "whole numbers"):
             text = f"does it say why observation ended ({', '.join(one.words[:6])})? It is ignored; if some of it is "
             held.doubt(one.name, f"{text}another event or a drop-out, say --reason and what each means")
 
@@ -235,7 +234,7 @@ def _dates(held: Observed) -> Observed | None:
     held.take("start", start)
     held.unit = "D"
     every = held.left
-    held.left = [one for one in every if one.is_dated and _same_writing(one, start)]
+    held.left = [one for one in every if one.is_dated and one.is_written_like(start)]
     cutoff = held.best("cutoff", lambda one: (one.complete and not one.distinct) or len(one.missing) == 1)
     if cutoff is not None:
         held.meanings[cutoff.name] = "cutoff"
@@ -282,32 +281,23 @@ def _of_events(held: Observed, event: Profile, seen: Profile | None, end: Profil
         held.doubt("--event-date", f"{flag.name!r} says otherwise than {event.name!r} in {differ} rows")
 
 
-def _same_writing(one: Profile, other: Profile) -> bool:
-    """Whether two columns can be read as dates at once; of texts, `_written` finds out."""
-    mine, others = one.writing or Writing(), other.writing or Writing()
-    same = (mine.date_format, mine.origin) == (others.date_format, others.origin)
-    return one.kind == "empty" or (same if "dates" not in (one.kind, other.kind) else one.kind == other.kind)
-
-
 def _written(held: Observed, used: Sequence[Profile]) -> None:
     """Add how dates are written: what can be read in two ways is read as the columns are that can be read in one."""
     several = list(dict.fromkeys(one.writing for one in used if one.writing is not None and one.kind != "empty"))
     clear = next((one for one in several if one.doubt is None), several[0])
     if clear.date_format is not None:
         held.options["date-format"] = clear.date_format
+        held.notes += ["Times of day are those of UTC."] if clear.date_format in EPOCHS else []
     if clear.origin is not None:
         held.options["origin"] = clear.origin
         held.notes.append("Dates are numbers of days; since when they count does not matter to times in days.")
-    open_ends = list(dict.fromkeys(date for one in used for date in one.open_end))
-    if open_ends:
+    if open_ends := list(dict.fromkeys(date for one in used for date in one.open_end)):
         held.options["open-end"] = joined_words(open_ends)
         held.notes.append(f"Where a date is {', '.join(open_ends)}, there is no end yet.")
     if clear.doubt is not None:
         held.doubt("--date-format", clear.doubt)
     elif len(several) > 1 and all(one.doubt is None for one in several):
         held.doubt("--date-format", "columns write dates in different ways; only one can be read")
-    if clear.date_format in EPOCHS:
-        held.notes.append("Times of day are those of UTC.")
 
 
 def _cutoff(held: Observed, cutoff: Profile | None, used: Sequence[Profile]) -> None:

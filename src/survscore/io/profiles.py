@@ -187,6 +187,13 @@ class Profile:
         """Whether values can be dates: whether numbers are, the name must say."""
         return self.kind in ("dates", "empty") or (self.writing is not None and self.kind.endswith("numbers"))
 
+    def is_written_like(self, other: Profile) -> bool:
+        """Whether both can be read as dates at once; of two columns of text, their writings say more."""
+        mine, others = self.writing or Writing(), other.writing or Writing()
+        if "dates" in (self.kind, other.kind):
+            return self.kind in ("empty", other.kind)
+        return self.kind == "empty" or (mine.date_format, mine.origin) == (others.date_format, others.origin)
+
     def is_between(self, low: float, high: float) -> bool:
         """Whether all values are numbers in a range."""
         held = self.numbers[~self.missing]
