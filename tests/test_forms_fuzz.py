@@ -10,8 +10,6 @@ from unittest import mock
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.feather
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,23 +46,6 @@ def predictions(layout, event, percent):
     if layout != "long":
         return frame
     return frame.melt(id_vars="id", var_name="time", value_name="survival").astype({"time": float})
-
-
-def written(frame, ending):
-    if ending == "parquet":
-        return frame.to_parquet()
-    if ending == "csv":
-        return frame.to_csv(index=False).encode()
-    sink, table = pa.BufferOutputStream(), pa.Table.from_pandas(frame, preserve_index=False)
-    if ending == "feather":
-        pa.feather.write_feather(table, sink)
-    elif ending == "arrow":
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-    else:
-        with pa.CompressedOutputStream(sink, {"csv.zst": "zstd", "csv.gz": "gzip"}[ending]) as packed:
-            packed.write(frame.to_csv(index=False).encode())
-    return sink.getvalue().to_pybytes()
 
 
 def run(arguments, given_by_standard_input):
@@ -106,7 +87,7 @@ def test_a_result_or_one_line(
             observed["event"] = np.where(observed["event"].astype(bool), "yes", "no")
             observed.to_csv(folder / "y.csv", index=False)
         path = folder / f"net.{ending}"
-        path.write_bytes(written(frame, ending))
+        path.write_bytes(mangling.content(frame, ending))
         if spoilt is not None:
             file = folder / "y.csv" if spoilt == "y" else path
             file.write_bytes(mangling.mangle(file.read_bytes(), np.random.default_rng(seed)))

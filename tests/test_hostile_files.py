@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
+from commands import refused
 from survscore.cli import main
 from survscore.datasets.kkbox import prepare, prepared, synthesize
 from survscore.io import files as _files
@@ -42,17 +43,6 @@ def raw(tmp_path_factory):
     return folder
 
 
-def refused(capsys, *arguments):
-    """Return the one line that a command ends with."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    error = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert error.count("\n") == 1
-    assert error.startswith("survscore: ")
-    return error
-
-
 def ran(*arguments, **options):
     """Run the command as a process of its own."""
     return subprocess.run(
@@ -73,17 +63,6 @@ def test_folders_named_like_columns_change_nothing(raw, tmp_path, name):
     expected = pd.read_parquet(tmp_path / "plain.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "out.parquet", partitioning=None), expected)
     pd.testing.assert_frame_equal(prepared.read(folder / "out.parquet"), expected)
-
-
-def test_a_folder_that_contradicts_its_file_is_refused(capsys, tmp_path):
-    """To evaluate, names of folders are columns; but they never replace those that a file has."""
-    folder = tmp_path / "event=1"
-    folder.mkdir()
-    rows = {"time": [1.0, 2.0], "event": [1, 0], "censoring_time": [3.0, 2.0], "1": [0.9, 0.8]}
-    pq.write_table(pa.table(rows), folder / "a.parquet")
-    for source in (tmp_path, folder / "a.parquet"):
-        assert "its folder says event=1" in refused(capsys, "evaluate", source, "-w", "administrative")
-    main(["evaluate", str(folder), "-w", "administrative", "--json", str(tmp_path / "out.json")])
 
 
 # What is read is not overwritten

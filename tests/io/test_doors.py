@@ -1,15 +1,11 @@
 """The same numbers give the same scores in whatever form they come, and none is taken for another without a word."""
 
-import gzip
 import io as streams
 import json
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.csv
-import pyarrow.feather
 import pytest
 
 import mangling
@@ -61,40 +57,11 @@ def months(case):
     return wide(case, case.frame.rename(columns=lambda time: f"month_{float(time) / MONTH!r}"))
 
 
-def zst(frame, path):
-    with pa.output_stream(str(path), compression="zstd") as stream:
-        stream.write(frame.to_csv(index=False).encode())
-
-
 def csv(frame, path):
     frame.to_csv(path, index=False)
 
 
-def gz(frame, path):
-    path.write_bytes(gzip.compress(frame.to_csv(index=False).encode()))
-
-
-def parquet(frame, path):
-    frame.to_parquet(path)
-
-
-def feather(frame, path):
-    pa.feather.write_feather(pa.Table.from_pandas(frame, preserve_index=False), path)
-
-
-def stream(frame, path):
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-
-
-def lifelines(frame, path):
-    frame.to_csv(path)  # with the index, as people do
-
-
-WRITERS = {
-    "csv": csv, "csv.gz": gz, "tsv.gz": gz, "csv.zst": zst, "parquet": parquet, "feather": feather, "arrow": stream
-}  # fmt: skip
+ENDINGS = ("csv", "csv.gz", "tsv.gz", "csv.zst", "parquet", "feather", "arrow")
 FORMS = {
     "wide": (wide, {}),
     "event": (lambda case: wide(case, 1 - case.frame), {"predicts": "event"}),
@@ -114,12 +81,12 @@ def as_options(settings):
     return options + (["--unit", "day"] if "unit" in settings else [])
 
 
-@pytest.mark.parametrize("ending", WRITERS)
+@pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("form", FORMS)
 def test_whatever_the_form_the_scores_are_the_same(capsys, case, form, ending):
     make, settings = FORMS[form]
     path = case.folder / f"net.{ending}"
-    WRITERS[ending](make(case), path)
+    path.write_bytes(mangling.content(make(case), ending))
     options = ["-t", "3,8,15,29", "--interpolation", "linear", *as_options(settings)]
     found, notes = scored(capsys, case.folder / "y.csv", path, *options)
     np.testing.assert_allclose(found, case.wanted, rtol=0, atol=1e-12)
@@ -133,9 +100,9 @@ def test_whatever_the_form_the_scores_are_the_same(capsys, case, form, ending):
 def test_transposed_files_are_recognised_and_read(capsys, case, event):
     turned = 1 - transposed(case) if event else transposed(case)
     options = ["-t", "3,8,15,29", *(["--predicts", "event"] if event else [])]
-    for name, write in (("a.csv", lifelines), ("a.parquet", parquet)):
-        path = case.folder / name
-        write(turned, path)
+    turned.to_csv(case.folder / "a.csv")  # with the index, as people do
+    turned.to_parquet(case.folder / "a.parquet")
+    for path in (case.folder / "a.csv", case.folder / "a.parquet"):
         assert "--transposed takes such files" in refused(
             capsys, "score", case.folder / "y.csv", path, "-w", "administrative", *options
         )
@@ -482,7 +449,7 @@ def test_files_may_have_options_of_their_own(capsys, case):
 @pytest.mark.parametrize("ending", ["csv", "csv.zst", "parquet", "feather"])
 def test_one_file_may_come_by_standard_input(capsys, monkeypatch, case, ending):
     path = case.folder / f"net.{ending}"
-    WRITERS[ending](wide(case), path)
+    path.write_bytes(mangling.content(wide(case), ending))
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=streams.BytesIO(path.read_bytes())))
     found, _ = scored(capsys, case.folder / "y.csv", "net=-", "-t", "3,8,15,29")
     np.testing.assert_allclose(found, case.wanted, rtol=0, atol=1e-12)
