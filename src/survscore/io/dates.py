@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from survscore._utils.dates import as_dates
 from survscore._validation import InputError, as_array, check_rule
 from survscore.io.flags import is_text
-from survscore.io.tables import TableFile, about, vector
+from survscore.io.tables import TableFile, about, arrow, vector
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DECIMAL_YEAR = "decimal-year"
 # Years that no follow-up reaches, which systems write where a date has no end: 9999-12-31, 31.12.2999.
@@ -30,6 +31,7 @@ def far_dates(column: pa.ChunkedArray) -> tuple[str, ...]:
 
 def without_open_ends(column: pa.ChunkedArray, open_end: Sequence[str]) -> pa.ChunkedArray:
     """Return a column of dates in which those that say that there is no end are missing."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     if not open_end:
@@ -45,6 +47,8 @@ def read_dates(values: Any, name: str, date_format: str | None, origin: str | No
     `date_format` is as for ``strptime``, or ``"decimal-year"``, ``"epoch-seconds"``, ``"epoch-milliseconds"``; where
     numbers count days, `origin` is since when.
     """
+    import pandas as pd
+
     given = as_array(values, name)
     missing = np.asarray(pd.isna(given))
     if given.dtype.kind == "M" or missing.all() or (date_format is None and origin is None):
@@ -95,7 +99,8 @@ class DateWriting:
         """Return a column of dates."""
         with about(file.path):
             column = without_open_ends(file.read([name]).column(0), self.open_end)
-            dated = is_text(column.type) or pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)
+            types = arrow().types
+            dated = is_text(column.type) or types.is_date(column.type) or types.is_timestamp(column.type)
             far = far_dates(column) if dated else ()
             if far:
                 raise InputError(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_times, plural
@@ -273,6 +272,8 @@ def _long(
     Where the user has not said so there must be such columns, and repeated ids: outcomes have such columns, too, but
     each individual once. None, where that is not so.
     """
+    import pandas as pd
+
     own, timed = id_column or ID, time_column or long_time_column(file.names)
     missing = [name for name in (own, timed) if name not in file.names]
     keys = [own, timed, *([CAUSE] if CAUSE in file.names else [])]
@@ -347,6 +348,8 @@ class _Cells:
 
     @classmethod
     def of(cls, file: TableFile, id_column: str, ids: pa.ChunkedArray, times: pa.ChunkedArray, timed: str) -> _Cells:
+        import pandas as pd
+
         encoded = as_labels(file.path, id_column, ids).dictionary_encode()  # in the order of appearance
         individual, names = np.asarray(encoded.indices.to_numpy()), encoded.dictionary
         given = numbers(file.path, timed, times).astype(np.float64, copy=False) + 0.0  # no minus zero

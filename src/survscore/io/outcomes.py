@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from survscore._utils import dates as _dates
@@ -272,6 +271,8 @@ def _event_dates(
 
 def _end_dates(file: TableFile, writing: DateWriting, start: str | None, end: str, status: Status) -> _ReadDates:
     """Return dates of the event, and of dropping out, from dates of the end and who had the event then."""
+    import pandas as pd
+
     start, end = file.named("start", start), file.named("end", end)
     ended_by = status.read()
     with about(file.path, {"event": status.column}):

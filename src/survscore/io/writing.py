@@ -10,10 +10,9 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, check_length, shown, without_controls
@@ -25,6 +24,9 @@ from survscore.io.layouts import METADATA
 from survscore.io.tables import CSV_ENDINGS, PARQUET_ENDINGS, arrow
 from survscore.outcomes import Outcomes
 from survscore.simulate import CompetingRisksStudy, ConstantHazardStudy, Sample, SineConstantAcceleratingStudy
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: A sign that begins a formula, also a full-width one, and also after blanks, marks and what can't be seen. The
 #: report's script goes by the same rule.
@@ -61,6 +63,8 @@ def write_outcomes(path: Path | str, y: Outcomes, *, ids: ArrayLike | None = Non
     1.0,1,4.0
     3.0,0,3.0
     """
+    import pandas as pd
+
     frame = pd.DataFrame({"time": y.time, "event": y.event.astype(np.int8) if y.cause is None else y.cause})
     if y.censoring_time is not None:
         frame["censoring_time"] = y.censoring_time
@@ -100,6 +104,8 @@ def write_predictions(
     churn@30,fraud@30
     0.1,0.2
     """
+    import pandas as pd
+
     if not models:
         raise InputError("models is empty")
     if "id" in models:
@@ -329,6 +335,8 @@ def study_files(folder: Path | str, ending: Ending) -> list[Path]:
 
 
 def _as_date(cutoff: str) -> pd.Timestamp:
+    import pandas as pd
+
     try:
         if not re.match(r"\d{4}-\d\d-\d\d", cutoff):
             raise ValueError
@@ -340,6 +348,8 @@ def _as_date(cutoff: str) -> pd.Timestamp:
 
 
 def _write_dates(path: Path, sample: Sample, ids: NDArray[np.int64], end: pd.Timestamp) -> None:
+    import pandas as pd
+
     y = sample.outcomes
     if y.censoring_time is None:
         raise TypeError("a sample's outcomes carry censoring times")
