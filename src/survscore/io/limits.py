@@ -54,26 +54,46 @@ def check_size(path: Path, size: int) -> None:
         )
 
 
-def read_parquet(path: Path, opened: Any, names: Sequence[str]) -> pa.Table:
+def read_parquet(path: Path, source: Any, opened: Any, names: Sequence[str]) -> pa.Table:
     """Read some columns of an open Parquet file, unless they would become too large.
 
-    What numbers take is known from the file's metadata. Text is read piece by piece: a dictionary may say in a few
-    bytes that one long word is repeated a billion times.
+    What numbers take is known from the file's metadata. A dictionary may say in a few bytes that one long word is
+    repeated a billion times: so text is read as codes, and unpacked once its size is known.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
 
     size, longest = _needed(opened.metadata, _leaves(opened.metadata, set(names)))
     check_size(path, size)
     if not longest:
         return opened.read(list(names))
-    rows = max(1, min(ROWS, LITTLE // longest))
-    batches, total = [], 0
-    for batch in opened.iter_batches(rows, columns=list(names)):
-        total += batch.nbytes
-        check_size(path, total)
-        batches.append(batch.select(list(names)))
-    schema = pa.schema([opened.schema_arrow.field(name) for name in names])
-    return pa.Table.from_batches(batches, schema=batches[0].schema if batches else schema)
+    kinds = {name: opened.schema_arrow.field(name).type for name in names}
+    types = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    texts = [name for name, kind in kinds.items() if kind in types]
+    others = {name for name, kind in kinds.items() if name not in texts and not pa.types.is_dictionary(kind)}
+    coded = pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True)
+    if _needed(opened.metadata, _leaves(opened.metadata, others))[1]:  # text in lists, piece by piece
+        rows = max(1, min(ROWS, LITTLE // longest))
+        batches, total = [], 0
+        for batch in coded.iter_batches(rows, columns=list(names)):
+            total += batch.nbytes
+            check_size(path, total)
+            batches.append(batch.select(list(names)))
+        table = pa.Table.from_batches(batches) if batches else coded.read(list(names))
+    else:
+        table = coded.read(list(names))
+    for position, name in enumerate(table.column_names):
+        column = table.column(name)
+        if not pa.types.is_dictionary(column.type):
+            continue
+        if column.type.value_type in types:
+            for chunk in column.chunks:
+                size += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+                check_size(path, size)
+        if name in texts:
+            table = table.set_column(position, opened.schema_arrow.field(name), column.cast(kinds[name]))
+    return table
 
 
 def rows_that_fit(path: Path, metadata: Any, rows: int) -> int:

@@ -131,8 +131,10 @@ def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> T
             import pyarrow.parquet as pq
 
             # not mapped into memory: if somebody shortens a mapped file, the process is killed
-            opened = pq.ParquetFile(path if source is None else source, page_checksum_verification=True)
-            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, partial(read_parquet, path, opened))
+            source = path if source is None else source
+            opened = pq.ParquetFile(source, page_checksum_verification=True)
+            read = partial(read_parquet, path, source, opened)
+            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, read)
         else:
             file = TableFile.of(path, _ipc(path, source) if kind == "arrow" else read_csv(path, text, source))
         check_table(path, file.names, file.n_rows)
