@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.feather
 
 import survscore as ss
 from survscore import io
@@ -34,6 +36,25 @@ def write(folder, kind="csv", *, seed=0, n=N, ids=True, shuffled=True):
         predictions, {name: curves[order] for name, curves in models.items()}, ids=labels[order] if ids else None
     )
     return outcomes, predictions
+
+
+def content(frame, ending):
+    """Return the bytes of a file that holds a table, without its index."""
+    table, sink = pa.Table.from_pandas(frame, preserve_index=False), pa.BufferOutputStream()
+    if ending == "parquet":
+        return frame.to_parquet()
+    if ending == "feather":
+        pa.feather.write_feather(table, sink)
+    elif ending == "arrow":
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        text = frame.to_csv(index=False).encode()
+        if "." not in ending:
+            return text
+        with pa.CompressedOutputStream(sink, {"zst": "zstd", "gz": "gzip"}[ending.split(".")[1]]) as packed:
+            packed.write(text)
+    return sink.getvalue().to_pybytes()
 
 
 def mangle(content: bytes, rng: np.random.Generator) -> bytes:

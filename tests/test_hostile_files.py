@@ -18,12 +18,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
+from commands import refused
 from survscore.cli import main
 from survscore.datasets.kkbox import prepare, prepared, synthesize
 from survscore.io import files as _files
 from survscore.io import limits, read_outcomes, write_study
-from survscore.io.spreadsheets import FORMULA, NUMBER, as_text, without_formulas
 from survscore.io.tables import open_table
+from survscore.io.writing import FORMULA, NUMBER, as_text, without_formulas
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="named pipes and devices are those of POSIX")
 
@@ -40,17 +41,6 @@ def raw(tmp_path_factory):
     folder = tmp_path_factory.mktemp("raw")
     synthesize(folder, customers=200, seed=1)
     return folder
-
-
-def refused(capsys, *arguments):
-    """Return the one line that a command ends with."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(argument) for argument in arguments])
-    error = capsys.readouterr().err
-    assert ended.value.code == 2
-    assert error.count("\n") == 1
-    assert error.startswith("survscore: ")
-    return error
 
 
 def ran(*arguments, **options):
@@ -73,17 +63,6 @@ def test_folders_named_like_columns_change_nothing(raw, tmp_path, name):
     expected = pd.read_parquet(tmp_path / "plain.parquet")
     pd.testing.assert_frame_equal(pd.read_parquet(folder / "out.parquet", partitioning=None), expected)
     pd.testing.assert_frame_equal(prepared.read(folder / "out.parquet"), expected)
-
-
-def test_a_folder_that_contradicts_its_file_is_refused(capsys, tmp_path):
-    """To evaluate, names of folders are columns; but they never replace those that a file has."""
-    folder = tmp_path / "event=1"
-    folder.mkdir()
-    rows = {"time": [1.0, 2.0], "event": [1, 0], "censoring_time": [3.0, 2.0], "1": [0.9, 0.8]}
-    pq.write_table(pa.table(rows), folder / "a.parquet")
-    for source in (tmp_path, folder / "a.parquet"):
-        assert "its folder says event=1" in refused(capsys, "evaluate", source, "-w", "administrative")
-    main(["evaluate", str(folder), "-w", "administrative", "--json", str(tmp_path / "out.json")])
 
 
 # What is read is not overwritten
@@ -246,14 +225,14 @@ def test_paths_that_look_like_addresses_stay_paths(raw, tmp_path, monkeypatch):
 
 
 def test_databases_fetch_no_extensions(tmp_path):
-    from survscore.io.databases import connect
+    from survscore.io.tables import connect
 
     for path in (None, tmp_path / "a.duckdb"):
         with connect(path) as database:
             for setting in ("autoinstall_known_extensions", "autoload_known_extensions"):
                 assert database.execute(f"SELECT current_setting('{setting}')").fetchone() == (False,)
     sources = {path.name: path.read_text() for path in Path(ss.__file__).parent.rglob("*.py")}
-    assert [name for name, text in sources.items() if "duckdb.connect(" in text] == ["databases.py"]
+    assert [name for name, text in sources.items() if "duckdb.connect(" in text] == ["tables.py"]
 
 
 # Formulas and terminals

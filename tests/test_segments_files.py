@@ -103,9 +103,6 @@ def test_mistakes_are_one_line(capsys, tmp_path, study):
     assert "there is no column 'nobody' (by)" in refused(capsys, "compare", *usual, "--by", "nobody")
     assert "--correction is for --by" in refused(capsys, "compare", *usual, "--correction", "none")
     assert "by must name columns of labels, not 'time'" in refused(capsys, "compare", *usual, "--by", "time")
-    assert "is not one of" in refused(capsys, "compare", *usual, "--by", "plan", "--correction", "sidak")
-    code, _, err = run(capsys, "score", *usual, "--by", "plan", "--by", "plan")  # repeated options count once
-    assert (code, err) == (0, "")
     frame = pd.read_csv(files[0]) if files[0].suffix == ".csv" else pd.read_parquet(files[0])
     frame.loc[7, "country"] = None
     frame.to_csv(tmp_path / "gaps.csv", index=False)
@@ -125,14 +122,6 @@ def test_very_many_segments(capsys, tmp_path):
     )
     assert code == 0
     assert "50 smaller segments not shown" in out
-
-
-def test_few_groups_point_to_by(capsys, study):
-    files, *_ = study
-    code, _, err = run(capsys, "compare", *files, "-w", "administrative", "-t", "3,8", "--groups", "country")
-    assert code == 0
-    assert "come from 4 groups" in err
-    assert "--groups is for individuals that depend on each other; --by gives scores for each of them" in err
 
 
 def test_groups_across_segments_are_told(capsys, study):
@@ -157,15 +146,6 @@ def test_one_model_and_one_time(capsys, tmp_path, study):
     assert run(capsys, "compare", *usual, "--null", "none")[0] == 0
     assert run(capsys, "report", *usual, "--null", "none", "-o", tmp_path / "one.html")[0] == 0
     assert "How many there are" in (tmp_path / "one.html").read_text()
-
-
-def test_the_report_has_a_section(capsys, tmp_path, study):
-    files, *_ = study
-    code, _, _ = run(capsys, "report", *files, "-t", "3,8,15", "--by", "country", "-o", tmp_path / "r.html")
-    assert code == 0
-    page = (tmp_path / "r.html").read_text()
-    assert '<section id="segments"' in page
-    assert "[red]X" in page
 
 
 # The page
@@ -212,12 +192,3 @@ def test_names_on_the_page_are_escaped(summary):
     assert page.count("<script") == 2
     assert len(page) < 2_000_000
     assert render(json.loads(json.dumps(summary))) == page
-
-
-def test_without_by_there_is_no_section(case):
-    y, models, _ = case
-    plain = summarise(y, models, **OPTIONS, n_curves=0)
-    assert plain["segments"] is None
-    assert 'id="segments"' not in render(plain)
-    del plain["segments"]  # of an older summary
-    assert 'id="segments"' not in render(plain)

@@ -14,8 +14,7 @@ import pytest
 from combinations import nightly_but
 from survscore.datasets.kkbox import synthesize
 from survscore.io import write_study
-from survscore.io.files import written_whole
-from survscore.io.temporary import PREFIX
+from survscore.io.files import PREFIX, written_whole
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks at processes as Linux shows them")
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143}

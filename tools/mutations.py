@@ -140,10 +140,10 @@ FAULTS = [
           "tests/io/test_doors.py"),
     Fault("dates: event on the last day", "_utils/dates.py", "happened = np.asarray(events <= ends)",
           "happened = np.asarray(events < ends)", "tests/test_outcomes.py"),
-    Fault("times: rounding", "io/rounding.py", "changed = apart & (late | ~event) & (time != end)",
+    Fault("times: rounding", "io/outcomes.py", "changed = apart & (late | ~event) & (time != end)",
           "changed = apart & late", "tests/io/test_doors.py"),
-    Fault("long form: order of times", "io/long_form.py", "matrix[some] = rows[columns, some].T",
-          "matrix[some] = rows[:, some].T", "tests/io/test_long_form.py"),
+    Fault("long form: order of rows", "io/layouts.py", "ordered[self.place] = values", "ordered[:] = values",
+          "tests/io/test_long_form.py"),
     # the recommendation
     Fault("verdict: who wins", "results/recommendation.py", "winner, loser = self.names if point.difference < 0 else",
           "winner, loser = self.names if point.difference > 0 else", "tests/test_recommendation.py"),

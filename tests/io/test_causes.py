@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
-from commands import refused, run
+from commands import run
 from survscore import io
 
 TIMES = [2.0, 4.0, 8.0]
@@ -91,16 +91,6 @@ def test_a_reason_that_looks_like_a_name_is_a_reason(tmp_path):
     assert (y.causes, y.cause.tolist()) == (("a=b", "b"), [1, 2, 0])
 
 
-@pytest.mark.parametrize("written", ["1,2,0\n", "1.0,2.0,\n"])
-def test_reasons_may_be_numbers(tmp_path, written):
-    codes = written.strip().split(",")
-    rows = [f"{k + 1},{code},4" for k, code in enumerate(codes)]
-    (tmp_path / "y.csv").write_text("\n".join(["time,status,censoring_time", *rows, ""]))
-    said = {"reason": "status", "event_reasons": ["churn=1"], "competing_reasons": ["death=2"]}
-    y = io.read_outcomes(tmp_path / "y.csv", **said, censored_reasons=["0"] if "0\n" == written[-2:] else None).outcomes
-    assert (y.causes, y.cause.tolist()) == (("churn", "death"), [1, 2, 0])
-
-
 def test_dates_have_causes(tmp_path):
     (tmp_path / "y.csv").write_text(
         "start,end,why,code\n2017-01-01,2017-01-11,default,1\n2017-01-01,2017-01-21,repaid,2\n2017-01-11,,,0\n"
@@ -176,13 +166,6 @@ def test_every_form_holds_the_same_incidences(folder):
         assert read.causes == (("1", "2") if name == "numbered.csv" else tuple(CAUSES))
         scores = ss.brier_score(y, read, weighting="administrative", cause="repayment", times=TIMES).scores
         np.testing.assert_allclose(scores, wanted, rtol=1e-12)
-
-
-def test_several_models_of_several_causes(folder):
-    both = wide("net:{cause}@{time}").merge(wide("cox:{cause}@{time}"), on="id")
-    both.to_csv(folder / "both.csv", index=False)
-    models = io.read_predictions(folder / "both.csv").models
-    assert {name: curves.causes for name, curves in models.items()} == {"net": tuple(CAUSES), "cox": tuple(CAUSES)}
 
 
 def test_ids_of_long_files_may_be_in_any_order(folder):
@@ -277,8 +260,3 @@ def test_models_are_not_taken_for_causes(tmp_path, capsys):
     _, out, _ = run(capsys, "formats", tmp_path / "p.csv", "--json")
     assert "{model}_{time}" in out
     assert "cause" not in out
-
-
-def test_words_without_a_cause_are_refused_in_one_line(capsys, folder):
-    message = refused(capsys, "score", folder / "y.csv", "--event", "why", "--causes", "default,repayment")
-    assert "'moved' (1)" in message

@@ -61,12 +61,6 @@ def test_ids_as_numbers_and_as_text_are_the_same(tmp_path):
         assert study.models[name].probabilities.tolist() == [[0.1], [0.7]]
 
 
-def test_ids_keep_their_leading_zeros(tmp_path):
-    (tmp_path / "y.csv").write_text("id,time,event\n007,1,1\n7,2,0\n")
-    (tmp_path / "p.csv").write_text("id,5\n7,0.7\n007,0.1\n")
-    assert io.read_study(tmp_path / "y.csv", [tmp_path / "p.csv"]).models["p"].probabilities.tolist() == [[0.1], [0.7]]
-
-
 def test_dates_become_times(tmp_path):
     (tmp_path / "y.csv").write_text(
         "who,start,event_date,last_seen\na,2016-12-30,2017-01-09,\nb,2017-01-09,,2017-01-12\nc,2017-02-01,,\n"
@@ -104,14 +98,10 @@ def test_predictions_of_late_starters_are_left_out_with_them(tmp_path, ids):
 
 
 def test_wide_columns_may_be_named_otherwise_and_unsorted(tmp_path):
-    (tmp_path / "p.csv").write_text("surv_60,note,surv_30\n0.5,x,0.9\n")
-    curves = io.read_predictions(tmp_path / "p.csv", columns="surv_{time}").models["p"]
-    assert curves.times.tolist() == [30, 60]
-    assert curves.probabilities.tolist() == [[0.9, 0.5]]
-    (tmp_path / "q.csv").write_text("a at 30,b at 30,a at 60,b at 60\n0.9,0.8,0.7,0.6\n")
-    models = io.read_predictions(tmp_path / "q.csv", columns="{model} at {time}").models
+    (tmp_path / "p.csv").write_text("a at 60,note,a at 30,b at 30,b at 60\n0.5,x,0.9,0.8,0.6\n")
+    models = io.read_predictions(tmp_path / "p.csv", columns="{model} at {time}").models
     assert {name: curves.probabilities.tolist() for name, curves in models.items()} == {
-        "a": [[0.9, 0.7]],
+        "a": [[0.9, 0.5]],
         "b": [[0.8, 0.6]],
     }
 
@@ -213,17 +203,6 @@ def test_bad_files_say_what_to_fix(tmp_path, case):
     assert str(error.value).count(str(tmp_path / "y.csv")) <= 1
 
 
-def test_bad_dates_say_which(tmp_path):
-    (tmp_path / "y.csv").write_text("start,event_date\n2017-01-01,31.1.2017\n2017-01-02,\n")
-    with pytest.raises(ss.InputError, match=r"y.csv: event_date must be dates .* 1 of 2 is not, .*31\.1\.2017"):
-        io.read_outcomes(tmp_path / "y.csv", cutoff="2017-02-01")
-    (tmp_path / "y.csv").write_text("start,event_date\n2017-01-01,2017-01-31\n2017-01-02,\n")
-    with pytest.raises(ss.InputError, match=r"y.csv: cutoff must be dates"):
-        io.read_outcomes(tmp_path / "y.csv", cutoff="someday")
-    with pytest.raises(ss.InputError, match=r"holds dates \(start, event_date\); give the data cut-off as `cutoff`"):
-        io.read_outcomes(tmp_path / "y.csv")
-
-
 def test_bad_lists_say_what_to_fix(tmp_path):
     path = tmp_path / "p.parquet"
 
@@ -281,8 +260,9 @@ def test_a_truncated_parquet_file_is_refused(tmp_path):
 
 
 def test_separators_and_missing_values_of_other_lands(tmp_path):
-    (tmp_path / "y.csv").write_text("id;time;event\na;1.5;1\nb;2;0\n")
-    assert io.read_outcomes(tmp_path / "y.csv").outcomes.time.tolist() == [1.5, 2]
+    (tmp_path / "y.csv").write_text("time;event\n1,000;1\n2,500;0\n")  # thousands, or decimals
+    with pytest.raises(ss.InputError, match="must hold numbers, not text"):
+        io.read_outcomes(tmp_path / "y.csv")
     (tmp_path / "y.csv").write_bytes("\ufeffid,time,event\r\na,1.5,true\r\nb,2,false\r\n".encode())
     assert io.read_outcomes(tmp_path / "y.csv").outcomes.event.tolist() == [True, False]
 
@@ -332,7 +312,7 @@ def test_simulated_dates_give_the_same_times(tmp_path):
     assert np.allclose(times.censoring_time, dates.censoring_time, atol=2e-5)
 
 
-@pytest.mark.parametrize("name", [" 20", "20 ", "+20", "2e1", "020", "20."])
+@pytest.mark.parametrize("name", [" 20", "+20", "2e1", "020"])
 def test_columns_named_nearly_like_times_are_times(tmp_path, name):
     (tmp_path / "p.csv").write_text(f"10,{name},.5,net:40\n0.9,0.8,0.95,0.7\n")
     models = io.read_predictions(tmp_path / "p.csv").models
@@ -358,15 +338,10 @@ def test_no_model_is_lost_by_its_name(tmp_path):
         io.write_predictions(tmp_path / "r.parquet", {"id": curves})
 
 
-def test_float32_survives_csv(tmp_path):
-    _, models, _ = mangling.study()
-    curves = ss.SurvivalCurves(models["net"].probabilities.astype(np.float32), models["net"].times)
-    io.write_predictions(tmp_path / "net.csv", {"net": curves})
-    found = io.read_predictions(tmp_path / "net.csv").models["net"]
-    assert np.array_equal(found.probabilities, curves.probabilities.astype(np.float64))
-
-
 def test_ids_of_many_kinds(tmp_path):
+    (tmp_path / "y.csv").write_text("id,time,event\n007,1,1\n7,2,0\n")  # leading zeros stay
+    (tmp_path / "p.csv").write_text("id,5\n7,0.7\n007,0.1\n")
+    assert io.read_study(tmp_path / "y.csv", tmp_path / "p.csv").models["p"].probabilities.tolist() == [[0.1], [0.7]]
     (tmp_path / "y.csv").write_text("id,time,event\n18446744073709551615,1,1\n7,2,0\n")
     for ids in (np.array([7, 2**64 - 1], dtype=np.uint64), ["7", "18446744073709551615"]):
         pd.DataFrame({"id": ids, "5": [0.7, 0.1]}).to_parquet(tmp_path / "p.parquet")
@@ -387,15 +362,15 @@ def test_by_order_no_id_matters(tmp_path):
     assert study.models["p"].probabilities.tolist() == [[0.7], [0.1]]
 
 
-def test_columns_with_other_names_are_named_in_messages(tmp_path):
+def test_messages_name_columns_and_dates(tmp_path):
     (tmp_path / "y.csv").write_text("duration,churned\n-1,1\n2,0\n")
-    with pytest.raises(
-        ss.InputError, match=r"time must be zero or larger.*\(time is column 'duration', event is column"
-    ):
+    with pytest.raises(ss.InputError, match=r"time must be zero or larger.*\(time is column 'duration', event is col"):
         io.read_outcomes(tmp_path / "y.csv", time="duration", event="churned")
-    (tmp_path / "d.csv").write_text("start,event_date\n2017-01-01,1500-12-31\n")
-    with pytest.raises(ss.InputError, match="event_date must be dates from 1678 to 2262, missing where there is none"):
-        io.read_outcomes(tmp_path / "d.csv", cutoff="2017-02-01")
+    (tmp_path / "y.csv").write_text("start,event_date\n2017-01-01,31.1.2017\n2017-01-02,\n")
+    with pytest.raises(ss.InputError, match=r"y.csv: event_date must be dates .* 1 of 2 is not, .*31\.1\.2017"):
+        io.read_outcomes(tmp_path / "y.csv", cutoff="2017-02-01")
+    with pytest.raises(ss.InputError, match=r"holds dates \(start, event_date\); give the data cut-off as `cutoff`"):
+        io.read_outcomes(tmp_path / "y.csv")
 
 
 def test_metadata_of_any_depth_is_refused(tmp_path):

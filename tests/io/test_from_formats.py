@@ -104,21 +104,7 @@ def hive(folder, sample, outcomes):
     return [], 0
 
 
-def spreadsheets(folder, sample, outcomes):
-    how = {"sep": ";", "decimal": ",", "encoding": "utf-8-sig"}
-    frame = outcomes.round(3).rename(columns={"id": "Customer ID", "time": "Tenure", "censoring_time": "Max tenure"})
-    frame["Churned"] = np.where(frame.pop("event") == 1, "Yes", "No")
-    frame.to_csv(folder / "customers.csv", index=False, **how)
-    survival = 100 * sample.survival(TIMES).probabilities
-    for name, matrix in (("new", survival), ("old", 100 * noisy(survival / 100))):
-        columns = {f"Survival {time:g} %": matrix[:, k].round(2) for k, time in enumerate(TIMES)}
-        pd.DataFrame({"Customer ID": frame["Customer ID"], **columns}).to_csv(
-            folder / f"{name}.csv", index=False, **how
-        )
-    return [], 0
-
-
-@pytest.mark.parametrize("write", [coarse_classifiers, months, drop_outs, causes, hive, spreadsheets])
+@pytest.mark.parametrize("write", [coarse_classifiers, months, drop_outs, causes, hive])
 def test_two_commands_from_files_to_the_verdict(capsys, tmp_path, sample, outcomes, write):
     answers, questions = write(tmp_path, sample, outcomes)
     files = sorted(tmp_path.iterdir())
@@ -165,7 +151,7 @@ def test_a_column_of_reasons_beside_the_event_is_asked_about(capsys, tmp_path, o
     assert "--reason" in question["text"]
 
 
-@pytest.mark.parametrize("name", ["event", "status", "outcome", "cause"])
+@pytest.mark.parametrize("name", ["event", "outcome"])
 def test_a_column_of_0_1_and_2_is_never_certain(capsys, tmp_path, outcomes, name):
     codes = outcomes["event"].where(outcomes.index % 4 != 0, 2)
     outcomes.drop(columns="event").assign(**{name: codes}).to_csv(tmp_path / "y.csv", index=False)
@@ -174,34 +160,18 @@ def test_a_column_of_0_1_and_2_is_never_certain(capsys, tmp_path, outcomes, name
 
 def test_times_of_long_files_are_recognised_or_named(capsys, tmp_path, outcomes):
     outcomes.to_csv(tmp_path / "y.csv", index=False)
-    few = outcomes["id"]
-    for name, options in (
-        ("horizon", []),
-        ("t", []),
-        ("day", ["--time-column", "day"]),
-        ("weeks", ["--time-column", "weeks"]),
-    ):
-        long = pd.DataFrame({"id": np.repeat(few, 2), name: np.tile([20, 40], N), "survival": np.tile([0.8, 0.6], N)})
+    ids, files = np.repeat(outcomes["id"], 2), [tmp_path / "y.csv", tmp_path / "net.csv"]
+    asked = ["score", *files, "-w", "administrative", "-m", "brier", "--json", "-"]
+    for name, options in (("horizon", []), ("weeks", ["--time-column", "weeks"])):
+        long = pd.DataFrame({"id": ids, name: np.tile([20, 40], N), "survival": np.tile([0.8, 0.6], N)})
         long.to_csv(tmp_path / "net.csv", index=False)
-        asked = [
-            "score",
-            tmp_path / "y.csv",
-            tmp_path / "net.csv",
-            "-w",
-            "administrative",
-            "-m",
-            "brier",
-            "--json",
-            "-",
-        ]
         code, out, err = run(capsys, *asked, *options)
         assert code == 0, err
         assert {row["time"] for row in json.loads(out)["scores"]} == {20, 40}
-        command = proposed(capsys, tmp_path / "y.csv", tmp_path / "net.csv")["command"]
+        command = proposed(capsys, *files)["command"]
         assert ("--time-column" in command) == bool(options)
     in_brackets = f"{tmp_path / 'net.csv'}[time-column=weeks]"
     assert run(capsys, *asked[:2], in_brackets, *asked[3:])[0] == 0
-    assert "there is no column" not in refused(capsys, *asked, "--time-column", "nowhere", "--percent")
     assert "long form needs a column 'nowhere'" in refused(capsys, *asked, "--time-column", "nowhere")
     assert "time_column is for long files" in refused(capsys, *asked, "--time-column", "weeks", "--columns", "{time}")
 
@@ -229,14 +199,6 @@ def test_dates_without_end(tmp_path, never, ending):
         ss.io.read_outcomes(path, cutoff="2017-01-29")
     with pytest.raises(ss.InputError, match="open_end is for dates"):
         ss.io.read_outcomes(path, open_end=never)
-
-
-def test_ids_that_are_repeated_mention_groups(capsys, tmp_path):
-    (tmp_path / "y.csv").write_text("id,time,event\na,1,1\na,2,0\n")
-    message = refused(capsys, "score", tmp_path / "y.csv")
-    assert "ids must be different" in message
-    assert "--groups" in message
-    assert "--by-order" in message
 
 
 def test_names_with_carriage_returns_are_no_formulas(tmp_path):

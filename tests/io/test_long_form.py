@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from combinations import every_pair, examples
 from survscore import InputError
-from survscore.io import long_form, read_predictions
+from survscore.io import read_predictions
 
 ORDERS = ("individuals", "individuals, late times first", "times", "times, late first", "random")
 KINDS = ("whole numbers", "far apart", "negative", "text", "categories")
@@ -74,17 +74,6 @@ def test_any_order_gives_the_same_matrix(tmp_path_factory, order, kind, ending, 
     found = dict(zip(map(str, predicted.ids.to_pylist()), curves.probabilities.tolist(), strict=True))
     assert found == dict(zip(map(str, ids.tolist()), matrix.tolist(), strict=True))
     assert [str(one) for one in predicted.ids.to_pylist()] == list(dict.fromkeys(map(str, ids[individuals].tolist())))
-
-
-def test_rows_in_order_are_not_copied(tmp_path):
-    n, m = 40, 3
-    values = np.tile([0.9, 0.8, 0.7], n)
-    path = written(tmp_path / "net.parquet", "", np.repeat(np.arange(n), m), np.tile([1.0, 2.0, 3.0], n), values)
-    table = pq.read_table(path)
-    form = long_form.LongForm.of(long_form.TableFile(path, table.schema, n * m, table.select), "id", *table.columns[:2])
-    assert form.cells is None
-    assert not form.by_time
-    assert np.shares_memory(form.matrix(values), values)
 
 
 @every_pair(order=ORDERS, kind=KINDS, change=["left out", "twice", "instead of another"])

@@ -197,7 +197,7 @@ def _form(sources: tuple[str, ...], arguments: Arguments) -> tuple[tuple[str, ..
     named = ("interpolation", "extrapolation", "monotone", "predicts", "percent", "long", "time_column")
     shared = Form(**{name: arguments[name] for name in named}, unit=arguments["predictions_unit"])
     paths, forms = zip(*(_with_options(source, shared) for source in sources), strict=True)
-    told = [form.said for form in forms]
+    told = [form.settings for form in forms]
     for source, its in zip(sources, told, strict=True):
         if its != told[0]:
             raise InputError(f"{source}: all sources are read as one table, so options in brackets must be the same")

@@ -15,14 +15,12 @@ from survscore._validation import InputError, several, shown
 from survscore.cli.files import shared_form, sources
 from survscore.cli.reading import outcome_arguments, read_files, warn_if_reversed, with_cause
 from survscore.cli.screen import one_line
-from survscore.io.fitting import longest_follow_up
 from survscore.io.flags import joined_words
-from survscore.io.observed_columns import Observed, id_column, observed_columns
+from survscore.io.guesses import Observed, Predicted, id_column, observed_columns, predicted_columns
 from survscore.io.outcomes import ID, read_outcomes
-from survscore.io.predicted_columns import Predicted, predicted_columns
 from survscore.io.predictions import predictions_in
-from survscore.io.profiles import Doubt, Profile, profile
-from survscore.io.samples import Sample, sample
+from survscore.io.profiles import Doubt, Profile, Sample, plain, profile, sample
+from survscore.io.study import longest_follow_up
 from survscore.io.tables import TableFile, listed
 from survscore.outcomes import Outcomes
 from survscore.weighting import IPCW, Administrative, weightings_that_fit
@@ -33,7 +31,7 @@ MOST_ROWS, WIDEST = 60, 40  # of columns that are printed
 FITS = (1 / 3, 1.5)  # how far predictions reach, by the longest follow-up, where both seem to have the same unit
 # What warnings say that is no reason to doubt: what words mean, and that numbers are rounded.
 HARMLESS = ("is the event", "is no event", "treated as rounding")
-# What `survscore evaluate` can be told of a folder.
+# Options that `survscore evaluate` has, which reads folders.
 OF_FOLDERS = (
     "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "date-format", "origin",
     "unit", "columns", "id", "predicts", "percent", "predictions-unit", "cause", "causes",
@@ -56,6 +54,34 @@ class FileGuess:
     def path(self) -> str:
         """Where it is."""
         return str(self.sample.path)
+
+    @property
+    def transposed(self) -> bool:
+        """Whether its columns are individuals."""
+        return self.predicted is not None and self.predicted.form.transposed
+
+    @property
+    def columns(self) -> list[dict[str, str]]:
+        """What the columns look like, those of predictions in one line."""
+        predicted, names = self.predicted, tuple[str, ...]()
+        roles = {} if self.observed is None else self.observed.meanings
+        meanings = {name: role.replace("_", " ") for name, role in roles.items()}
+        meanings |= {} if self.id is None else {self.id: "id"}
+        if predicted is not None and predicted.layout is not None and predicted.columns:
+            names = predicted.columns
+            of_events = "events by cause" if predicted.causes else "the event"
+            values = of_events if predicted.causes or predicted.form.predicts == "event" else "being event-free"
+            looks = [f"probabilities of {values}", predicted.layout.words]
+            looks += ["in percent"] if predicted.form.percent else []
+            looks += [f"times in {word(predicted.unit)}s"] if predicted.unit else []
+            meanings |= {names[0]: ", ".join(looks), str(predicted.time_column): "times of predictions"}
+        rows = []
+        for one in self.profiles:
+            if one.name not in names[1:]:
+                name = f"{names[0]} ... {names[-1]} ({len(names)})" if one.name in names[:1] != names else one.name
+                kind = one.writing.words if one.writing is not None and one.kind == "dates" else one.kind
+                rows.append({"column": name, "values": kind, "looks_like": meanings.get(one.name, "")})
+        return rows
 
 
 @dataclass
@@ -99,14 +125,43 @@ def propose(paths: Sequence[Path], *, whole: bool = False) -> Proposal:
                 "(probabilities by time) that can be recognised by names and values; the columns are "
                 f"{listed(names)}.{blanks if len(names) == 1 and ' ' in names[0].strip() else ''}"
             )
+    made = Proposal()
     of_outcomes = [one for one in guesses if one.observed is not None]
     alone = [one for one in of_outcomes if one.predicted is None]
     observed = next(iter(alone or of_outcomes), None)
-    made = Proposal()
     for one in alone:
         if one is not observed:
             made.ask(one.path, "looks like outcomes, too; it is left out")
-    _join(made, guesses, observed, [one for one in guesses if one.predicted is not None])
+    predicting = [one for one in guesses if one.predicted is not None]
+    for one in guesses:
+        for doubt in one.doubts:
+            made.ask(doubt.about, doubt.text)
+        rows = f"{one.sample.table.num_rows:,} rows{'' if one.sample.whole else ', not all'}"
+        made.files[one.path] = {"looked_at": rows, "columns": one.columns}
+    files, owns = _say_of_all(made, guesses, observed, predicting)
+    seen = {} if observed is None or observed.observed is None else observed.observed.options
+    known = observed is None or bool({"cutoff", "censoring-time"} & set(seen))
+    weighting = Administrative.name if known else IPCW.name
+    folder, all_rows = any(one.sample.folder for one in guesses), all(one.sample.whole for one in guesses)
+    if all_rows and not folder:
+        weighting = _read_as_proposed(made, files, weighting)
+    n_models = sum(len(one.predicted.layout.models) for one in predicting if one.predicted and one.predicted.layout)
+    command, first = "compare" if n_models > 1 else "score", Options()
+    if folder:
+        extra = [f"--{name}" for own in (made.options, *owns) for name in own if name not in OF_FOLDERS]
+        if extra or len(predicting) > 1:
+            what = f"has no {', '.join(dict.fromkeys(extra))}" if extra else "takes predictions that are in one table"
+            made.ask("evaluate", f"survscore evaluate, which reads folders, {what}: make one file of it for score")
+        command, first = "evaluate", {"outcomes": files[0]} if len(files) > 1 else {}
+        files = files[1:] or files
+    if observed is not None and [observed] != predicting and observed.id is None and "id" not in made.options:
+        made.notes.append("Files have no ids: rows are matched by their order.")
+    # without it, comparisons show administrative and projected scores, and what to conclude from both
+    usual = command == "compare" and weighting == Administrative.name
+    weightings = [] if usual else ["-w", weighting]
+    made.command = ["survscore", command, *files, *weightings, *_words(first | made.options)]
+    if not all_rows:
+        made.notes.append("Not all rows were looked at; --check reads all.")
     return made
 
 
@@ -116,75 +171,55 @@ def guess(path: Path, *, whole: bool = False) -> FileGuess:
     names = rows.table.column_names[:MOST_COLUMNS]
     profiles = tuple(profile(name, rows.table.column(name)) for name in names)
     ids, doubts = id_column(profiles)
-    predicted = predicted_columns(_whole_individuals(rows, ids), profiles, ids)
+    table = rows.table
+    if not rows.whole and ids is not None:  # where ids are repeated, individuals of whom all rows were looked at
+        labels = table.column(ids).to_pandas()
+        counts = labels.map(labels.value_counts())
+        table = table.filter((counts == counts.max()).to_numpy(dtype=bool))
+    predicted = predicted_columns(TableFile.of(rows.path, table), profiles, ids)
     used, alone = set[str | None](), False
     if predicted is not None:
         used, alone = {*predicted.columns, predicted.time_column}, predicted.time_column is not None
         ids = None if predicted.form.transposed or predicted.time_column == ids else ids
     observed = None if alone else observed_columns([one for one in profiles if one.name not in {*used, ids}], names)
     if observed is not None and any(one.name == ids and not one.distinct for one in profiles):
-        told = f"{ids!r} is there several times: has an individual several rows? They are matched by order"
-        doubts, observed.options["groups"], ids = [Doubt("--groups", told)], str(ids), None
+        text = f"{ids!r} is there several times: has an individual several rows? They are matched by order"
+        doubts, observed.options["groups"], ids = [Doubt("--groups", text)], str(ids), None
+    doubts = [*doubts, *(predicted.doubts if predicted is not None else ())]
     return FileGuess(rows, profiles, ids, observed, predicted, doubts)
 
 
-def _whole_individuals(rows: Sample, ids: str | None) -> TableFile:
-    """Return the rows that were looked at; where ids are repeated, those of individuals of whom all rows were."""
-    table = rows.table
-    if not rows.whole and ids is not None:
-        labels = table.column(ids).to_pandas()
-        counts = labels.map(labels.value_counts())
-        table = table.filter((counts == counts.max()).to_numpy(dtype=bool))
-    return TableFile(rows.path, table.schema, table.num_rows, table.select)
-
-
-def _join(made: Proposal, guesses: list[FileGuess], observed: FileGuess | None, predicting: list[FileGuess]) -> None:
-    """Add what to say of all files together."""
+def _say_of_all(
+    made: Proposal, guesses: list[FileGuess], observed: FileGuess | None, predicting: list[FileGuess]
+) -> tuple[list[str], list[Options]]:
+    """Add the options of all files; return the files, and the options of each file of predictions."""
     seen = None if observed is None else observed.observed
-    told = [one.predicted for one in predicting if one.predicted is not None]
-    for doubts in (*(one.doubts for one in guesses), *([seen.doubts] if seen else []), *(one.doubts for one in told)):
-        for doubt in doubts:
-            made.ask(doubt.about, doubt.text)
+    predicted = [one.predicted for one in predicting if one.predicted is not None]
     if seen is not None:
+        for doubt in seen.doubts:
+            made.ask(doubt.about, doubt.text)
         made.notes += seen.notes
         made.options |= {name: value for name, value in seen.options.items() if value != name.replace("-", "_")}
     made.options |= _id_option(made, [one for one in guesses if one is observed or one in predicting])
-    unit, units = _units(made, seen, told)
-    made.options |= {} if unit is None else {"unit": unit}
-    owns = [replace(one, form=replace(one.form, unit=its)).options for one, its in zip(told, units, strict=True)]
+    # units are said where those of predictions differ from that of outcomes; names of columns tell them
+    unit: Unit | None = None if seen is None else seen.unit
+    if unit is None and any(one.unit for one in predicted):
+        unit = "D"
+        made.ask("--unit", "nothing says in which unit the times of outcomes are; days are assumed")
+    units = [None if one.unit == unit else one.unit for one in predicted]
+    if unit is not None and any(units) and not (seen is not None and "start" in seen.options):
+        made.options["unit"] = unit
+    owns = [replace(one, form=replace(one.form, unit=its)).options for one, its in zip(predicted, units, strict=True)]
     shared = all(own == owns[0] for own in owns)
     if shared and owns:
         made.options |= {"predictions-unit" if name == "unit" else name: value for name, value in owns[0].items()}
-    made.options |= _names_of_causes(made, observed, told)
+    made.options |= _names_of_causes(made, observed, predicted)
     files = [OUTCOMES if observed is None else observed.path]
     if predicting != [observed]:
         files += [_source(one.path, {} if shared else own) for one, own in zip(predicting, owns, strict=True)]
         files += [] if predicting else [PREDICTIONS]
     made.notes += [f"{name} stands for a file that you name." for name in (OUTCOMES, PREDICTIONS) if name in files]
-    folder, whole = any(one.sample.folder for one in guesses), all(one.sample.whole for one in guesses)
-    files = [f"./{path}" if path.startswith("-") and path != "-" else path for path in files]  # no options
-    known = observed is None or bool({"cutoff", "censoring-time"} & set(seen.options if seen else ()))
-    weighting = Administrative.name if known else IPCW.name
-    if whole and not folder:
-        weighting = _read_as_proposed(made, files, weighting)
-    command, words = "compare" if sum(one.n_models for one in told) > 1 else "score", Options()
-    if folder:
-        extra = [f"--{name}" for own in (made.options, *owns) for name in own if name not in OF_FOLDERS]
-        if extra or len(predicting) > 1:
-            what = f"has no {', '.join(dict.fromkeys(extra))}" if extra else "takes predictions that are in one table"
-            made.ask("evaluate", f"survscore evaluate, which reads folders, {what}: make one file of it for score")
-        command, words = "evaluate", {"outcomes": files[0]} if len(files) > 1 else {}
-        files = files[1:] or files
-    if observed is not None and [observed] != predicting and observed.id is None and "id" not in made.options:
-        made.notes.append("Files have no ids: rows are matched by their order.")
-    # without it, comparisons show administrative and projected scores, and what to conclude from both
-    usual = command == "compare" and weighting == Administrative.name
-    made.command = ["survscore", command, *files, *([] if usual else ["-w", weighting]), *_words(words | made.options)]
-    for one in guesses:
-        looked_at = f"{one.sample.table.num_rows:,} rows{'' if one.sample.whole else ', not all'}"
-        made.files[one.path] = {"looked_at": looked_at, "columns": _columns_of(one)}
-    if not whole:
-        made.notes.append("Not all rows were looked at; --check reads all.")
+    return [f"./{path}" if path.startswith("-") and path != "-" else path for path in files], owns  # no options
 
 
 def _words(options: Options) -> list[str]:
@@ -194,17 +229,16 @@ def _words(options: Options) -> list[str]:
 
 def _source(path: str, own: Options) -> str:
     """Return a path with the options that are about it alone."""
-    said = ",".join(name if value is True else f"{name}={value}" for name, value in own.items())
-    return f"{Path(path).name.split('.')[0].replace('=', '-') or 'model'}={path}[{said}]" if own else path
+    settings = ",".join(name if value is True else f"{name}={value}" for name, value in own.items())
+    return f"{Path(path).name.split('.')[0].replace('=', '-') or 'model'}={path}[{settings}]" if own else path
 
 
-def _names_of_causes(made: Proposal, observed: FileGuess | None, told: list[Predicted]) -> Options:
+def _names_of_causes(made: Proposal, observed: FileGuess | None, predicted: list[Predicted]) -> Options:
     """Return the names of causes that predictions have, where the column of events has as many numbers."""
-    causes = next((one.causes for one in told if one.causes), ())
+    causes = next((one.causes for one in predicted if one.causes), ())
     event = None if observed is None or observed.observed is None else observed.observed.options.get("event")
-    codes = [] if observed is None else [code for one in observed.profiles if one.name == event for code in one.words]
-    numbers = {str(code) for code in range(1, len(causes) + 1)}
-    if all(map(str.isdigit, causes)) or {code.removesuffix(".0") for code in codes} - {"0"} != numbers:
+    codes = {plain(code) for one in (observed.profiles if observed else ()) if one.name == event for code in one.words}
+    if all(map(str.isdigit, causes)) or codes - {"0"} != {str(code) for code in range(1, len(causes) + 1)}:
         return {}
     named = ", ".join(f"{code} {name!r}" for code, name in enumerate(causes, 1))
     made.ask("--causes", f"are {named} in {event!r}, in this order?")
@@ -213,8 +247,8 @@ def _names_of_causes(made: Proposal, observed: FileGuess | None, told: list[Pred
 
 def _id_option(made: Proposal, used: list[FileGuess]) -> Options:
     """Return how rows are matched: by a column of all files, or by order."""
-    turned = [one.predicted for one in used if one.predicted is not None and one.predicted.form.transposed]
-    by_column = [one for one in used if one.predicted not in turned or one.predicted is None]
+    turned = [one.predicted for one in used if one.predicted is not None and one.transposed]
+    by_column = [one for one in used if not one.transposed]
     names = sorted({one.id for one in by_column if one.id is not None})
     if len(names) > 1:
         made.ask("--id", f"ids are called {names[0]!r} in one file and {names[1]!r} in another; rename one of them")
@@ -230,46 +264,32 @@ def _id_option(made: Proposal, used: list[FileGuess]) -> Options:
     return {"by-order": True} if any(column.name == ID for one in by_column for column in one.profiles) else {}
 
 
-def _units(made: Proposal, seen: Observed | None, told: list[Predicted]) -> tuple[Unit | None, list[Unit | None]]:
-    """Return which units must be said: that of outcomes, and those of predictions that differ; names say units."""
-    to = None if seen is None else seen.unit
-    if to is None and any(one.unit for one in told):
-        to = "D"
-        made.ask("--unit", "nothing says in which unit the times of outcomes are; days are assumed")
-    differing = [None if one.unit == to else one.unit for one in told]
-    dated = seen is not None and "start" in seen.options
-    return None if dated or not any(differing) else to, differing
-
-
 def _read_as_proposed(made: Proposal, files: list[str], weighting: str) -> str:
     """Read files as the command does that is proposed, and return which weighting fits."""
     from survscore.cli import cli
 
     context = cli.commands["compare"].make_context("compare", [*files, *_words(made.options)])
     arguments = context.params
-    id_column: Any = False if arguments["by_order"] else arguments["id_column"]
+    id: Any = False if arguments["by_order"] else arguments["id_column"]
     with context, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         try:
-            y = None
             if OUTCOMES in files:
-                form = shared_form(arguments)
+                form, unit = shared_form(arguments), arguments["unit"]
                 for source in sources(arguments["predictions"]):
-                    made.read += predictions_in(
-                        source.path, None, source.form(form), arguments["unit"], id_column
-                    ).summary
+                    made.read += predictions_in(source.path, None, source.form(form), unit, id).summary
             elif PREDICTIONS in files:
-                observed = read_outcomes(files[0], id=id_column, **outcome_arguments(arguments))
-                y, made.read = observed.outcomes, [f"outcomes: {observed.summary}"]
+                observed = read_outcomes(files[0], id=id, **outcome_arguments(arguments))
+                made.read = [f"outcomes: {observed.summary}"]
+                weighting = weightings_that_fit(observed.outcomes).names[0]
+                _ask_about_outcomes(made, observed.outcomes)
             else:
                 study, weightings = read_files(arguments, silent, usual="all", metrics=())
                 y, made.read = study.outcomes, [f"outcomes: {study.outcomes!r}"]
                 made.read += [f"predictions of {name!r}: {curves!r}" for name, curves in study.models.items()]
                 _ask_about_units(made, y, study.models)
-            if y is not None:
                 weighting = weightings_that_fit(y).names[0]
                 _ask_about_outcomes(made, y)
-            if not {OUTCOMES, PREDICTIONS} & set(files):
                 warn_if_reversed(with_cause(study, made.options.get("cause")), weightings, arguments)
         except InputError as error:
             made.ask("reading", str(error))
@@ -286,13 +306,13 @@ def _ask_about_outcomes(made: Proposal, y: Outcomes) -> None:
     """Ask which cause is of interest, and doubt drop-outs of most, as if flags were the other way round."""
     if y.causes and not y.interest:
         counts = several([f"{name!r} ({count})" for name, count in y.n_by_cause.items()])
-        told = f"events have {len(y.causes)} causes, {counts}: which one are scores of? Without --cause, table and "
-        made.ask("--cause", f"{told}report show all")
+        text = f"events have {len(y.causes)} causes, {counts}: which one are scores of? Without --cause, table and "
+        made.ask("--cause", f"{text}report show all")
         made.options["cause"] = y.causes[0]
     without = int((~y.event).sum())
     if y.n_dropped_out is not None and y.n_dropped_out * 2 > without:
-        told = f"{y.n_dropped_out} of {without} without event were not followed until their C*: is the event coded as "
-        made.ask("drop-outs", f"{told}assumed, and are these the dates or times at which follow-up ends?")
+        text = f"{y.n_dropped_out} of {without} without event were not followed until their C*: is the event coded as "
+        made.ask("drop-outs", f"{text}assumed, and are these the dates or times at which follow-up ends?")
 
 
 def _ask_about_units(made: Proposal, y: Outcomes, models: Mapping[str, Any]) -> None:
@@ -301,36 +321,9 @@ def _ask_about_units(made: Proposal, y: Outcomes, models: Mapping[str, Any]) -> 
     for name, curves in models.items():
         last = float(curves.times[-1])
         if longest > 0 and last > 0 and not FITS[0] <= last / longest <= FITS[1]:
-            told = f"predictions of {name!r} reach up to {last:g}, and follow-up up to {longest:g}"
-            made.ask("--predictions-unit", f"{told}: are both in the same unit of time?")
+            text = f"predictions of {name!r} reach up to {last:g}, and follow-up up to {longest:g}"
+            made.ask("--predictions-unit", f"{text}: are both in the same unit of time?")
             return
-
-
-def _columns_of(one: FileGuess) -> list[dict[str, str]]:
-    """Return what the columns of a file look like, those of predictions in one line."""
-    predicted, names, values = one.predicted, tuple[str, ...](), "the event"
-    seen = {} if one.observed is None else one.observed.meanings
-    meanings = {name: role.replace("_", " ") for name, role in seen.items()}
-    meanings |= {} if one.id is None else {one.id: "id"}
-    if predicted is not None and predicted.columns:
-        names = predicted.columns
-        values = (
-            "events by cause"
-            if predicted.causes
-            else values
-            if predicted.form.predicts == "event"
-            else "being event-free"
-        )
-        looks = [f"probabilities of {values}", predicted.layout, *(["in percent"] if predicted.form.percent else [])]
-        looks += [f"times in {word(predicted.unit)}s"] if predicted.unit else []
-        meanings |= {names[0]: ", ".join(looks), str(predicted.time_column): "times of predictions"}
-    found = []
-    for column in one.profiles:
-        kind = column.kind if column.writing is None or column.kind != "dates" else column.writing.words
-        name = f"{names[0]} ... {names[-1]} ({len(names)})" if column.name in names[:1] != names else column.name
-        if column.name not in names[1:]:
-            found.append({"column": name, "values": kind, "looks_like": meanings.get(column.name, "")})
-    return found
 
 
 def page(proposal: Proposal) -> list[str]:
@@ -339,18 +332,16 @@ def page(proposal: Proposal) -> list[str]:
     for path, file in proposal.files.items():
         rows = [("column", "values", "looks like")]
         rows += [(shown(one["column"], WIDEST), one["values"], one["looks_like"] or "-") for one in file["columns"]]
-        widths = [max(len(row[k]) for row in rows[: MOST_ROWS + 1]) for k in range(2)]
         left_out = len(rows) - MOST_ROWS - 1
+        rows = rows[: MOST_ROWS + 1]
+        widths = [max(len(row[k]) for row in rows) for k in range(2)]
         lines += [f"{shown(path, most=500)} ({file['looked_at']})", ""]
-        lines += [f"  {a.ljust(widths[0])}  {b.ljust(widths[1])}  {c}" for a, b, c in rows[: MOST_ROWS + 1]]
+        lines += [f"  {name.ljust(widths[0])}  {kind.ljust(widths[1])}  {looks}" for name, kind, looks in rows]
         lines += [f"  and {left_out} more columns", ""] if left_out > 0 else [""]
     count = len(proposal.questions)
     lines += [f"Command{f', with {count} question(s) (?)' if count else ''}:", ""]
     lines += [f"  {shown(shlex.join(proposal.command), most=10_000)}", ""]
     lines += [f"? {shown(doubt.about, WIDEST)}: {one_line(doubt.text)}" for doubt in proposal.questions]
     lines += [""] * bool(count) + [one_line(note) for note in proposal.notes]
-    return [
-        *lines,
-        *(["Read so, these rows hold"] if proposal.read else []),
-        *(f"  {one_line(one)}" for one in proposal.read),
-    ]
+    lines += ["Read so, these rows hold"] if proposal.read else []
+    return lines + [f"  {one_line(text)}" for text in proposal.read]

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from survscore.cli.answers import View
     from survscore.engine.averaging import Range
     from survscore.io import Study
-    from survscore.io.simulated import Ending, SimulatedStudy
+    from survscore.io.writing import Ending, SimulatedStudy
     from survscore.outcomes import Outcomes
     from survscore.reports.answers import WeightingChoice
     from survscore.results.score_curve import ScoreCurve
@@ -339,7 +339,7 @@ def simulate(
       survscore simulate play --cutoff 2017-01-29
       survscore simulate causes --kind competing
     """  # noqa: D301
-    from survscore.io.simulated import study_files, write_study
+    from survscore.io.writing import study_files, write_study
 
     check_folder(folder)
     there = [path for path in study_files(folder, ending) if path.exists()]
@@ -392,7 +392,7 @@ def results_writer(arguments: Arguments, reading: list[Path] | None = None) -> C
 
     def write(table: pd.DataFrame, tables: dict[str, pd.DataFrame], settings: dict[str, Any]) -> bool:
         from survscore.io import write_frame
-        from survscore.io.spreadsheets import without_formulas
+        from survscore.io.writing import without_formulas
 
         def text(name: str) -> str:
             if name == "json":

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from glob import glob
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from survscore._validation import InputError, shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LIBRARY_VARIABLES = ("R_LIBS", "R_LIBS_USER", "R_LIBS_SITE")
 # Where R is at home, with folders site-library and library in it; a star stands for a version
@@ -36,20 +34,10 @@ LAZY_FILE = "Rdata.rdb"  # all objects of a package whose data are loaded when t
 
 @dataclass(frozen=True)
 class TextFile:
-    """A table that a Python package holds as text.
+    """A table that a Python package holds as text; the package is not imported to read its file.
 
-    Attributes
-    ----------
-    package : str
-        As it is imported; it is not imported to read its file.
-    distribution : str
-        As it is installed.
-    file : str
-        Its path within the package.
-    separator : str
-        Between values, as for ``pandas.read_csv``.
-    texts : tuple of str
-        Columns that stay texts, though they look like numbers.
+    `distribution` is as it is installed, `file` the path within the package, `separator` as for ``pandas.read_csv``,
+    and `texts` are columns that stay texts, though they look like numbers.
     """
 
     package: str
@@ -71,8 +59,6 @@ class TextFile:
 
     def read(self, path: Path) -> pd.DataFrame:
         """Return the table of a file."""
-        import pandas as pd
-
         if not path.is_file():
             raise InputError(f"path: there is no file {path}; it must be {Path(self.file).name} of {self.distribution}")
         if path.stat().st_size > MOST_BYTES:
@@ -87,16 +73,9 @@ class TextFile:
 
 @dataclass(frozen=True)
 class RFrame:
-    """A data frame that an R package holds. R is not run.
+    """A data frame that an R package holds; R is not run.
 
-    Attributes
-    ----------
-    package : str
-        Such as ``"MASS"``.
-    name : str
-        Of the object.
-    file : str, optional
-        The name of the ``.rda`` file that holds it in the package's source, if it is another.
+    `file` is the name of the ``.rda`` file that holds it in the package's source, if it is another than its own.
     """
 
     package: str

@@ -11,12 +11,13 @@ import bz2
 import lzma
 import warnings
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from rdata.conversion import DEFAULT_CLASS_MAP, convert
 from rdata.parser import DEFAULT_ALTREP_MAP, RObject, RObjectType
@@ -24,18 +25,23 @@ from rdata.parser._xdr import ParserXDR  # the only way to bound what is parsed
 
 from survscore._validation import InputError, shown
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 MOST_BYTES = 32 * 2**20  # of a file, and of what it unpacks to; the largest known set has one
 MOST_OBJECTS = 200_000  # each text of a vector is one
-DATA = frozenset(
-    {
-        RObjectType.NIL, RObjectType.NILVALUE, RObjectType.SYM, RObjectType.LIST, RObjectType.CHAR, RObjectType.LGL,
-        RObjectType.INT, RObjectType.REAL, RObjectType.STR, RObjectType.VEC, RObjectType.REF,
-        RObjectType.EXTPTR,  # as data.table leaves one in its frames; what it points to is not in the file
-    }
-)  # fmt: skip
+# The types of data; data.table leaves an external pointer in its frames, but not what it points to.
+DATA = {
+    RObjectType[name]
+    for name in ("NIL", "NILVALUE", "SYM", "LIST", "CHAR", "LGL", "INT", "REAL", "STR", "VEC", "REF", "EXTPTR")
+}
+# How a whole file begins, by how it is packed; and how a piece of an .rdb file does, which begins with its length.
+PACKED: dict[bytes, Callable[[], Any]] = {
+    b"\x1f\x8b": lambda: zlib.decompressobj(wbits=31),
+    b"BZh": bz2.BZ2Decompressor,
+    b"\xfd7zXZ\x00": lambda: lzma.LZMADecompressor(memlimit=256 * 2**20),
+}
+PACKED_PIECE: dict[bytes, Callable[[], Any]] = {
+    b"2": bz2.BZ2Decompressor,
+    b"Z": lambda: lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 2**23}]),
+}
 
 
 class _BrokenError(Exception):
@@ -45,19 +51,11 @@ class _BrokenError(Exception):
 def read_frame(path: Path, name: str) -> pd.DataFrame:
     """Return a data frame out of an ``.rda``, ``.RData`` or ``.rdb`` file of R.
 
-    Factors are categories, dates are datetime64, whole numbers with missing values are floats.
-
-    Parameters
-    ----------
-    path : Path
-        Of the file. An ``.rdb`` file, with the objects of an installed package, has its index (``.rdx``) beside it.
-    name : str
-        Of the data frame.
+    An ``.rdb`` file, with the objects of an installed package, has its index (``.rdx``) beside it. Factors are
+    categories, dates are datetime64, whole numbers with missing values are floats.
     """
-    found = _piece(path, name) if path.suffix == ".rdb" else _saved(path, name)
+    found = _of_package(path, name) if path.suffix == ".rdb" else _saved(path, name)
     with _one_line(path):
-        import pandas as pd
-
         if not isinstance(found, pd.DataFrame):
             raise _BrokenError(f"holds a {shown(name)} that is no data frame")
         return pd.DataFrame({str(column): _column(found[column]) for column in found.columns})
@@ -75,17 +73,16 @@ def _saved(path: Path, name: str) -> Any:
         return objects[name]
 
 
-def _piece(path: Path, name: str) -> Any:
+def _of_package(path: Path, name: str) -> Any:
     """Return an object out of an installed package's ``.rdb`` file, by the index in the ``.rdx`` file beside it."""
     index_file = path.with_suffix(".rdx")
     if not index_file.is_file():
         raise InputError(f"{path} can't be read without {index_file.name} beside it, its index")
     with _one_line(index_file):
         index = _objects(_unpacked(_bytes_of(index_file)))
-        places = index["variables"]
-        if name not in places:
+        if name not in index["variables"]:
             raise InputError(f"{path} holds no {name}")
-        start, length = map(int, places[name])
+        start, length = map(int, index["variables"][name])
         (packing,) = map(int, index["compressed"])
     with _one_line(path):
         data = _bytes_of(path)
@@ -134,19 +131,19 @@ class _BoundedParser(ParserXDR):
         raise _BrokenError("holds something that is no data, such as a function")
 
 
-def _range(state: Any, *, integers: bool) -> tuple[Any, Any]:
-    """Return a range of numbers, which R stores as its length, first value and step."""
-    n, _, step = state.value
-    if not (0 <= n <= MOST_OBJECTS and abs(step) == 1):
-        raise _BrokenError("has a range of numbers that is too long, or none")
-    return DEFAULT_ALTREP_MAP[b"compact_intseq" if integers else b"compact_realseq"](state)
+def _bounded_range(kind: bytes) -> Any:
+    """Return how a range of numbers is read, which R stores as its length, first value and step."""
+
+    def read(state: Any) -> tuple[Any, Any]:
+        n, _, step = state.value
+        if not (0 <= n <= MOST_OBJECTS and abs(step) == 1):
+            raise _BrokenError("has a range of numbers that is too long, or none")
+        return DEFAULT_ALTREP_MAP[kind](state)
+
+    return read
 
 
-ALTREP = {
-    **DEFAULT_ALTREP_MAP,
-    b"compact_intseq": lambda state: _range(state, integers=True),
-    b"compact_realseq": lambda state: _range(state, integers=False),
-}
+RANGES = {kind: _bounded_range(kind) for kind in (b"compact_intseq", b"compact_realseq")}
 
 
 def _dates(days: Any, _: Any) -> Any:
@@ -154,9 +151,8 @@ def _dates(days: Any, _: Any) -> Any:
     values: NDArray[Any] = np.ma.filled(np.ma.asarray(days, dtype=float), np.nan)
     if (np.abs(values) >= 100_000).any():
         raise _BrokenError("has dates before 1697 or after 2243")
-    return np.where(np.isnan(values), np.datetime64("NaT"), np.nan_to_num(values).astype("datetime64[D]")).astype(
-        "datetime64[ns]"
-    )
+    whole = np.nan_to_num(values).astype("datetime64[D]").astype("datetime64[ns]")
+    return np.where(np.isnan(values), np.datetime64("NaT", "ns"), whole)
 
 
 CLASSES: dict[str | bytes, Any] = {
@@ -169,7 +165,8 @@ def _objects(data: bytes) -> Any:
     """Return what serialized bytes hold, from the first to the last, as objects of Python."""
     if data[:2] != b"X\n":
         raise _BrokenError("is not in R's binary format (XDR)")
-    parser = _BoundedParser(memoryview(data)[2:], expand_altrep=True, altrep_constructor_dict=ALTREP)
+    altrep = {**DEFAULT_ALTREP_MAP, **RANGES}
+    parser = _BoundedParser(memoryview(data)[2:], expand_altrep=True, altrep_constructor_dict=altrep)
     parsed = parser.parse_all()
     if parser.file.read(1):
         raise _BrokenError("goes on after its end: it is damaged")
@@ -179,8 +176,6 @@ def _objects(data: bytes) -> Any:
 
 def _column(column: pd.Series[Any]) -> Any:
     """Return a column with NumPy's types, as tables of Python packages have them."""
-    import pandas as pd
-
     if isinstance(column.dtype, pd.CategoricalDtype) or column.dtype.kind in "fM":
         return column.array
     if column.dtype.kind in "iub":
@@ -204,30 +199,24 @@ def _bytes_of(path: Path) -> bytes:
 
 def _unpacked(data: bytes) -> bytes:
     """Return what a whole file unpacks to, by how it begins."""
-    if data[:2] == b"\x1f\x8b":
-        return _decompressed(zlib.decompressobj(wbits=31), data)
-    if data[:3] == b"BZh":
-        return _decompressed(bz2.BZ2Decompressor(), data)
-    if data[:6] == b"\xfd7zXZ\x00":
-        return _decompressed(lzma.LZMADecompressor(memlimit=256 * 2**20), data)
+    for magic, decompressor in PACKED.items():
+        if data.startswith(magic):
+            return _decompressed(decompressor(), data)
     return data
 
 
 def _unpacked_piece(piece: bytes, packing: int) -> bytes:
     """Return what a piece of an ``.rdb`` file unpacks to; it begins with its length, and with how it is packed."""
-    claimed = int.from_bytes(piece[:4], "big")
+    kind = piece[4:5]
     if packing == 1:
         data = _decompressed(zlib.decompressobj(), piece[4:])
-    elif packing in (2, 3) and piece[4:5] == b"Z":
-        filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 2**23}]
-        data = _decompressed(lzma.LZMADecompressor(lzma.FORMAT_RAW, filters=filters), piece[5:])
-    elif packing in (2, 3) and piece[4:5] == b"2":
-        data = _decompressed(bz2.BZ2Decompressor(), piece[5:])
-    elif packing in (2, 3) and piece[4:5] == b"0":
+    elif packing in (2, 3) and kind in PACKED_PIECE:
+        data = _decompressed(PACKED_PIECE[kind](), piece[5:])
+    elif packing in (2, 3) and kind == b"0":
         data = piece[5:]
     else:
         raise _BrokenError("is packed in a way that is not known")
-    if len(data) != claimed:
+    if len(data) != int.from_bytes(piece[:4], "big"):
         raise _BrokenError("unpacks to another length than it claims: it is damaged")
     return data
 

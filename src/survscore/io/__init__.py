@@ -3,9 +3,8 @@
 from survscore.io.forms import Form
 from survscore.io.outcomes import ObservedFile, read_outcomes
 from survscore.io.predictions import PredictedFile, read_predictions
-from survscore.io.simulated import write_study
 from survscore.io.study import Study, read_study
-from survscore.io.writing import write_frame, write_outcomes, write_predictions
+from survscore.io.writing import write_frame, write_outcomes, write_predictions, write_study
 
 __all__ = [
     "Form",

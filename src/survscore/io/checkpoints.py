@@ -11,6 +11,7 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
+import pandas as pd
 
 from survscore._validation import InputError
 from survscore.analysis.backtest_results import Day
@@ -29,15 +30,7 @@ AXES = {
 
 
 class Checkpoints:
-    """Finished days, one file each, named after the day and a digest of all that determines it.
-
-    Parameters
-    ----------
-    folder : path
-        Made when the first day is finished.
-    key : str
-        The digest.
-    """
+    """Finished days, one file each, named after the day and a digest of all that determines it."""
 
     def __init__(self, folder: Path | str, key: str) -> None:
         self.folder = Path(folder)
@@ -54,25 +47,25 @@ class Checkpoints:
         try:
             with ZipFile(path) as members:  # before anything is unpacked
                 inside = members.infolist()
-            names, size = {one.filename for one in inside}, sum(one.file_size for one in inside)
-            if names != {f"{name}.npy" for name in AXES} or size > MOST_BYTES:
-                raise ValueError(f"it holds {len(names)} arrays of {size} bytes, not those of a day")
+            size = sum(member.file_size for member in inside)
+            if {member.filename for member in inside} != {f"{name}.npy" for name in AXES} or size > MOST_BYTES:
+                raise ValueError(f"it holds {len(inside)} arrays of {size} bytes, not those of a day")
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                found = {field.name: stored[field.name] for field in fields(Day)}
-            _check_shapes(found)
+                values: dict[str, Any] = {name: stored[name] for name in AXES}
+            _check_shapes(values)
         except (BadZipFile, KeyError, ValueError, EOFError, OSError) as error:
             raise InputError(
                 f"state: {path.name} can't be read ({error}); remove it to have that day done anew"
             ) from None
-        found |= {name: tuple(found[name].tolist()) for name in ("weightings", "undefined")}
-        return Day(**{name: value.item() if name in ("n", "n_events") else value[()] if name == "date" else value
-                      for name, value in found.items()})  # fmt: skip
+        values |= {name: tuple(values[name].tolist()) for name in ("weightings", "undefined")}
+        values |= {"date": values["date"][()], "n": int(values["n"]), "n_events": int(values["n_events"])}
+        return Day(**values)
 
     def write(self, day: Day) -> None:
         """Keep a finished day, whole or not at all."""
         path = self._path(day.date)
         with written_whole(path) as temporary, temporary.open("wb") as file:
-            values: dict[str, Any] = {field.name: np.asarray(getattr(day, field.name)) for field in fields(Day)}
+            values: dict[str, Any] = {name: np.asarray(getattr(day, name)) for name in AXES}
             np.savez(file, **values)
 
     def _path(self, date: np.datetime64) -> Path:
@@ -101,15 +94,6 @@ def digest(*parts: Any) -> str:
     """Return a hash of arrays, frames, dataclasses, mappings, sequences, estimators' parameters and plain values.
 
     Of functions and classes it uses the names alone, not what they do.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from survscore.io.checkpoints import digest
-    >>> digest(np.arange(3), {"seed": 1}) == digest(np.arange(3), {"seed": 1})
-    True
-    >>> digest(np.arange(3), {"seed": 1}) == digest(np.arange(3), {"seed": 2})
-    False
     """
     whole = hashlib.sha256()
     for part in parts:
@@ -122,9 +106,7 @@ def _add(whole: Any, part: Any) -> None:
     if isinstance(part, np.ndarray) and part.dtype != object:
         whole.update(f"{part.dtype.str}{part.shape}".encode())
         whole.update(np.ascontiguousarray(part).view(np.uint8).data if part.size else b"")
-    elif hasattr(part, "iloc") and hasattr(part, "columns"):
-        import pandas as pd
-
+    elif isinstance(part, pd.DataFrame):
         _add(whole, [(str(name), str(kind)) for name, kind in part.dtypes.items()])
         whole.update(pd.util.hash_pandas_object(part, index=False).to_numpy().tobytes())
     elif is_dataclass(part) and not isinstance(part, type):

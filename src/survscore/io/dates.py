@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from survscore._utils.dates import as_dates
-from survscore._validation import as_array, check_rule
+from survscore._validation import InputError, as_array, check_rule
+from survscore.io.flags import is_text
+from survscore.io.tables import TableFile, about, arrow, vector
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,18 +44,11 @@ def without_open_ends(column: pa.ChunkedArray, open_end: Sequence[str]) -> pa.Ch
 def read_dates(values: Any, name: str, date_format: str | None, origin: str | None) -> Any:
     """Return dates that are written in a form of their own; what is a date already stays as it is.
 
-    Parameters
-    ----------
-    values : array
-        Text, numbers or dates.
-    name : str
-        What they are called in messages.
-    date_format : str, optional
-        As for ``strptime``, such as ``"%d.%m.%Y"``; ``"decimal-year"``, for 2017.5 in the middle of 2017; or
-        ``"epoch-seconds"`` and ``"epoch-milliseconds"``, since 1970.
-    origin : str, optional
-        The day from which numbers count days.
+    `date_format` is as for ``strptime``, or ``"decimal-year"``, ``"epoch-seconds"``, ``"epoch-milliseconds"``; where
+    numbers count days, `origin` is since when.
     """
+    import pandas as pd
+
     given = as_array(values, name)
     missing = np.asarray(pd.isna(given))
     if given.dtype.kind == "M" or missing.all() or (date_format is None and origin is None):
@@ -85,3 +80,41 @@ def read_dates(values: Any, name: str, date_format: str | None, origin: str | No
     # to the millisecond, since fractions of decimal numbers are not exact
     passed = np.round(np.where(missing, 0.0, days) * 86_400_000).astype("timedelta64[ms]")
     return np.where(missing, np.datetime64("NaT", "ms"), begin.astype("datetime64[ms]") + passed)
+
+
+@dataclass(frozen=True)
+class DateWriting:
+    """The data cut-off, and how a file writes dates."""
+
+    cutoff: str
+    date_format: str | None
+    origin: str | None
+    open_end: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.date_format is not None and self.origin is not None:
+            raise InputError("`date_format` and `origin` both say how dates are written; give one")
+
+    def dates(self, file: TableFile, name: str) -> Any:
+        """Return a column of dates."""
+        with about(file.path):
+            column = without_open_ends(file.read([name]).column(0), self.open_end)
+            types = arrow().types
+            dated = is_text(column.type) or types.is_date(column.type) or types.is_timestamp(column.type)
+            far = far_dates(column) if dated else ()
+            if far:
+                raise InputError(
+                    f"column {name!r} holds dates as late as {far[0]}; if that means that there is no end yet, name it "
+                    f"as `open_end={far[0]!r}`"
+                )
+            return read_dates(vector(column), f"column {name!r}", self.date_format, self.origin)
+
+    def end_of_data(self, file: TableFile) -> Any:
+        """Return the cut-off: a column, or a date, as 2017-01-29 whatever the file writes."""
+        if self.cutoff in file.names:
+            return self.dates(file, self.cutoff)
+        try:
+            date = read_dates(np.array([self.cutoff], dtype=object), "cutoff", self.date_format, self.origin)
+        except InputError:
+            return self.cutoff  # to be read, or refused, as any other date
+        return date[0]

@@ -22,21 +22,21 @@ def ended_by_signals() -> Iterator[list[int]]:
 
     A second one ends the process at once. Signals that it was started to ignore (nohup, a background job) stay ignored.
     """
-    told: list[int] = []
+    received: list[int] = []
     if threading.current_thread() is not threading.main_thread():  # only there handlers can be set
-        yield told
+        yield received
         return
 
     def handle(number: int, frame: FrameType | None) -> None:
-        told.append(number)
-        if len(told) > 1:
+        received.append(number)
+        if len(received) > 1:
             os._exit(128 + number)
         raise SystemExit(128 + number)
 
     taken = [one for one in SIGNALS if signal.getsignal(one) not in (signal.SIG_IGN, None)]
     before = {one: signal.signal(one, handle) for one in taken}
     try:
-        yield told
+        yield received
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

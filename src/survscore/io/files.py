@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
+import shutil
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,16 +16,26 @@ from pathlib import Path
 from typing import IO, Any
 
 from survscore._validation import InputError
-from survscore.io.temporary import temporary_file
 
 if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
 
+# Of temporary files and folders, followed by the number of the process, as in .survscore-host-4711-x
+PREFIX = f".survscore-{platform.node()}-"
 LONGEST_WAIT = 60.0  # seconds for another process that writes the same file
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # a disk, a file, what one user may have
 FAR_AWAY = 1 << 40  # where a byte is locked on Windows, so that the file can be read meanwhile
+
+
+@contextmanager
+def temporary_folder(folder: Path) -> Iterator[Path]:
+    """Give the path of an empty folder in another, which is removed afterwards with all that is in it."""
+    _remove_abandoned(folder)
+    prefix = f"{PREFIX}{os.getpid()}-"
+    with tempfile.TemporaryDirectory(prefix=prefix, dir=folder.absolute(), ignore_cleanup_errors=True) as name:
+        yield Path(name)
 
 
 @contextmanager
@@ -34,37 +47,41 @@ def written_whole(path: Path) -> Iterator[Path]:
     """
     path = replaceable(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    endings = path.suffixes[-2:] if path.suffix == ".gz" else [path.suffix]
+    _remove_abandoned(path.parent)
+    ending = "".join(path.suffixes[-2:]) if path.suffix == ".gz" else path.suffix  # which writers go by
+    handle, name = tempfile.mkstemp(ending, f"{PREFIX}{os.getpid()}-", path.parent.absolute())
+    temporary = Path(name)
     try:
-        with temporary_file(path.parent, "".join(endings)) as temporary:
-            yield temporary
-            replaceable(path)
-            temporary.chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
-            temporary.replace(path)
+        os.close(handle)
+        yield temporary
+        replaceable(path)
+        temporary.chmod(path.stat().st_mode if path.exists() else 0o666 & ~_umask())
+        temporary.replace(path)
     except OSError as error:
         if error.errno is None or error.errno not in FULL:
             raise
-        told = OSError(f"{path}: can't be written: {os.strerror(error.errno)}")  # who writes does not say where
-        told.errno = error.errno
-        raise told from None
+        named = OSError(f"{path}: can't be written: {os.strerror(error.errno)}")  # who writes does not say where
+        named.errno = error.errno
+        raise named from None
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
-@contextmanager
-def created_whole(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path`, which becomes it if the block ends without error.
-
-    Unlike with `written_whole`, a file that is there already is never replaced: FileExistsError.
-    """
-    with temporary_file(path.parent, path.suffix) as temporary:
-        yield temporary
-        temporary.chmod(0o666 & ~_umask())
+def _remove_abandoned(folder: Path) -> None:
+    """Remove temporary files and folders of processes of this machine that were killed."""
+    if sys.platform == "win32":  # there, asking for a process by os.kill would end it
+        return
+    for left in folder.glob(f"{PREFIX}*"):
+        number = left.name.removeprefix(PREFIX).partition("-")[0]
+        if not number.isdigit():
+            continue
         try:
-            os.link(temporary, path)
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without links: take the name first, then fill it
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-            temporary.replace(path)
+            os.kill(int(number), 0)
+        except ProcessLookupError:
+            with suppress(OSError):
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        except (OSError, OverflowError):  # it is another user's; or no process
+            continue
 
 
 def check_regular(path: Path) -> None:
@@ -97,17 +114,20 @@ def replaceable(path: Path) -> Path:
 def kind_of(mode: int) -> str:
     """Return what lies at a path, by its mode, where that is no regular file."""
     kinds = {
-        stat.S_ISDIR: "a folder", stat.S_ISFIFO: "a pipe", stat.S_ISCHR: "a device", stat.S_ISBLK: "a device",
-        stat.S_ISSOCK: "a socket",
-    }  # fmt: skip
-    return next((name for is_one, name in kinds.items() if is_one(mode)), "something else")
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a pipe",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+        stat.S_IFSOCK: "a socket",
+    }
+    return kinds.get(stat.S_IFMT(mode), "something else")
 
 
 @contextmanager
 def append_line(path: Path, line: bytes) -> Iterator[bytes]:
-    """Give what a file holds, and append a line to it if the block ends without error; meanwhile nobody else does.
+    """Give what a file holds, and append a line to it if the block ends without error; other writers wait meanwhile.
 
-    A line that somebody else left without its end stays alone. If the line can't be written whole, nothing of it stays.
+    A last line that was left without its end stays alone. If the line can't be written whole, nothing of it stays.
     """
     if path.exists():
         check_regular(path)
@@ -126,15 +146,11 @@ def append_line(path: Path, line: bytes) -> Iterator[bytes]:
 
 
 @contextmanager
-def locked(file: Path | IO[Any], *, shared: bool = False) -> Iterator[None]:
-    """Keep a file to this process, or to those that only read it, while the block runs.
+def locked(file: IO[Any], *, shared: bool = False) -> Iterator[None]:
+    """Keep an open file to this process, or to those that only read it, while the block runs.
 
-    A path is made a file where there is none, and stays. The lock ends with the process, however that ends.
+    The lock ends with the process, however that ends.
     """
-    if isinstance(file, Path):
-        with file.open("ab") as opened, locked(opened, shared=shared):
-            yield
-        return
     last_try = time.monotonic() + LONGEST_WAIT
     while not _lock(file.fileno(), shared=shared):
         if time.monotonic() > last_try:
@@ -143,18 +159,17 @@ def locked(file: Path | IO[Any], *, shared: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        _unlock(file.fileno())
+        if sys.platform == "win32":
+            with suppress(OSError):
+                _lock_far_away(file.fileno(), msvcrt.LK_UNLCK)
+        else:
+            fcntl.flock(file.fileno(), fcntl.LOCK_UN)
 
 
 def _lock(handle: int, *, shared: bool) -> bool:
     try:
         if sys.platform == "win32":
-            position = os.lseek(handle, 0, os.SEEK_CUR)
-            os.lseek(handle, FAR_AWAY, os.SEEK_SET)
-            try:
-                msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-            finally:
-                os.lseek(handle, position, os.SEEK_SET)
+            _lock_far_away(handle, msvcrt.LK_NBLCK)
         else:
             fcntl.flock(handle, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
@@ -162,15 +177,15 @@ def _lock(handle: int, *, shared: bool) -> bool:
     return True
 
 
-def _unlock(handle: int) -> None:
-    if sys.platform == "win32":
+if sys.platform == "win32":
+
+    def _lock_far_away(handle: int, how: int) -> None:
         position = os.lseek(handle, 0, os.SEEK_CUR)
         os.lseek(handle, FAR_AWAY, os.SEEK_SET)
-        with suppress(OSError):
-            msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
-        os.lseek(handle, position, os.SEEK_SET)
-    else:
-        fcntl.flock(handle, fcntl.LOCK_UN)
+        try:
+            msvcrt.locking(handle, how, 1)
+        finally:
+            os.lseek(handle, position, os.SEEK_SET)
 
 
 def _umask() -> int:

@@ -28,21 +28,9 @@ REASON_OPTIONS = tuple(f"{what}-reasons" for what in MEANT)
 FLAG_NAMES = ("event", "churn", "cancel", "status", "died", "dead", "death")  # parts of names of columns of flags
 
 
-def flags(file: TableFile, name: str, causes: Sequence[str] = ()) -> NDArray[np.generic]:
-    """Return a column that says who had the event: words as booleans, anything else for a check that comes later.
-
-    With names of `causes`, words are these, and become codes.
-    """
-    if not is_text(file.schema.field(name).type):
-        return vector(file.column(name))
-    if causes:
-        return codes_of_words(vector(file.read([name]).column(0)), name, causes, f"{file.path}: ")
-    return flags_of_words(vector(file.column(name)), name, f"{file.path}: ")
-
-
 def codes_of_words(values: NDArray[Any], name: str, causes: Sequence[str], where: str = "") -> NDArray[np.int8]:
     """Return the code of each cause that words name, 0 without event; raise if one means neither."""
-    words = np.array(["" if _is_missing(value) else _as_reason(value) for value in values])
+    words = np.array([_as_reason(value) for value in values])
     found, places = np.unique(words, return_inverse=True)
     known = dict.fromkeys(("", *(free for free, happened in WORDS.items() if not happened)), 0)
     numbered = {str(code): code for code in range(1, len(causes) + 1)}
@@ -85,16 +73,9 @@ def flags_of_words(values: NDArray[Any], name: str, where: str = "") -> NDArray[
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """Who had an event, and of which cause.
+    """Who had an event: flags, or under competing risks the codes of causes, 0 without event.
 
-    Attributes
-    ----------
-    event : ndarray
-        Flags; the codes of causes, 0 without event, under competing risks.
-    causes : tuple of str or None
-        What these causes are called, if they have names.
-    interest : str or None
-        The cause that is the event of interest, if that is known.
+    `causes` are the names of these, and `interest` the one that is the event of interest, where they are known.
     """
 
     event: NDArray[Any]
@@ -103,75 +84,99 @@ class Ends:
 
 
 @dataclass(frozen=True)
-class Reasons:
-    """What the reasons in a column mean.
+class Status:
+    """The column that says who had the event: `event`, or `reason` with what each reason in it means.
 
     After a reason that is censored, the event may still come; after an event that competes with it, it can't. Who has
     no reason is censored, too: nothing is known to have happened. ``NAME=REASON`` says what to call the cause of a
     reason, and reasons of the same name are one cause. Otherwise all reasons that are the event are one cause, and
     each competing one is a cause of its own, called like it.
-
-    Attributes
-    ----------
-    event : sequence of str
-        Which reasons are the event.
-    competing : sequence of str
-        Which are other events that rule it out.
-    censored : sequence of str
-        Which are drop-outs, or mean that an individual was still there.
     """
 
-    event: Sequence[str] = ()
-    competing: Sequence[str] = ()
-    censored: Sequence[str] = ()
+    file: TableFile
+    event: str | None
+    reason: str | None
+    reasons: Mapping[str, Sequence[str] | None]  # by what they mean, one of `MEANT`
+    causes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        for what in MEANT:
-            some = getattr(self, what)
-            if isinstance(some, str) or (what == "event" and not some):
-                raise InputError(f"{what}_reasons must be reasons, such as ['churn'], not {some!r}")
-            object.__setattr__(self, what, tuple(_as_reason(reason) for reason in some))
-
-    def read(self, file: TableFile, name: str) -> Ends:
-        """Return who had an event, and of which cause, from a column of reasons."""
-        values = vector(file.read([name]).column(0))
-        given = np.array(["" if _is_missing(value) else _as_reason(value) for value in values])
-        found, counts = np.unique(given[given != ""], return_counts=True)
-        known = dict(zip(found.tolist(), counts.tolist(), strict=True))
-        where = f"{file.path}: column {name!r}"
-        named = {what: [_named(word, known) for word in getattr(self, what)] for what in MEANT}
-        named["censored"] = [(None, word) for word in self.censored]  # which are no causes, and have no name
-        meant = {what: [reason for _, reason in named[what]] for what in MEANT}
-        _check_once([reason for some in meant.values() for reason in some])
-        nobody = [reason for reason in meant["event"] if reason not in known]
-        if len(nobody) == len(meant["event"]):
-            raise InputError(f"{where}: no individual has a reason {listed(nobody)}; it holds {listed(list(known))}")
-        self._check_explained(given, known, meant, where)
-        nobody += [reason for reason in meant["competing"] if reason not in known]
-        if nobody:
-            warn(f"{where}: no individual has the reason {listed(nobody)}")
-        return _ends(given, named["event"], named["competing"])
-
-    @staticmethod
-    def _check_explained(
-        given: NDArray[np.str_], known: Mapping[str, int], meant: Mapping[str, Sequence[str]], where: str
-    ) -> None:
-        """Raise if there are reasons that mean nothing: none is taken for a drop-out silently."""
-        unlisted = {reason: n for reason, n in known.items() if not any(reason in some for some in meant.values())}
-        if not unlisted:
+        if self.reason is None and any(words is not None for words in self.reasons.values()):
+            raise InputError("what reasons mean needs `reason`, the column that says why observation ended")
+        if self.reason is None:
             return
-        first = int(np.argmax(np.isin(given, list(unlisted))))
-        told = ", ".join(f"{reason!r} ({count})" for reason, count in list(unlisted.items())[:12])
-        told += f" and {len(unlisted) - 12} more" if len(unlisted) > 12 else ""
-        raise InputError(
-            f"{where} holds reasons that are not explained: {told}, the first in row {first}. Name each in "
-            "`event_reasons`, `censored_reasons` (the event may still come: drop-outs, or still there) or "
-            "`competing_reasons` (it can't come any more)"
-        )
+        if self.reasons["event"] is None:
+            raise InputError("`reason` needs `event_reasons`: a column of reasons, and which are the event")
+        if self.event is not None:
+            raise InputError("event and reason both say who had the event; give one")
+        if self.causes:
+            raise InputError(
+                "`causes` names those in `event`; with `reason`, `event_reasons` and `competing_reasons` name them"
+            )
+
+    @property
+    def column(self) -> str:
+        """The name of the column."""
+        argument, name = ("event", self.event) if self.reason is None else ("reason", self.reason)
+        return self.file.named(argument, name)
+
+    def read(self) -> Ends:
+        """Return who had an event, and of which cause."""
+        if self.reason is not None:
+            return self._of_reasons()
+        name = self.column
+        if not is_text(self.file.schema.field(name).type):  # numbers and booleans are checked later
+            return Ends(vector(self.file.column(name)), tuple(self.causes) or None)
+        if self.causes:
+            words = vector(self.file.read([name]).column(0))
+            return Ends(codes_of_words(words, name, self.causes, f"{self.file.path}: "), tuple(self.causes))
+        return Ends(flags_of_words(vector(self.file.column(name)), name, f"{self.file.path}: "))
+
+    def _of_reasons(self) -> Ends:
+        words = {meaning: self.reasons[meaning] or () for meaning in MEANT}
+        for meaning, some in words.items():
+            if isinstance(some, str) or (meaning == "event" and not some):
+                raise InputError(f"{meaning}_reasons must be reasons, such as ['churn'], not {some!r}")
+        given = np.array([_as_reason(value) for value in vector(self.file.read([self.column]).column(0))])
+        labels, counts = np.unique(given[given != ""], return_counts=True)
+        known = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+        where = f"{self.file.path}: column {self.column!r}"
+        named = {meaning: [_named(_as_reason(word), known) for word in some] for meaning, some in words.items()}
+        named["censored"] = [(None, _as_reason(word)) for word in words["censored"]]  # no causes, without names
+        meant = [reason for pairs in named.values() for _, reason in pairs]
+        twice = sorted({reason for reason in meant if meant.count(reason) > 1})
+        if twice:
+            raise InputError(
+                f"a reason can mean one thing only: {listed(twice)} {'is' if len(twice) == 1 else 'are'} "
+                "named more than once"
+            )
+        unused = {meaning: [reason for _, reason in pairs if reason not in known] for meaning, pairs in named.items()}
+        if len(unused["event"]) == len(named["event"]):
+            raise InputError(
+                f"{where}: no individual has a reason {listed(unused['event'])}; it holds {listed(list(known))}"
+            )
+        unlisted = {reason: n for reason, n in known.items() if reason not in meant}
+        if unlisted:  # none is taken for a drop-out silently
+            first = int(np.argmax(np.isin(given, list(unlisted))))
+            shown_reasons = ", ".join(f"{reason!r} ({count})" for reason, count in list(unlisted.items())[:12])
+            shown_reasons += f" and {len(unlisted) - 12} more" if len(unlisted) > 12 else ""
+            raise InputError(
+                f"{where} holds reasons that are not explained: {shown_reasons}, the first in row {first}. Name each "
+                "in `event_reasons`, `censored_reasons` (the event may still come: drop-outs, or still there) or "
+                "`competing_reasons` (it can't come any more)"
+            )
+        absent = unused["event"] + unused["competing"]
+        if absent:
+            warn(f"{where}: no individual has the reason {listed(absent)}")
+        return _ends(given, named["event"], named["competing"])
 
 
 def _as_reason(value: object) -> str:
-    """Return a reason as text; a whole number is the same whether its column could hold others or not."""
+    """Return a reason as text, empty where it is missing.
+
+    A whole number is the same whether its column could hold others or not.
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
     return re.sub(r"^(-?\d+)\.0$", r"\1", str(value).strip())
 
 
@@ -179,13 +184,6 @@ def _named(word: str, known: Collection[str]) -> tuple[str | None, str]:
     """Return the cause and the reason of ``NAME=REASON``; no cause, if that is a reason itself."""
     name, equals, reason = (part.strip() for part in word.partition("="))
     return (name, _as_reason(reason)) if equals and name and reason and word not in known else (None, word)
-
-
-def _check_once(reasons: Sequence[str]) -> None:
-    twice = sorted({reason for reason in reasons if reasons.count(reason) > 1})
-    if twice:
-        raise InputError(f"a reason can mean one thing only: {listed(twice)} {'is' if len(twice) == 1 else 'are'} "
-                         "named more than once")  # fmt: skip
 
 
 def _ends(
@@ -243,7 +241,3 @@ def warn_if_flags_are_ignored(file: TableFile, event_date: str, used: Sequence[s
             f"with event={name!r} uses it",
         )
         return
-
-
-def _is_missing(value: object) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
 from contextlib import suppress
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,37 +24,23 @@ WIDTHS = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE"
 
 def machine_memory() -> int:
     """Return how much memory this machine or container has, or a small one would where that is unknown."""
-    if sys.platform == "win32":
-        return _windows_memory() or 8 << 30
     try:
-        there = int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
+        if sys.platform == "win32":  # which has no sysconf
+            import ctypes
+
+            kilobytes = ctypes.c_ulonglong(0)
+            ctypes.windll.kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+            return 1024 * kilobytes.value or 8 << 30
+        memory = int(os.sysconf("SC_PHYS_PAGES")) * int(os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):
         return 8 << 30
     with suppress(OSError, ValueError):  # "max", where there is no limit
-        there = min(there, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
-    return there
-
-
-def _windows_memory() -> int:
-    """Return what Windows says of its memory, or 0; there is no sysconf."""
-    import ctypes
-
-    kilobytes = ctypes.c_ulonglong(0)
-    kernel = getattr(ctypes, "windll").kernel32  # noqa: B009  which type checkers elsewhere don't know
-    told = kernel.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
-    return 1024 * kilobytes.value if told else 0
+        memory = min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return memory
 
 
 def check_size(path: Path, size: int) -> None:
-    """Raise if so many bytes do not fit in memory, or are so much more than the file that something is wrong.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    size : int
-        What it becomes, or has become so far.
-    """
+    """Raise if a file becomes so many bytes that they do not fit in memory, or are so much more than the file."""
     if size <= LITTLE:
         return
     stored, memory = path.stat().st_size if path.exists() else size, machine_memory()  # standard input has no size
@@ -68,28 +54,46 @@ def check_size(path: Path, size: int) -> None:
         )
 
 
-def read_parquet(path: Path, opened: Any, names: Collection[str], *, coded: bool = False) -> pa.Table:
+def read_parquet(path: Path, source: Any, opened: Any, names: Sequence[str]) -> pa.Table:
     """Read some columns of an open Parquet file, unless they would become too large.
 
-    What numbers take is known from the file's metadata. Text is read piece by piece: a dictionary may say in a few
-    bytes that one long word is repeated a billion times. Unless the file was opened to leave words in dictionaries,
-    `coded`: then that is a billion numbers, and they are known.
+    What numbers take is known from the file's metadata. A dictionary may say in a few bytes that one long word is
+    repeated a billion times: so text is read as codes, and unpacked once its size is known.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
 
-    wanted = _leaves(opened.metadata, set(names))
-    size, longest = _needed(opened.metadata, wanted)
+    size, longest = _needed(opened.metadata, _leaves(opened.metadata, set(names)))
     check_size(path, size)
-    if coded or not longest:
+    if not longest:
         return opened.read(list(names))
-    rows = max(1, min(ROWS, LITTLE // longest))
-    batches, total = [], 0
-    for batch in opened.iter_batches(rows, columns=list(names)):
-        total += batch.nbytes
-        check_size(path, total)
-        batches.append(batch.select(list(names)))
-    schema = pa.schema([opened.schema_arrow.field(name) for name in names])
-    return pa.Table.from_batches(batches, schema=batches[0].schema if batches else schema)
+    kinds = {name: opened.schema_arrow.field(name).type for name in names}
+    types = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    texts = [name for name, kind in kinds.items() if kind in types]
+    others = {name for name, kind in kinds.items() if name not in texts and not pa.types.is_dictionary(kind)}
+    coded = pq.ParquetFile(source, read_dictionary=texts, page_checksum_verification=True)
+    if _needed(opened.metadata, _leaves(opened.metadata, others))[1]:  # text in lists, piece by piece
+        rows = max(1, min(ROWS, LITTLE // longest))
+        batches, total = [], 0
+        for batch in coded.iter_batches(rows, columns=list(names)):
+            total += batch.nbytes
+            check_size(path, total)
+            batches.append(batch.select(list(names)))
+        table = pa.Table.from_batches(batches) if batches else coded.read(list(names))
+    else:
+        table = coded.read(list(names))
+    for position, name in enumerate(table.column_names):
+        column = table.column(name)
+        if not pa.types.is_dictionary(column.type):
+            continue
+        if column.type.value_type in types:
+            for chunk in column.chunks:
+                size += pc.sum(pc.binary_length(chunk.dictionary).take(chunk.indices)).as_py() or 0
+                check_size(path, size)
+        if name in texts:
+            table = table.set_column(position, opened.schema_arrow.field(name), column.cast(kinds[name]))
+    return table
 
 
 def rows_that_fit(path: Path, metadata: Any, rows: int) -> int:
@@ -100,43 +104,28 @@ def rows_that_fit(path: Path, metadata: Any, rows: int) -> int:
     return max(1, min(rows, SAMPLED // row))
 
 
-class CountedStream:
+class CountedStream(io.RawIOBase):
     """A stream that is read only as far as its contents may go."""
 
     def __init__(self, path: Path, stream: Any) -> None:
-        self.path = path
-        self.stream = stream
-        self.size = 0
-
-    @property
-    def closed(self) -> bool:
-        """Whether it is."""
-        return bool(self.stream.closed)
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next bytes."""
-        content: bytes = self.stream.read(size if size >= 0 else None)
-        self.size += len(content)
-        check_size(self.path, self.size)
-        return content
-
-    def close(self) -> None:
-        """Close it."""
-        self.stream.close()
+        self._path, self._stream, self._size = path, stream, 0
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return that it can be read."""
         return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read the next bytes."""
+        n = int(self._stream.readinto(buffer))
+        self._size += n
+        check_size(self._path, self._size)
+        return n
 
 
 def _leaves(metadata: Any, names: Collection[str]) -> list[int]:
     """Return the columns, as the file numbers them, that belong to some names; those of lists are below them."""
-    paths = (metadata.schema.column(k).path for k in range(metadata.num_columns))
-    return [k for k, path in enumerate(paths) if any(name in names for name in _above(path))]
-
-
-def _above(path: str) -> Iterator[str]:
-    return accumulate(path.split("."), lambda name, part: f"{name}.{part}")
+    paths = [metadata.schema.column(k).path.split(".") for k in range(metadata.num_columns)]
+    return [k for k, parts in enumerate(paths) if any(".".join(parts[: j + 1]) in names for j in range(len(parts)))]
 
 
 def _needed(metadata: Any, columns: list[int]) -> tuple[int, int]:

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from survscore._utils import dates as _dates
 from survscore._utils.dates import Unit, as_unit
-from survscore._validation import InputError, as_event, as_vector, check_choice, plural
+from survscore._validation import InputError, as_event, as_vector, check_choice, plural, warn
 from survscore.causes import Causes
-from survscore.io.flags import Ends, Reasons, flags, is_text, warn_if_flags_are_ignored
-from survscore.io.rounding import as_shown
-from survscore.io.tables import TableFile, about, arrow, identifiers, listed, numbers, open_table, vector
+from survscore.io.dates import DateWriting
+from survscore.io.flags import Ends, Status, warn_if_flags_are_ignored
+from survscore.io.tables import TableFile, about, identifiers, open_table, vector
 from survscore.outcomes import LateStarts, Outcomes, WeightKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ID = "id"
+MOST_DIGITS = 6  # with more, numbers are shown as they are, and not rounded
+SHOWN_IN_FULL = 1e-9  # of differences between such numbers, by the largest
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +58,10 @@ class ObservedFile:
     @property
     def summary(self) -> str:
         """What was observed, in a line."""
-        return f"{self.outcomes!r}, {told_ids(self.ids)}"
+        return f"{self.outcomes!r}, {n_ids_in_words(self.ids)}"
 
 
-def told_ids(ids: pa.Array | None) -> str:
+def n_ids_in_words(ids: pa.Array | None) -> str:
     """Return how many ids there are, in words."""
     return "no ids" if ids is None else f"{plural(len(ids), 'id')}, all different"
 
@@ -170,49 +173,43 @@ def read_outcomes(
         if segmenting in (*used, event_date or "event_date", last_seen or "last_seen", end, reason):
             raise InputError(f"by must name columns of labels, not {segmenting!r}, which holds outcomes")
     file = open_table(path, text=labels_in(id, groups, by))
-    columns = _Columns(file)
-    labels = None if groups is None else vector(file.column(columns.named("groups", groups)))
-    segments = {one: vector(file.column(columns.named("by", one))) for one in by} or None
+    labels = None if groups is None else vector(file.column(file.named("groups", groups)))
+    segments = {name: vector(file.column(file.named("by", name))) for name in by} or None
     meanings = {"event": event_reasons, "competing": competing_reasons, "censored": censored_reasons}
-    status = _Status(columns, event, reason, meanings, tuple(causes or ()))
-    of_times = {"time": time, "censoring_time": censoring_time, "entry": entry}
-    of_dates = {
-        "start": start, "event_date": event_date, "last_seen": last_seen, "entry_date": entry_date, "end": end
-    }  # fmt: skip
+    status = Status(file, event, reason, meanings, tuple(causes or ()))
     if cutoff is None:
-        of_dates |= {"date_format": date_format, "origin": origin, "open_end": str(open_end) if open_end else None}
-        _refuse(of_dates, "{} is for dates, which need a cutoff")
-        outcomes, kept = _from_times(columns, time, status, censoring_time, entry), None
+        of_dates = {"start": start, "event_date": event_date, "last_seen": last_seen, "entry_date": entry_date}
+        of_dates |= {"end": end, "date_format": date_format, "origin": origin}
+        _refuse({**of_dates, "open_end": open_end or None}, "{} is for dates, which need a cutoff")
+        outcomes, kept = _from_times(file, time, status, censoring_time, entry), None
     else:
+        of_times = {"time": time, "censoring_time": censoring_time, "entry": entry}
         _refuse(of_times, "{} is for times; with a cutoff, times come from dates")
         no_ends = (open_end,) if isinstance(open_end, str) else tuple(open_end)
         writing = DateWriting(cutoff, date_format, origin, no_ends)
         if end is None:
-            told = "{} tells which dates of end= are events; event_date= is missing where there was none"
-            _refuse({"event": event, "reason": reason}, told)
-            if causes:
-                raise InputError(told.format("causes"))
-            read = _event_dates(columns, writing, start, event_date, last_seen)
+            rule = "{} tells which dates of end= are events; event_date= is missing where there was none"
+            _refuse({"event": event, "reason": reason, "causes": causes or None}, rule)
+            read = _event_dates(file, writing, start, event_date, last_seen)
         else:
-            told = "{} and end both say when observation ended; give one"
-            _refuse({"event_date": event_date, "last_seen": last_seen}, told)
-            read = _end_dates(columns, writing, start, end, status)
+            rule = "{} and end both say when observation ended; give one"
+            _refuse({"event_date": event_date, "last_seen": last_seen}, rule)
+            read = _end_dates(file, writing, start, end, status)
         if entry_date is not None:
-            entered = columns.named("entry_date", entry_date)
-            names = {**read.names, "entry_date": entered}
-            read = replace(read, entry_date=writing.dates(file, entered), names=names)
-        outcomes, kept = _from_dates(file, read, as_unit("unit", unit or "D"), late_starts)
+            column = file.named("entry_date", entry_date)
+            read.names["entry_date"], read.dates["entry_date"] = column, writing.dates(file, column)
+        outcomes, kept = _from_dates(file, read, writing.end_of_data(file), as_unit("unit", unit or "D"), late_starts)
     if weights is not None:
-        held = columns.named("weights", weights)
-        own = numbers(file.path, held, file.column(held))
-        with about(file.path, {"weights": held}):
-            outcomes = outcomes.weighted(own if kept is None else own[kept], weight_kind)
-    id_column = None if id is False else columns.optional("id", id)
+        column = file.named("weights", weights)
+        given = file.numbers(column)
+        with about(file.path, {"weights": column}):
+            outcomes = outcomes.weighted(given if kept is None else given[kept], weight_kind)
+    id_column = None if id is False else file.optional("id", id)
     ids = None if id_column is None else identifiers(file, id_column)
     if kept is None or kept.all():
         return ObservedFile(file.path, outcomes, ids, labels, by=segments)
     labels = None if labels is None else labels[kept]
-    segments = None if segments is None else {name: some[kept] for name, some in segments.items()}
+    segments = None if segments is None else {name: values[kept] for name, values in segments.items()}
     if ids is None:
         return ObservedFile(file.path, outcomes, None, labels, ~kept, by=segments)
     return ObservedFile(file.path, outcomes, ids.filter(kept), labels, ~kept, ids.filter(~kept), segments)
@@ -223,202 +220,140 @@ def labels_in(id: str | Literal[False] | None, groups: str | None = None, by: Se
     return [name for name in (id or ID, groups, *(by or ())) if name]
 
 
-def _refuse(named: Mapping[str, str | None], told: str) -> None:
+def _refuse(given: Mapping[str, Any], rule: str) -> None:
     """Raise if any argument was given that is for something else."""
-    for argument, name in named.items():
-        if name is not None:
-            raise InputError(told.format(argument))
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Which columns a file has for what; an argument of `None` stands for the usual name."""
-
-    file: TableFile
-
-    def named(self, argument: str, name: str | None) -> str:
-        column = self.optional(argument, name)
-        if column is None:
-            raise InputError(
-                f"{self.file.path}: there is no column {argument!r}; the columns are {listed(self.file.names)}"
-            )
-        return column
-
-    def optional(self, argument: str, name: str | None) -> str | None:
-        if name is not None and name not in self.file.names:
-            raise InputError(
-                f"{self.file.path}: there is no column {name!r} ({argument}); the columns are {listed(self.file.names)}"
-            )
-        usual = argument if argument in self.file.names else None
-        return usual if name is None else name
-
-
-@dataclass(frozen=True)
-class _Status:
-    """Where a file says who had an event, and of which cause."""
-
-    columns: _Columns
-    event: str | None
-    reason: str | None
-    reasons: Mapping[str, Sequence[str] | None]
-    causes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.reason is None and any(some is not None for some in self.reasons.values()):
-            raise InputError("what reasons mean needs `reason`, the column that says why observation ended")
-        if self.reason is not None and self.reasons["event"] is None:
-            raise InputError("`reason` needs `event_reasons`: a column of reasons, and which are the event")
-        if self.reason is not None and self.event is not None:
-            raise InputError("event and reason both say who had the event; give one")
-        if self.reason is not None and self.causes:
-            raise InputError(
-                "`causes` names those in `event`; with `reason`, `event_reasons` and `competing_reasons` name them"
-            )
-
-    @property
-    def name(self) -> str:
-        return self.columns.named("event", self.event) if self.reason is None else self.reason
-
-    def ends(self) -> Ends:
-        """Return who had an event, and of which cause."""
-        if self.reason is None:
-            return Ends(flags(self.columns.file, self.name, self.causes), self.causes or None)
-        some = {what: given for what, given in self.reasons.items() if given is not None}
-        return Reasons(**some).read(self.columns.file, self.columns.named("reason", self.reason))
+    for argument, value in given.items():
+        if value is not None:
+            raise InputError(rule.format(argument))
 
 
 def _from_times(
-    columns: _Columns, time: str | None, status: _Status, censoring_time: str | None, entry: str | None
+    file: TableFile, time: str | None, status: Status, censoring_time: str | None, entry: str | None
 ) -> Outcomes:
-    file = columns.file
     if time is None and "time" not in file.names and {"start", "event_date"} <= set(file.names):
         raise InputError(f"{file.path}: holds dates (start, event_date); give the data cut-off as `cutoff`")
-    names = {"time": columns.named("time", time), "event": status.name}
-    end = columns.optional("censoring_time", censoring_time)
-    times = numbers(file.path, names["time"], file.column(names["time"]))
-    ended = status.ends()
-    ends = None if end is None else numbers(file.path, end, file.column(end))
-    entered = columns.optional("entry", entry) if entry is not None else None
-    late = None if entered is None else numbers(file.path, entered, file.column(entered))
-    with about(file.path, {**names, "censoring_time": end, "entry": entered}):
+    time, censoring_time = file.named("time", time), file.optional("censoring_time", censoring_time)
+    entry = None if entry is None else file.named("entry", entry)
+    event = status.column
+    times, ended = file.numbers(time), status.read()
+    end, entered = (None if name is None else file.numbers(name) for name in (censoring_time, entry))
+    with about(file.path, {"time": time, "event": event, "censoring_time": censoring_time, "entry": entry}):
         # checked first, since rounding is about numbers that are right otherwise
-        alone = Outcomes(times, ended.event, causes=ended.causes, entry=late)
-        if ends is not None and (times > ends).any():
-            ends = as_vector(ends, "censoring_time", allow_infinite=True)
-            ends = as_shown(file.path, alone.time, alone.event, ends)
-        made = alone if ends is None else Outcomes(times, ended.event, ends, causes=ended.causes, entry=late)
-    return made if ended.interest is None else made.for_cause(ended.interest)
-
-
-@dataclass(frozen=True)
-class DateWriting:
-    """The data cut-off, and how a file writes dates."""
-
-    cutoff: str
-    date_format: str | None
-    origin: str | None
-    open_end: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.date_format is not None and self.origin is not None:
-            raise InputError("`date_format` and `origin` both say how dates are written; give one")
-
-    def dates(self, file: TableFile, name: str) -> Any:
-        """Return a column of dates."""
-        from survscore.io.dates import far_dates, read_dates, without_open_ends
-
-        with about(file.path):
-            column = without_open_ends(file.read([name]).column(0), self.open_end)
-            types = arrow().types
-            dated = is_text(column.type) or types.is_date(column.type) or types.is_timestamp(column.type)
-            far = far_dates(column) if dated else ()
-            if far:
-                raise InputError(
-                    f"column {name!r} holds dates as late as {far[0]}; if that means that there is no end yet, name it "
-                    f"as `open_end={far[0]!r}`"
-                )
-            return read_dates(vector(column), f"column {name!r}", self.date_format, self.origin)
-
-    def end_of_data(self, file: TableFile) -> Any:
-        """Return the cut-off: a column, or a date, as 2017-01-29 whatever the file writes."""
-        from survscore.io.dates import read_dates
-
-        if self.cutoff in file.names:
-            return self.dates(file, self.cutoff)
-        try:
-            date = read_dates(np.array([self.cutoff], dtype=object), "cutoff", self.date_format, self.origin)
-        except InputError:
-            return self.cutoff  # to be read, or refused, as any other date
-        return date[0]
+        y = Outcomes(times, ended.event, causes=ended.causes, entry=entered)
+        if end is not None:
+            if (times > end).any():
+                end = _as_shown(file.path, y, as_vector(end, "censoring_time", allow_infinite=True))
+            y = Outcomes(times, ended.event, end, causes=ended.causes, entry=entered)
+    return y if ended.interest is None else y.for_cause(ended.interest)
 
 
 @dataclass(frozen=True, eq=False)
-class _Dates:
-    """Dates that were read, by argument, and how their columns are called."""
+class _ReadDates:
+    """Dates that were read, and how their columns are called, both by argument."""
 
-    cutoff: Any
-    start: Any
-    event_date: Any
-    last_seen: Any
+    dates: dict[str, Any]
     names: dict[str, str | None]
     ended: Ends | None = None
-    entry_date: Any = None
 
 
 def _event_dates(
-    columns: _Columns, writing: DateWriting, start: str | None, event_date: str | None, last_seen: str | None
-) -> _Dates:
-    file = columns.file
+    file: TableFile, writing: DateWriting, start: str | None, event_date: str | None, last_seen: str | None
+) -> _ReadDates:
     names = {
-        "start": columns.named("start", start),
-        "event_date": columns.named("event_date", event_date),
-        "last_seen": columns.optional("last_seen", last_seen),
+        "start": file.named("start", start),
+        "event_date": file.named("event_date", event_date),
+        "last_seen": file.optional("last_seen", last_seen),
     }
     warn_if_flags_are_ignored(file, str(names["event_date"]), list(names.values()))
     dates = {argument: writing.dates(file, name) for argument, name in names.items() if name is not None}
-    return _Dates(writing.end_of_data(file), dates["start"], dates["event_date"], dates.get("last_seen"), dict(names))
+    return _ReadDates(dates, names)
 
 
-def _end_dates(columns: _Columns, writing: DateWriting, start: str | None, end: str, status: _Status) -> _Dates:
+def _end_dates(file: TableFile, writing: DateWriting, start: str | None, end: str, status: Status) -> _ReadDates:
     """Return dates of the event, and of dropping out, from dates of the end and who had the event then."""
     import pandas as pd
 
-    file = columns.file
-    names = {"start": columns.named("start", start), "end": columns.named("end", end)}
-    ended_by = status.ends()
-    with about(file.path, {"event": status.name}):
+    start, end = file.named("start", start), file.named("end", end)
+    ended_by = status.read()
+    with about(file.path, {"event": status.column}):
         causes, codes = Causes.read(ended_by.event, ended_by.causes)
         had_event = as_event(ended_by.event) if codes is None else codes != 0
-    ended = np.asarray(writing.dates(file, names["end"])).astype(object)
-    nowhere = np.asarray(pd.isna(ended)) & had_event
-    if nowhere.any():
+    ended = np.asarray(writing.dates(file, end)).astype(object)
+    undated = np.asarray(pd.isna(ended)) & had_event
+    if undated.any():
         raise InputError(
-            f"{file.path}: column {end!r} must hold a date for every individual with event: {int(nowhere.sum())} of "
-            f"{int(had_event.sum())} have none, the first in row {int(np.argmax(nowhere))}"
+            f"{file.path}: column {end!r} must hold a date for every individual with event: {int(undated.sum())} of "
+            f"{int(had_event.sum())} have none, the first in row {int(np.argmax(undated))}"
         )
     nothing = np.full(ended.shape, None, dtype=object)
-    return _Dates(
-        writing.end_of_data(file),
-        writing.dates(file, names["start"]),
-        np.where(had_event, ended, nothing),
-        np.where(had_event, nothing, ended),
-        {"start": names["start"], "event_date": end, "last_seen": end},
-        None if codes is None else Ends(codes, causes.names, ended_by.interest),
-    )
+    dates = {
+        "start": writing.dates(file, start),
+        "event_date": np.where(had_event, ended, nothing),
+        "last_seen": np.where(had_event, nothing, ended),
+    }
+    names: dict[str, str | None] = {"start": start, "event_date": end, "last_seen": end}
+    return _ReadDates(dates, names, None if codes is None else Ends(codes, causes.names, ended_by.interest))
 
 
 def _from_dates(
-    file: TableFile, read: _Dates, unit: Unit, late_starts: LateStarts
+    file: TableFile, read: _ReadDates, cutoff: Any, unit: Unit, late_starts: LateStarts
 ) -> tuple[Outcomes, NDArray[np.bool_]]:
-    from survscore._utils import dates as _dates
-
     check_choice("late_starts", late_starts, ("raise", "drop"))
     with about(file.path, read.names):
+        dates = read.dates
         found = _dates.follow_up(
-            read.start, read.event_date, read.cutoff, unit, read.last_seen, late_starts == "drop", read.entry_date
-        )
+            dates["start"], dates["event_date"], cutoff, unit, dates.get("last_seen"), late_starts == "drop",
+            dates.get("entry_date"),
+        )  # fmt: skip
         if read.ended is None or read.ended.causes is None:
             return Outcomes.of_follow_up(found), found.kept
         numbered = {name: code for code, name in enumerate(read.ended.causes, start=1)}
-        made = Outcomes.of_follow_up(found, read.ended.event, numbered)
-    return made if read.ended.interest is None else made.for_cause(read.ended.interest), found.kept
+        y = Outcomes.of_follow_up(found, read.ended.event, numbered)
+    return y if read.ended.interest is None else y.for_cause(read.ended.interest), found.kept
+
+
+def _as_shown(path: Path, y: Outcomes, end: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Return censoring times that are not before `time` because a file shows them with fewer digits than they have.
+
+    Where :math:`C^*` is the day of the cut-off minus that of entry, rounded, and time is not, or otherwise, those
+    without event have a time that is off from :math:`C^*` by up to one in the last digit. Some then come after their
+    own :math:`C^*`, and the others look as if they had dropped out. If all that come after it do so by no more than
+    that, :math:`C^*` is the time of those who are as close to it and had no event, or come after it.
+
+    Nothing is changed where nobody comes after their :math:`C^*`: a difference of one in the last digit may be true.
+    """
+    time, event = y.time, y.event
+    late = time > end
+    tolerance = _tolerance(time, end)
+    apart = np.abs(time - end) <= tolerance * (1 + 1e-6)
+    if (late & ~apart).any():
+        first = int(np.argmax(late & ~apart))
+        raise InputError(
+            f"time must not exceed censoring_time: {int(late.sum())} of {late.size} do, and "
+            f"{int((late & ~apart).sum())} by more than {tolerance:g}, which is treated as rounding of what the file "
+            f"shows, the first at position {first} ({time[first]} > {end[first]}); an event after the censoring time "
+            "was not observed: set time to censoring_time and event to 0 there"
+        )
+    changed = apart & (late | ~event) & (time != end)
+    warn(
+        f"{path}: {plural(int(late.sum()), 'time')} of {late.size} exceed censoring_time, none by more than "
+        f"{tolerance:g}, one in the last digit that the file shows; this is treated as rounding, and censoring_time is "
+        f"set to time for {plural(int(changed.sum()), 'individual')} that close to it",
+    )
+    return np.where(changed, time, end)
+
+
+def _tolerance(time: NDArray[np.float64], end: NDArray[np.float64]) -> float:
+    """Return one in the last digit of the column that has fewer; nothing, if both are whole numbers."""
+    digits = sorted((_digits(time), _digits(end)))
+    if digits[0] > MOST_DIGITS:
+        return SHOWN_IN_FULL * float(np.abs(time).max())
+    return 0.0 if digits[1] == 0 else 10.0 ** -digits[0]
+
+
+def _digits(values: NDArray[np.float64]) -> int:
+    finite = values[np.isfinite(values)]
+    for digits in range(MOST_DIGITS + 1):
+        if np.allclose(np.round(finite, digits), finite, rtol=1e-14, atol=0):
+            return digits
+    return MOST_DIGITS + 1

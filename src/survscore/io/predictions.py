@@ -14,8 +14,8 @@ from survscore._validation import InputError, plural
 from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Predicts, SurvivalCurves
 from survscore.incidence import IncidenceCurves
 from survscore.io.forms import Form
-from survscore.io.layouts import SURVIVAL, layout_of, looks_transposed
-from survscore.io.outcomes import labels_in, told_ids
+from survscore.io.layouts import LISTS, SURVIVAL, TRANSPOSED, layout_of, looks_transposed
+from survscore.io.outcomes import labels_in, n_ids_in_words
 from survscore.io.tables import ENDINGS, TableFile, about, listed, open_table
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ class PredictedFile:
     @property
     def summary(self) -> list[str]:
         """What it predicts, a line for each model."""
-        return [f"predictions of {name!r}: {curves!r}, {told_ids(self.ids)}" for name, curves in self.models.items()]
+        return [
+            f"predictions of {name!r}: {curves!r}, {n_ids_in_words(self.ids)}" for name, curves in self.models.items()
+        ]
 
 
 def read_predictions(
@@ -162,9 +164,8 @@ def predictions_in(
     """Do what `read_predictions` does, but leave it to the caller whether a grid was given in vain."""
     file = open_table(path, text=labels_in(id))
     layout = layout_of(file, form, id)
-    plain = not (form.transposed or form.long or form.columns or form.time_column)
-    by_time = layout is None or not (layout.of_lists or layout.long)
-    if plain and by_time and looks_transposed(file, layout is not None):
+    as_usual = not (form.transposed or form.long or form.columns or form.time_column)
+    if as_usual and looks_transposed(file, layout):
         raise InputError(
             f"{file.path}: rows look like times and columns like individuals, since all columns go one way with the "
             "times in the first; `transposed=True` takes such files"
@@ -178,13 +179,13 @@ def predictions_in(
         raise InputError(f"{file.path}: no column is {wanted}; the columns are {listed(file.names)}")
     models: dict[str, SurvivalCurves | IncidenceCurves] = {}
     for model, key in _chosen(file.path, layout.models, name).items():
-        times, matrix, says = layout.read(key)
+        times, matrix, metadata = layout.read(key)
         if form.unit is not None and to is not None:
             times = converted(times, as_unit("unit", form.unit), to)
         causes = layout.causes.get(key)
         reading: dict[str, Any] = {
-            "interpolation": form.interpolation or says.get("interpolation"),
-            "extrapolation": form.extrapolation or says.get("extrapolation", "nan"),
+            "interpolation": form.interpolation or metadata.get("interpolation"),
+            "extrapolation": form.extrapolation or metadata.get("extrapolation", "nan"),
             "monotone": form.monotone,
         }
         with about(file.path):
@@ -201,9 +202,9 @@ def predictions_in(
         models,
         layout.ids,
         [column for column in file.names if column not in layout.used],
-        layout.of_lists and form.grid is not None,
+        layout.kind == LISTS and form.grid is not None,
         form,
-        layout.names_are_ids,
+        layout.kind == TRANSPOSED,
     )
 
 
@@ -224,18 +225,13 @@ def from_percentages(
     return matrix.astype(np.float64) / 100
 
 
-def _stem(path: Path) -> str:
-    for ending in sorted(ENDINGS, key=len, reverse=True):
-        if path.name.lower().endswith(ending):
-            return path.name[: -len(ending)]
-    return path.name
-
-
 def _chosen(path: Path, keys: list[str], name: str | None) -> dict[str, str]:
     """Return which models of a file to take, and what to call them."""
+    endings = sorted(ENDINGS, key=len, reverse=True)
+    ending = next((ending for ending in endings if path.name.lower().endswith(ending)), "")
     found: dict[str, str] = {}
     for key in keys:
-        model = _stem(path) if key in NAMELESS else key
+        model = path.name[: len(path.name) - len(ending)] if key in NAMELESS else key
         if model in found:
             raise InputError(
                 f"{path}: two models would be called {model!r}, one of them like the file; rename the file"

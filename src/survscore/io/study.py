@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from survscore._utils.dates import Unit, as_unit, plural_word
+from survscore._utils.dates import WORDS, Unit, as_unit, named_in, plural_word, word
 from survscore._utils.jobs import Progress, silent
-from survscore._validation import InputError, plural
+from survscore._validation import InputError, plural, warn
 from survscore.curves import ExtrapolationKind, InterpolationKind, Monotone, Predicts, SurvivalCurves
 from survscore.incidence import IncidenceCurves
-from survscore.io.fitting import warn_if_times_do_not_fit
 from survscore.io.forms import Form
 from survscore.io.outcomes import ObservedFile, labels_in, read_outcomes
 from survscore.io.predictions import PredictedFile, predictions_in
@@ -25,6 +24,7 @@ from survscore.outcomes import Outcomes
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FAR = 10.0  # predictions that end so many times before, or after, all follow-up does are of another unit, or odd
 Source = Path | str | tuple[str | None, Path | str] | tuple[str | None, Path | str, Form]
 
 
@@ -156,16 +156,26 @@ def read_study(
     progress(0, total, f"reading {Path(outcomes).name}")
     file = open_table(outcomes, text=labels_in(identified, outcome_columns.get("groups"), outcome_columns.get("by")))
     observed = read_outcomes(file, id=identified, **outcome_columns)
-    to = _unit_of_outcomes(outcome_columns)
+    unit = outcome_columns.get("unit") or (None if outcome_columns.get("cutoff") is None else "D")
+    to = None if unit is None else as_unit("unit", unit)
+
+    def read(done: int, name: str | None, path: Path | str, its_form: Form) -> PredictedFile:
+        """Read predictions, in the order of the outcomes."""
+        progress(done, total, f"reading {Path(path).name}")
+        if its_form.unit is not None and to is None:
+            raise InputError("`predictions_unit` needs `unit`, that of the outcomes' times, to convert predictions to")
+        source = file if path == outcomes else path  # one file for all is read once
+        predicted = predictions_in(source, name, its_form, to, identified)
+        rows = _matching_rows(observed, predicted, allow_extra=allow_extra)
+        models = {model: curves if rows is None else curves[rows] for model, curves in predicted.models.items()}
+        return replace(predicted, models=models)
+
     models: dict[str, SurvivalCurves | IncidenceCurves] = {}
     read_from: dict[str, str] = {}
     forms: dict[str, dict[str, Any]] = {}
     took_grid = grid is None
     for done, (name, path, its_form) in enumerate(sources, start=1):
-        progress(done, total, f"reading {Path(path).name}")
-        source = file if path == outcomes else path  # one file for all is read once
-        predicted = predictions_in(source, name, its_form, _converted_to(to, its_form), identified)
-        rows = matching_rows(observed, predicted, allow_extra=allow_extra)
+        predicted = read(done, name, path, its_form)
         if its_form.grid is grid:
             took_grid |= predicted.took_grid
         elif its_form.grid is not None and not predicted.took_grid:
@@ -175,28 +185,22 @@ def read_study(
                 raise InputError(
                     f"two models are called {model!r}, in {read_from[model]} and {path}; name one: NAME={path}"
                 )
-            models[model] = curves if rows is None else curves[rows]
-            read_from[model] = str(path)
-            if its_form.said:
-                forms[model] = its_form.said
-        warn_if_times_do_not_fit(observed.outcomes, to, predicted)
-    shared = Form(grid, columns, None, None, monotone, unit=predictions_unit)
+            models[model], read_from[model] = curves, str(path)
+            if its_form.settings:
+                forms[model] = its_form.settings
+        _warn_if_times_do_not_fit(observed.outcomes, to, predicted)
+    files: dict[str, Any] = {"outcomes": str(outcomes), "predictions": read_from, **({"forms": forms} if forms else {})}
     others: dict[str, SurvivalCurves] = {}
-    files: dict[str, Any] = {"outcomes": str(outcomes), "predictions": read_from}
-    if forms:
-        files["forms"] = forms
+    shared = Form(grid, columns, None, None, monotone, unit=predictions_unit)
     for what, given, usual_form in (("censoring", censoring, shared), ("reference", reference, form)):
         if given is None:
             continue
         path, its_form = given if isinstance(given, tuple) else (given, usual_form)
         if what == "censoring":
             its_form = replace(its_form, interpolation=censoring_interpolation or its_form.interpolation)
-        progress(1 + len(sources) + len(others), total, f"reading {Path(path).name}")
-        predicted = predictions_in(path, None, its_form, _converted_to(to, its_form), identified)
-        curves = _only_model(predicted, what)
-        rows = matching_rows(observed, predicted, allow_extra=allow_extra)
+        predicted = read(1 + len(sources) + len(others), None, path, its_form)
         took_grid |= predicted.took_grid
-        others[what], files[what] = curves if rows is None else curves[rows], str(path)
+        others[what], files[what] = _only_model(predicted, what), str(path)
     if not took_grid:
         raise InputError("a grid is for list columns, and no file has one")
     progress(total, total, "read")
@@ -222,19 +226,7 @@ def _as_source(given: Source, form: Form) -> tuple[str | None, Path | str, Form]
     return (*given, form) if len(given) == 2 else given
 
 
-def _unit_of_outcomes(outcome_columns: dict[str, Any]) -> Unit | None:
-    """Return the unit of the outcomes' times; None, where nobody said it."""
-    unit = outcome_columns.get("unit") or (None if outcome_columns.get("cutoff") is None else "D")
-    return None if unit is None else as_unit("unit", unit)
-
-
-def _converted_to(to: Unit | None, form: Form) -> Unit | None:
-    if form.unit is not None and to is None:
-        raise InputError("`predictions_unit` needs `unit`, that of the outcomes' times, to convert predictions to")
-    return to
-
-
-def matching_rows(
+def _matching_rows(
     observed: ObservedFile, predicted: PredictedFile, *, allow_extra: bool = False
 ) -> NDArray[np.intp] | None:
     """Return the row of the predictions that belongs to each outcome; None, where they are in the same order."""
@@ -253,12 +245,7 @@ def matching_rows(
             f"{other.path} has ids, {without.path} has none: `id` names the column, `by_order=True` matches "
             "rows by their order"
         )
-    return _positions(observed, predicted, ids, theirs, allow_extra)
 
-
-def _positions(
-    observed: ObservedFile, predicted: PredictedFile, ids: pa.Array, theirs: pa.Array, allow_extra: bool
-) -> NDArray[np.intp] | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -283,3 +270,38 @@ def _positions(
             )
     rows = positions.to_numpy().astype(np.intp)
     return None if len(theirs) == len(ids) and np.array_equal(rows, np.arange(len(rows))) else rows
+
+
+def _warn_if_times_do_not_fit(y: Outcomes, unit: Unit | None, predicted: PredictedFile) -> None:
+    """Warn if the unit of the predictions' times seems to be another than that of the outcomes.
+
+    That is so if the columns are named by another unit, or if predictions end long before or long after follow-up
+    does; unless the user said what the unit is.
+    """
+    form = predicted.form
+    if form.unit is not None:
+        return
+    named = named_in(form.columns) if form.columns else None
+    advice = f"`predictions_unit={word(named)!r}`" if named else f"`predictions_unit` ({', '.join(WORDS)})"
+    if named and unit and named != unit:
+        warn(
+            f"{predicted.path}: columns are named like {form.columns!r}, but outcomes are in {word(unit)}s, and so are "
+            f"the predictions taken to be; {advice} converts them",
+        )
+        return
+    longest = longest_follow_up(y)
+    for model, curves in predicted.models.items():
+        last = float(curves.times[-1])
+        if longest > 0 and last > 0 and not 1 / FAR <= last / longest <= FAR:
+            warn(
+                f"{predicted.path}: predictions of {model!r} end at {last:g}, but the longest follow-up is "
+                f"{longest:g}: are both in the same unit of time? If not, {advice} converts them",
+            )
+            return
+
+
+def longest_follow_up(y: Outcomes) -> float:
+    """Return the largest censoring time, or the largest time where these are not known."""
+    ends = y.time if y.censoring_time is None else y.censoring_time
+    finite = ends[np.isfinite(ends)]
+    return float(finite.max() if finite.size else y.time.max())

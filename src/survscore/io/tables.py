@@ -46,6 +46,19 @@ def arrow() -> Any:
     return pa
 
 
+def connect(path: Path | None = None, **settings: str) -> Any:
+    """Return a connection to a DuckDB database, in a file or in memory, that fetches nothing from the network.
+
+    Of a path such as md:x or s3://x DuckDB would fetch an extension, and run it. So paths are made absolute, and
+    extensions are not loaded.
+    """
+    import duckdb
+
+    where = ":memory:" if path is None else str(path.absolute())
+    no_extensions = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    return duckdb.connect(where, config={**no_extensions, **settings})
+
+
 @dataclass(frozen=True, eq=False)
 class TableFile:
     """An open file: its columns' names and types, and the columns when they are asked for."""
@@ -53,24 +66,37 @@ class TableFile:
     path: Path
     schema: pa.Schema
     n_rows: int
-    _columns: Callable[[list[str]], pa.Table]
-    _coded: Callable[[list[str], str], pa.Table] | None = None
+    select: Callable[[list[str]], pa.Table]
+
+    @classmethod
+    def of(cls, path: Path, table: pa.Table) -> TableFile:
+        """Return a table that has been read already."""
+        return cls(path, table.schema, table.num_rows, table.select)
 
     @property
     def names(self) -> list[str]:
         """Of all columns, in the order of the file."""
         return list(self.schema.names)
 
-    def read(self, names: Sequence[str], *, coded: str | None = None) -> pa.Table:
-        """Return some of the columns; of a Parquet file, only these are read.
+    def named(self, argument: str, name: str | None) -> str:
+        """Return which column an argument names; without one it is called like the argument."""
+        column = self.optional(argument, name)
+        if column is None:
+            raise InputError(f"{self.path}: there is no column {argument!r}; the columns are {listed(self.names)}")
+        return column
 
-        One that holds the same texts again and again may be left in the form of codes, where the file has them so.
-        """
+    def optional(self, argument: str, name: str | None) -> str | None:
+        """Return the same, or None where there is no such column and no name was given."""
+        if name is not None and name not in self.names:
+            raise InputError(
+                f"{self.path}: there is no column {name!r} ({argument}); the columns are {listed(self.names)}"
+            )
+        return name if name is not None else argument if argument in self.names else None
+
+    def read(self, names: Sequence[str]) -> pa.Table:
+        """Return some of the columns; of a Parquet file, only these are read."""
         with readable(self.path):
-            if coded is not None and self._coded is not None:
-                table = self._coded(list(names), coded)
-            else:
-                table = self._columns(list(names))
+            table = self.select(list(names))
         if any(len(column) != self.n_rows for column in table.columns):
             raise InputError(f"{self.path}: is damaged: it promises {plural(self.n_rows, 'row')}, and holds others")
         return table
@@ -79,34 +105,38 @@ class TableFile:
         """Return one column without missing values."""
         return complete(self.path, name, self.read([name]).column(0))
 
+    def numbers(self, name: str) -> NDArray[Any]:
+        """Return one column's numbers."""
+        return numbers(self.path, name, self.column(name))
+
 
 def open_table(path: Path | str | TableFile, *, text: Collection[str] = ()) -> TableFile:
     """Open a CSV, Parquet or Arrow file; one that is open stays as it is.
 
-    Parameters
-    ----------
-    path : Path
-        Its ending says which, one of `ENDINGS`; ``-`` is standard input, whose first bytes say which.
-    text : collection of str
-        Columns of a CSV file that hold text even if they look like numbers: ids.
+    Its ending says which it is; ``-`` is standard input, whose first bytes say it. Columns named in `text`, such as
+    ids, are text even if they look like numbers.
     """
     if isinstance(path, TableFile):
         return path
+    source: Any = None
     if str(path) == STANDARD_INPUT:
-        path, source = Path("standard input"), _standard_input()
+        path = Path("standard input")
+        source = _standard_input(path)
         kind = _kind_of_bytes(source)
     else:
-        path, source = Path(path), None
+        path = Path(path)
         kind = _kind_of_file(path)
     with readable(path):
         if kind == "parquet":
-            opened = _parquet(path if source is None else source)
-            columns = partial(read_parquet, path, opened)
-            coded = partial(_coded_parquet, path, source)
-            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, columns, coded)
+            import pyarrow.parquet as pq
+
+            # not mapped into memory: if somebody shortens a mapped file, the process is killed
+            source = path if source is None else source
+            opened = pq.ParquetFile(source, page_checksum_verification=True)
+            read = partial(read_parquet, path, source, opened)
+            file = TableFile(path, opened.schema_arrow, opened.metadata.num_rows, read)
         else:
-            table = _ipc(path, source) if kind == "arrow" else _csv(path, text, source)
-            file = TableFile(path, table.schema, table.num_rows, table.select)
+            file = TableFile.of(path, _ipc(path, source) if kind == "arrow" else read_csv(path, text, source))
         check_table(path, file.names, file.n_rows)
     return file
 
@@ -131,15 +161,15 @@ def _kind_of_file(path: Path) -> str:
     return "parquet" if name.endswith(PARQUET_ENDINGS) else "arrow" if name.endswith(ARROW_ENDINGS) else "csv"
 
 
-def _standard_input() -> Any:
+def _standard_input(path: Path) -> Any:
     """Return all bytes of standard input, unpacked where they are packed."""
     pa = arrow()
-    with readable(Path("standard input")):
+    with readable(path):
         content = pa.py_buffer(sys.stdin.buffer.read())
         for magic, codec in PACKED.items():
             if bytes(content[: len(magic)]) == magic:
                 packed = pa.CompressedInputStream(pa.BufferReader(content), codec)
-                return pa.py_buffer(CountedStream(Path("standard input"), packed).read())
+                return pa.py_buffer(CountedStream(path, packed).read())
     return content
 
 
@@ -222,7 +252,7 @@ def identifiers(file: TableFile, name: str) -> pa.Array:
     """Return a column of ids, none missing and none twice: whole numbers as they are, anything else as text."""
     import pyarrow.compute as pc
 
-    ids = labels(file, name)
+    ids = as_labels(file.path, name, file.read([name]).column(0))
     with readable(file.path):
         counted = pc.value_counts(ids)
     if len(counted) < len(ids):
@@ -234,11 +264,6 @@ def identifiers(file: TableFile, name: str) -> pa.Array:
             "individuals have several rows, name this column as `groups`, and match rows by order (`by_order=True`)"
         )
     return ids
-
-
-def labels(file: TableFile, name: str) -> pa.Array:
-    """Return a column of ids, which may be repeated, but not missing."""
-    return as_labels(file.path, name, file.read([name]).column(0))
 
 
 def as_labels(path: Path, name: str, column: pa.ChunkedArray) -> pa.Array:
@@ -267,18 +292,6 @@ def _id_type(column: pa.ChunkedArray) -> Any:
     return pa.int64()
 
 
-def _parquet(source: Any, coded: str | None = None) -> Any:
-    import pyarrow.parquet as pq
-
-    # not mapped into memory: if somebody shortens a mapped file, the process is killed
-    dictionaries = None if coded is None else [coded]
-    return pq.ParquetFile(source, read_dictionary=dictionaries, page_checksum_verification=True)
-
-
-def _coded_parquet(path: Path, source: Any, names: list[str], coded: str) -> pa.Table:
-    return read_parquet(path, _parquet(path if source is None else source, coded), names, coded=True)
-
-
 def _ipc(path: Path, source: Any) -> Any:
     """Return the table of an Arrow file: the format with random access, or a stream."""
     pa = arrow()
@@ -291,7 +304,8 @@ def _ipc(path: Path, source: Any) -> Any:
     return table
 
 
-def _csv(path: Path, text: Collection[str], source: Any) -> Any:
+def read_csv(path: Path, text: Collection[str] = (), source: Any = None) -> pa.Table:
+    """Return the table of a CSV file, or of the bytes of one; separator and decimal point are found out."""
     pa = arrow()
     from pyarrow import csv
 
@@ -317,11 +331,6 @@ def _csv(path: Path, text: Collection[str], source: Any) -> Any:
         parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
         convert_options=convert,
     )
-
-
-def parsed_csv(path: Path, content: bytes) -> pa.Table:
-    """Return the table that is in some lines of a CSV file, the first of which is its header."""
-    return _csv(path, (), arrow().py_buffer(content))
 
 
 def _has_decimal_commas(lines: Sequence[bytes], delimiter: str) -> bool:

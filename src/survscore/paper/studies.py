@@ -20,8 +20,8 @@ from survscore._validation import FewFollowedWarning, FloatArray, UndefinedScore
 from survscore.analysis.compare import compare
 from survscore.curves import SurvivalCurves
 from survscore.datasets import kkbox
-from survscore.datasets.splitting import split
-from survscore.io.temporary import temporary_folder
+from survscore.datasets.kkbox.prepared import split
+from survscore.io.files import temporary_folder
 from survscore.outcomes import Outcomes
 from survscore.simulate import ConstantHazardStudy, Sample, SineConstantAcceleratingStudy, mean_squared_error
 from survscore.simulate.studies import Constant

@@ -13,9 +13,8 @@ from survscore._utils.dates import as_unit, converted
 from survscore._validation import InputError, as_times, check_choice, several
 from survscore.causes import ALL_CAUSES, MOST_CAUSES, check_named_alike
 from survscore.curves import EXTRAPOLATIONS, INTERPOLATIONS, MONOTONE, PREDICTS
-from survscore.io.column_names import ByCause, NamedColumns
-from survscore.io.forms import Form
-from survscore.io.layouts import list_columns, said_in
+from survscore.io.forms import ByCause, Form, NamedColumns
+from survscore.io.layouts import list_columns, metadata_of
 from survscore.io.tables import listed
 from survscore.outcomes import WEIGHT_KINDS
 
@@ -278,7 +277,7 @@ def _model(schema: pa.Schema, name: str, columns: Any, outcomes: OutcomeColumns)
     if isinstance(columns, dict) and isinstance(next(iter(columns)), str):
         columns = _of_cause(name, columns, outcomes)
         return replace(_model(schema, name, columns, outcomes), predicts="event")
-    says = said_in(schema, columns if isinstance(columns, str) else None)
+    says = metadata_of(schema, columns if isinstance(columns, str) else None)
     how: dict[str, Any] = {one: str(says[one]) for one in ("interpolation", "extrapolation") if one in says}
     if isinstance(columns, dict):
         times = sorted(columns)

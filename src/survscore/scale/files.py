@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from survscore._validation import InputError, plural, shown
-from survscore.io.column_names import NamedColumns
 from survscore.io.files import kind_of
+from survscore.io.forms import NamedColumns
 from survscore.io.tables import DELIMITERS, IPC_MAGIC, MISSING, arrow, listed
 
 if TYPE_CHECKING:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from survscore._validation import InputError, plural, shown
-from survscore.io.column_names import as_cause
-from survscore.io.databases import connect
+from survscore.io.files import temporary_folder
+from survscore.io.forms import as_cause
 from survscore.io.layouts import CAUSE, SURVIVAL, long_time_column
-from survscore.io.tables import arrow, listed
-from survscore.io.temporary import temporary_folder
+from survscore.io.tables import arrow, connect, listed
 from survscore.scale.files import is_numeric, type_name
 from survscore.scale.sources import Source, duckdb_stream, open_source
 

@@ -1,8 +1,7 @@
 """KKBox's churn data: from raw transactions to survival data, and raw files of the same form with a known truth."""
 
-from survscore.datasets.kkbox.describe import Description, describe
 from survscore.datasets.kkbox.prepare import Summary, prepare
-from survscore.datasets.kkbox.prepared import CATEGORICAL, NUMERIC, outcomes_of, read
+from survscore.datasets.kkbox.prepared import CATEGORICAL, NUMERIC, Description, describe, outcomes_of, read
 from survscore.datasets.kkbox.synthesize import synthesize, true_survival
 
 __all__ = [

@@ -9,6 +9,8 @@ time of a spell is that date minus its start, whether it ended in churn or not.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +18,12 @@ from typing import Any
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError
 from survscore.datasets.kkbox import raw
-from survscore.io.databases import connect, interruptible
-from survscore.io.files import replaceable, written_whole
-from survscore.io.temporary import temporary_folder
+from survscore.io.files import replaceable, temporary_folder, written_whole
+from survscore.io.tables import connect
 
 LAST_CHURN_DATE = "2017-01-29"  # 30 days before the last transactions in the data
 AGE_DATE = "2017-03-01"  # when members gave the ages that the file holds
 GAP_DAYS = 30
-
-#: Called with the number of the step, of how many, and what it is.
 
 _DAY = "date_diff('day', DATE '1970-01-01', strptime({}::VARCHAR, '%Y%m%d')::DATE)"
 _LAST = f"date_diff('day', DATE '1970-01-01', DATE '{LAST_CHURN_DATE}')"
@@ -118,28 +117,21 @@ FROM (SELECT *, CASE WHEN bd IS NULL THEN -1  -- greatest and least pass over wh
 ORDER BY customer, spell
 """
 
-_STEPS: tuple[tuple[str, str], ...] = (
-    (
-        "customers",
-        "CREATE TABLE customers AS SELECT row_number() OVER () AS customer, msno "
-        "FROM (SELECT msno, min(rowid) AS first FROM transactions GROUP BY msno ORDER BY first)",
-    ),
-    (
-        "members of these customers",
-        "CREATE TABLE members AS SELECT m.* FROM members_v3 m SEMI JOIN customers USING (msno)",
-    ),
-    ("order of transactions", _ORDERED),
-    ("gaps and spells", _SPELLED),
-    ("one row per spell", _SPELLS),
-    ("what was observed", _OBSERVED),
+_CUSTOMERS = """
+CREATE TABLE customers AS SELECT row_number() OVER () AS customer, msno
+FROM (SELECT msno, min(rowid) AS first FROM transactions GROUP BY msno ORDER BY first)
+"""
+_MEMBERS = "CREATE TABLE members AS SELECT m.* FROM members_v3 m SEMI JOIN customers USING (msno)"
+# Each step in words, its statement, and the tables that are not needed after it.
+_STEPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("customers", _CUSTOMERS, ()),
+    ("members of these customers", _MEMBERS, ()),
+    ("order of transactions", _ORDERED, ("transactions", "members_v3")),
+    ("gaps and spells", _SPELLED, ("ordered",)),
+    ("one row per spell", _SPELLS, ()),
+    ("what was observed", _OBSERVED, ("spelled",)),
 )
-#: Why a spell is dropped.
-_REASONS = (
-    "churn known only from the labels, after C*", "churn by gap, final and by label at once",
-    "starts on or after the last churn date", "no duration", "starts before the registration",
-)  # fmt: skip
-#: What a step's successor no longer needs.
-_DONE_WITH = {2: ("transactions", "members_v3"), 3: ("ordered",), 4: ("spelled",)}
+_REASONS = re.findall(r"THEN '(.*)'", _OBSERVED)  # why a spell is dropped
 
 
 @dataclass(frozen=True)
@@ -200,9 +192,7 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
         raise InputError(f"there is no folder {target.parent}")
     if replaceable(target) in [path.resolve() for path in raw.candidates(Path(folder))]:
         raise InputError(f"{target}: is a raw file, which is only read; write to another")
-    if not re.fullmatch(r"\d*[.]?\d+ ?[KMGT]i?B", memory, flags=re.IGNORECASE) or not float(
-        re.sub(r"[^\d.]", "", memory)
-    ):
+    if not re.fullmatch(r"(?=.*[1-9])\d*[.]?\d+ ?[KMGT]i?B", memory, flags=re.IGNORECASE):
         raise InputError(f"memory must be a size such as 4GB, not {memory!r}")
     tell = progress or silent
     with temporary_folder(target.parent) as scratch:
@@ -214,7 +204,7 @@ def prepare(folder: str | Path, out: str | Path, *, memory: str = "4GB", progres
             # a progress bar of its own would write over ours
             database.execute(f"SET temp_directory = {_quoted(scratch)}; SET enable_progress_bar = false")
             try:
-                return interruptible(database, lambda: _run(database, paths, target, scratch, tell))
+                return _interruptible(database, lambda: _run(database, paths, target, scratch, tell))
             except duckdb.OutOfMemoryException:
                 raise InputError(f"memory={memory} is not enough, or the disk is full; give more") from None
             except duckdb.IOException as error:
@@ -228,15 +218,20 @@ def _run(database: Any, paths: dict[str, Path], target: Path, scratch: Path, tel
         tell(done, total, f"reading {path.name}")
         read[name] = raw.load(database, name, path, scratch)
     for name in ("members_v3", "train"):
-        _check_unique(database, name, paths[name])
-    for number, (what, statement) in enumerate(_STEPS):
+        twice = database.execute(
+            f"SELECT msno, max(rowid) FROM {name} GROUP BY msno HAVING count(*) > 1 ORDER BY 2 LIMIT 1"
+        ).fetchone()
+        if twice:
+            raise InputError(f"{paths[name]}, row {twice[1] + 2}: msno {twice[0]} is there a second time")
+    dropped: dict[str, int] = {}
+    for number, (what, statement, done_with) in enumerate(_STEPS):
         tell(len(paths) + number, total, what)
         database.execute(statement)
-        for table in _DONE_WITH.get(number, ()):
-            database.execute(f"DROP TABLE {table}")
-        if number == 3:
+        if statement == _SPELLED:
             (kept,) = database.execute("SELECT count(*) FROM spelled").fetchone()
-            dropped = {"transactions that expire before they were made": read["transactions"] - int(kept)}
+            dropped["transactions that expire before they were made"] = read["transactions"] - int(kept)
+        for table in done_with:
+            database.execute(f"DROP TABLE {table}")
     tell(total - 1, total, f"writing {target.name}")
     database.execute(f"CREATE TABLE output AS {_OUTPUT}")
     found = dict(database.execute("SELECT dropped, count(*) FROM observed GROUP BY 1").fetchall())
@@ -248,17 +243,27 @@ def _run(database: Any, paths: dict[str, Path], target: Path, scratch: Path, tel
     return summary
 
 
+def _interruptible(database: Any, work: Callable[[], Summary]) -> Summary:
+    """Do some work with a database in a thread, so that an interrupt of this one ends its queries at once.
+
+    A query that runs in the main thread looks for signals once in many seconds.
+    """
+    with ThreadPoolExecutor(1) as threads:
+        done = threads.submit(work)
+        try:
+            while not done.done():  # not without end, in which Windows would hear nothing
+                wait([done], timeout=0.5)
+            return done.result()
+        except BaseException:
+            while not done.done():  # between two queries, there is none to interrupt
+                database.interrupt()
+                wait([done], timeout=0.05)
+            raise
+
+
 def _quoted(path: Path) -> str:
     """Return a path as SQL writes it."""
     return "'" + str(path).replace("'", "''") + "'"
-
-
-def _check_unique(database: Any, name: str, path: Path) -> None:
-    twice = database.execute(
-        f"SELECT msno, max(rowid) FROM {name} GROUP BY msno HAVING count(*) > 1 ORDER BY 2 LIMIT 1"
-    ).fetchone()
-    if twice:
-        raise InputError(f"{path}, row {twice[1] + 2}: msno {twice[0]} is there a second time")
 
 
 def _summary(database: Any, read: dict[str, int], dropped: dict[str, int]) -> Summary:

@@ -34,11 +34,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     },
     "train": {"msno": "VARCHAR", "is_churn": "INTEGER"},
 }
-DATES = {
-    "transactions": ("transaction_date", "membership_expire_date"),
-    "members_v3": ("registration_init_time",),
-    "train": (),
-}
+DATES = {"transaction_date", "membership_expire_date", "registration_init_time"}
 NOT_NEGATIVE = {"payment_plan_days", "plan_list_price", "actual_amount_paid"}
 ZERO_OR_ONE = {"is_auto_renew", "is_cancel", "is_churn"}
 MAY_BE_MISSING = {"gender", "city", "bd", "registered_via", "registration_init_time"}
@@ -66,16 +62,7 @@ def find(folder: Path) -> dict[str, Path]:
 def load(database: Any, name: str, path: Path, scratch: Path) -> int:
     """Read a raw file into a table of the same name, rows in the file's order, and return their number.
 
-    Parameters
-    ----------
-    database : duckdb.DuckDBPyConnection
-        Where to.
-    name : str
-        Of the file and the table.
-    path : Path
-        Where from.
-    scratch : Path
-        A folder for an unpacked archive.
+    An archive is unpacked into the folder `scratch`.
     """
     import duckdb
 
@@ -85,10 +72,9 @@ def load(database: Any, name: str, path: Path, scratch: Path) -> int:
     # names of folders such as is_churn=1 are no columns
     options = "hive_partitioning = false, header = true, auto_detect = false, delim = ',', quote = '\"'"
     options += f", columns = {{{types}}}"
+    no_pattern = re.sub(r"([*?\[])", r"[\1]", str(source.absolute()))  # which other files would match, too
     try:
-        database.execute(
-            f"CREATE TABLE {name} AS SELECT * FROM read_csv(?, {options})", [_not_a_pattern(source.absolute())]
-        )
+        database.execute(f"CREATE TABLE {name} AS SELECT * FROM read_csv(?, {options})", [no_pattern])
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
@@ -121,7 +107,7 @@ def _check_values(database: Any, name: str, path: Path) -> None:
     """Refuse missing values where there may be none, and values that can't be; the first row is named."""
     for column in COLUMNS[name]:
         rules = [] if column in MAY_BE_MISSING else [(f"{column} IS NULL", "is missing")]
-        if column in DATES[name]:
+        if column in DATES:
             no_date = f"{column} < 10000000 OR try_strptime({column}::VARCHAR, '%Y%m%d') IS NULL"
             rules.append((f"{column} IS NOT NULL AND ({no_date})", "is no date written yyyymmdd"))
         if column in NOT_NEGATIVE:
@@ -139,11 +125,6 @@ def _check_values(database: Any, name: str, path: Path) -> None:
                 raise InputError(f"{path}, row {first + 2}: {column} {what}{shown}; {count} rows in all")
 
 
-def _not_a_pattern(path: Path) -> str:
-    """Return a path in which nothing is taken for a pattern that other files match, too."""
-    return re.sub(r"([*?\[])", r"[\1]", str(path))
-
-
 def _unpacked(path: Path, name: str, scratch: Path) -> Path:
     """Unpack the one file that an archive must hold, under a name of our own."""
     try:
@@ -156,7 +137,12 @@ def _unpacked(path: Path, name: str, scratch: Path) -> Path:
             inside = [entry for entry in archive.getnames() if Path(entry).name == wanted]
             if not inside:
                 raise InputError(f"{path} holds {', '.join(archive.getnames()) or 'nothing'}, but not {wanted}")
-            _check_room(path, archive, inside[0], scratch)
+            size = sum(entry.uncompressed for entry in archive.list() if entry.filename == inside[0])
+            free = shutil.disk_usage(scratch).free
+            if size > free:
+                raise InputError(
+                    f"{path}: {inside[0]} in it has {size / 1e9:.1f} GB, and the disk has room for {free / 1e9:.1f} GB"
+                )
             archive.extract(path=scratch, targets=inside[:1])
     except InputError:
         raise
@@ -168,14 +154,6 @@ def _unpacked(path: Path, name: str, scratch: Path) -> Path:
     if not source.resolve().is_relative_to(scratch.resolve()):
         raise InputError(f"{path} names a file outside its own folder: {inside[0]}")
     return source
-
-
-def _check_room(path: Path, archive: Any, name: str, scratch: Path) -> None:
-    """Raise unless a file of an archive fits on the disk, before it is unpacked."""
-    size = sum(entry.uncompressed for entry in archive.list() if entry.filename == name)
-    free = shutil.disk_usage(scratch).free
-    if size > free:
-        raise InputError(f"{path}: {name} in it has {size / 1e9:.1f} GB, and the disk has room for {free / 1e9:.1f} GB")
 
 
 def _first_fault(message: str) -> str:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
+from pyarrow import csv
 
 from survscore._utils.jobs import Progress, silent
 from survscore._validation import InputError, as_times, check_whole
@@ -23,10 +27,6 @@ from survscore.curves import SurvivalCurves
 from survscore.datasets.kkbox import raw
 from survscore.datasets.kkbox.raw import COLUMNS
 from survscore.io.files import written_whole
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
 
 CUSTOMERS_PER_BLOCK = 100_000
 #: Customers of the real data, and rows of its files: about 2.4 M with 21.5 M transactions, 6.8 M members, 1 M labels.
@@ -100,9 +100,6 @@ def synthesize(
     dict of str to int
         Rows of each file.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     check_whole("customers", customers, 1)
     where = Path(folder)
     there = [path for path in (*raw.candidates(where), where / "truth.parquet") if path.exists()]
@@ -110,30 +107,24 @@ def synthesize(
         raise InputError(f"{there[0]}: is there already; `overwrite=True` replaces raw files")
     where.mkdir(parents=True, exist_ok=True)
     tell = progress or silent
-    arrow = {"VARCHAR": pa.string(), "INTEGER": pa.int64()}
-    schemas = {name: pa.schema([(c, arrow[kind]) for c, kind in columns.items()]) for name, columns in COLUMNS.items()}
-    truth_schema = pa.schema(
+    kinds = {"VARCHAR": pa.string(), "INTEGER": pa.int64()}
+    schemas = {name: pa.schema([(c, kinds[kind]) for c, kind in columns.items()]) for name, columns in COLUMNS.items()}
+    schemas["truth"] = pa.schema(
         [("msno", pa.string()), ("n_prev_churns", pa.int64()), ("plan_days", pa.int64()), ("churn", pa.float64())]
     )
-    rows = dict.fromkeys((*COLUMNS, "truth"), 0)
-    with (
-        written_whole(where / "transactions.csv") as transactions_path,
-        written_whole(where / "members_v3.csv") as members_path,
-        written_whole(where / "train.csv") as train_path,
-        written_whole(where / "truth.parquet") as truth_path,
-        _csv_writer(transactions_path, schemas["transactions"]) as transactions,
-        _csv_writer(members_path, schemas["members_v3"]) as members,
-        _csv_writer(train_path, schemas["train"]) as train,
-        pq.ParquetWriter(truth_path, truth_schema) as truth,
-    ):
-        writers = {"transactions": transactions, "members_v3": members, "train": train, "truth": truth}
+    rows = dict.fromkeys(schemas, 0)
+    with ExitStack() as stack:
+        writers: dict[str, Any] = {}
+        for name, schema in schemas.items():
+            file = "truth.parquet" if name == "truth" else f"{name}.csv"
+            path = stack.enter_context(written_whole(where / file))
+            writer = pq.ParquetWriter(path, schema) if name == "truth" else _csv_writer(path, schema)
+            writers[name] = stack.enter_context(writer)
         for number, start in enumerate(range(0, customers, CUSTOMERS_PER_BLOCK)):
             tell(start, customers, "customers")
             n = min(CUSTOMERS_PER_BLOCK, customers - start)
-            tables = _block(n, np.random.default_rng((seed, number)))
-            for name, columns in tables.items():
-                schema = truth_schema if name == "truth" else schemas[name]
-                table = pa.table(columns, schema=schema)
+            for name, columns in _block(n, np.random.default_rng((seed, number))).items():
+                table = pa.table(columns, schema=schemas[name])
                 writers[name].write_table(table)
                 rows[name] += table.num_rows
     tell(customers, customers, "")
@@ -169,8 +160,6 @@ def true_survival(frame: pd.DataFrame, truth: pd.DataFrame, times: ArrayLike) ->
 @contextmanager
 def _csv_writer(path: Path, schema: pa.Schema) -> Iterator[Any]:
     """Give a writer of tables without quotes; the header is our own, since older pyarrow would quote it."""
-    from pyarrow import csv
-
     options = csv.WriteOptions(include_header=False, quoting_style="none")
     with path.open("wb") as file:
         file.write((",".join(schema.names) + "\n").encode("ascii"))
@@ -260,23 +249,21 @@ def _draw(
     rng: np.random.Generator,
 ) -> _Spells:
     n, when = start.size, (start - FIRST_DAY) / (LAST_DAY - FIRST_DAY)
-    chosen = _pick(METHODS[:, 1], METHODS[:, 2], when, rng)
-    plan = rng.choice(len(PLANS), n, p=PLANS[:, 1] / PLANS[:, 1].sum())
-    price = PLANS[plan, 2].astype(np.int64)
-    monthly = PLANS[plan, 0] == 30
+    method = METHODS[_pick(METHODS[:, 1], METHODS[:, 2], when, rng)]
+    plan = PLANS[rng.choice(len(PLANS), n, p=PLANS[:, 1] / PLANS[:, 1].sum())]
+    plan_days, price = plan[:, 0].astype(np.int64), plan[:, 2].astype(np.int64)
+    monthly = plan_days == 30
     price[monthly] = PRICES[_pick(PRICES[:, 1], PRICES[:, 2], when[monthly], rng), 0]
-    auto_renew = (rng.random(n) < METHODS[chosen, 4]).astype(np.int64)
-    plan_days = PLANS[plan, 0].astype(np.int64)
+    auto_renew = (rng.random(n) < method[:, 4]).astype(np.int64)
     age = np.clip(person["bd"][customer], 0, 80)
     logit = (
-        -1.9 - 1.7 * auto_renew + METHODS[chosen, 3] + 0.5 * np.log(plan_days / 30.0) - 0.012 * age
+        -1.9 - 1.7 * auto_renew + method[:, 3] + 0.5 * np.log(plan_days / 30.0) - 0.012 * age
         + 0.3 * (person["registered_via"][customer] == 4) + 0.25 * spell - 0.004 * (price - 149)
     )  # fmt: skip
     churn = 1.0 / (1.0 + np.exp(-logit))
     n_plans = np.minimum(rng.geometric(churn), 2000)
-    return _Spells(
-        customer, spell, start, METHODS[chosen, 0].astype(np.int64), plan_days, price, auto_renew, churn, n_plans
-    )
+    number = method[:, 0].astype(np.int64)
+    return _Spells(customer, spell, start, number, plan_days, price, auto_renew, churn, n_plans)
 
 
 def _pick(
@@ -335,11 +322,5 @@ def _labels(lasting: NDArray[np.int64], msno: NDArray[np.object_], rng: np.rando
 
 def _yyyymmdd(days: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return dates as the files write them."""
-    date = EPOCH + days.astype("timedelta64[D]")
-    year, month = date.astype("datetime64[Y]"), date.astype("datetime64[M]")
-    numbers = (
-        (year.astype(np.int64) + 1970) * 10_000
-        + (month.astype(np.int64) % 12 + 1) * 100
-        + (date - month.astype("datetime64[D]")).astype(np.int64) + 1
-    )  # fmt: skip
-    return np.asarray(numbers)
+    date = pd.to_datetime(days, unit="D")
+    return np.asarray(date.year * 10_000 + date.month * 100 + date.day, dtype=np.int64)

@@ -597,7 +597,7 @@
     const body = make("tbody", {}, ...table[names[0]].map((_, k) => make("tr", {}, ...names.map((name) => make("td", side(name), even(table[name][k], digits.get(name)))))));
     place.append(make("table", {}, make("caption", {}, make("span", {}, place.dataset.caption)), make("thead", {}, head), body));
   };
-  // What a spreadsheet would take for a formula, also full-width signs, and after blanks; the same as _spreadsheets.py.
+  // What a spreadsheet would take for a formula, also full-width signs, and after blanks; the same as in io/writing.py.
   const formula = /^(?:[\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*[=+\-@＝＋－＠]|[\t\r])/;
   const number = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?$/i;
   const csv = (table) => {
