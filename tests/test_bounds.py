@@ -12,7 +12,7 @@ import survscore as ss
 from combinations import examples, nightly_but
 from registry import problems, random_problem
 from survscore.engine import bounds
-from survscore.engine.completions import smallest_ratio, z_of_ratio
+from survscore.engine.bounds import smallest_ratio, z_of_ratio
 from survscore.inference.intervals import student_p
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")

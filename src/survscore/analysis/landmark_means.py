@@ -14,8 +14,7 @@ from survscore._utils import arrays
 from survscore.analysis.compare import Request
 from survscore.analysis.landmark_parts import LandmarkPart
 from survscore.analysis.score_tables import MADE, SKILL, TablePart, rows_of
-from survscore.engine.evaluation import Evaluation, ScoreArrays
-from survscore.engine.individual import IndividualInfluences, individual_influences
+from survscore.engine.evaluation import Evaluation, IndividualInfluences, ScoreArrays
 from survscore.engine.inputs import of_cause
 from survscore.engine.moments import Moments, contrast, pairs
 from survscore.inference.intervals import difference_interval, ratio_interval, student_quantile, verdicts
@@ -75,7 +74,7 @@ class LandmarkScores:
             level=request.level,
             variances="times",
         )
-        return cls(part, y, models, rows, scored, individual_influences(evaluation))
+        return cls(part, y, models, rows, scored, evaluation.individual_influences())
 
     @property
     def weights(self) -> Values:

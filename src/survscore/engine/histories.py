@@ -20,7 +20,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Estimation
 from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.plan import Plan
-from survscore.engine.pooled import JointMoments, PooledValues
+from survscore.engine.pooled import JointMoments, PooledValues, constant_prediction
 from survscore.engine.prepared import MetricResult, WeightedSums, reasons_of
 from survscore.inference.support import Support
 from survscore.inference.units import Groups, Units
@@ -216,9 +216,7 @@ def _null_prediction(
             null.table(like.times), like.times, interpolation=like.interpolation, extrapolation="hold"
         )
     if metric.of_order:
-        return SurvivalCurves(
-            np.ones((1, 1)), np.zeros(1), interpolation="step", extrapolation="hold"
-        )  # no discrimination
+        return constant_prediction()
     raise UnfitError(
         f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, "
         "for the Kaplan-Meier curve, or null=False"

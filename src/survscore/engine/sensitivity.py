@@ -26,7 +26,6 @@ from survscore.engine.second_moments import ScoredLoss
 from survscore.engine.sums import ModelWeights, both_losses, weight_sums
 from survscore.inference.units import n_eligible
 from survscore.metrics import Loss
-from survscore.weighting import Weighting
 from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
 
 Array = Any  # a NumPy array, or a torch tensor
@@ -74,17 +73,13 @@ class _HiddenSums:
 LARGEST_LOG = 700.0  # of a number: the power of the curve that it is multiplied by is as small
 
 
-def theta_scores(
-    plan: Plan, scored: ScoredLoss, weighting: Weighting, *, every_cause: bool = False
-) -> ThetaScores | None:
-    """Return the scores of one loss at all powers of the reference; None where the weighting has it to the power 0.
+def theta_scores(plan: Plan, scored: ScoredLoss, theta: float, hazards: str, *, every_cause: bool) -> ThetaScores:
+    """Return the scores of one loss at all powers of the reference; that of the weighting is `theta`, above zero.
 
     Under competing risks theta multiplies the hazard of the cause of interest, or those of `every_cause`.
     """
-    weights, index, models, theta = scored.weights, plan.index, plan.read_models, weighting.theta
+    weights, index, models = scored.weights, plan.index, plan.read_models
     own = None if index.sample is None else index.sample.values
-    if not theta:
-        return None
     m, n = index.times.size, float(models.n if own is None else own.sum())
     null = [constant.at(index.times) for constant in scored.constants]
     in_threads = index.outcomes.device is None
@@ -108,7 +103,7 @@ def theta_scores(
     sums = [total.predicted, np.array([_event_free(weights[a], index) for a in range(len(change))])]
     with np.errstate(invalid="ignore", divide="ignore"):
         predicted, event_free = (np.where(sizes > 0, part / sizes, np.nan) for part in sums)
-    return ThetaScores(theta, weighting.hazards, scored.scores[..., None] + change, predicted, event_free)
+    return ThetaScores(theta, hazards, scored.scores[..., None] + change, predicted, event_free)
 
 
 def _sums(
