@@ -371,22 +371,6 @@ def test_null_model_skill_and_means_over_time_have_the_errors_of_the_derivative(
     np.testing.assert_allclose(se[at_times:], np.sqrt((by_group**2).sum(axis=0)[at_times:]), rtol=0.05)
 
 
-def test_segments_are_scored_as_if_alone():
-    y, models, label = draw(240, 13)
-    for weighting in ("administrative", "ipcw"):
-        found = ss.compare(y, models, by={"stratum": label}, weighting=weighting, times=[4.5])
-        for (k,), part in found.parts.items():
-            rows = label == int(k)
-            picked = {name: one[rows] for name, one in models.items()}
-            alone = ss.compare(y[rows], picked, weighting=weighting, times=[4.5])
-            for table in ("scores", "contrasts", "skill"):
-                np.testing.assert_allclose(
-                    table_of(getattr(part, table)), table_of(getattr(alone, table)), rtol=1e-12, atol=1e-12
-                )
-        assert len(found.parts) == 2
-        assert "of cause a" in str(found)
-
-
 # The leak detector
 
 
@@ -423,18 +407,6 @@ def test_the_leak_detector_looks_at_the_cause():
         assert verdicts["leaking"] == "encodes C*"
     assert found["a"]["of b alone"] == "no sign"
     assert found["b"]["of b alone"] != "no sign"
-
-
-def test_what_has_no_form_for_a_cause_says_so():
-    y, models, _ = draw(100, 2)
-    for reference in ("one", models["one"]):
-        with pytest.raises(ss.InputError, match="reference: curves of one of several causes do not tell who is event-"):
-            ss.compare(y, models, weighting=ss.Projected(reference=reference), times=[3.0])
-    for metric in ("crps", "log_score"):
-        with pytest.raises(ss.InputError, match="needs a status that is known without weights"):
-            ss.score_all(y, models["one"], metric=metric, weighting="ipcw", times=[3.0])
-    with pytest.raises(ss.InputError, match="has no projected form"):
-        ss.score_all(y, models["one"], metric="concordance", weighting="projected", times=[3.0])
 
 
 @pytest.mark.parametrize("caller", ["score_terms", "StreamingScore", "calibration", "decision_curve", "diagnose"])

@@ -160,16 +160,6 @@ def test_ranges_are_asked_for_when_scoring_whatever_the_size(n):
         ss.brier_score(problem.y, problem.curves, **settings, ranges="all")
 
 
-def test_scores_alone_have_no_errors():
-    problem = random_problem(100, 10)
-    settings = {"weighting": "administrative", "times": problem.times[:8]}
-    alone = ss.brier_score(problem.y, problem.curves, **settings, errors=False)
-    full = ss.brier_score(problem.y, problem.curves, **settings)
-    np.testing.assert_array_equal(alone.scores, full.scores)
-    assert np.isnan(alone.se).all()
-    assert np.isnan(alone.integrated().se)
-
-
 # R
 
 
@@ -311,19 +301,6 @@ def test_groups_of_one_change_nothing_and_repeated_rows_count_once():
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [list("abcdefghij"), np.arange(10.0), [f"customer {i}" for i in range(10)], [*range(9), "a"]],  # NumPy makes text
-    ids=["letters", "numbers", "text", "both"],
-)
-def test_groups_take_any_labels(labels):
-    y, curves, times, _ = small_problem(3, n=10)
-    found, plain = (
-        ss.brier_score(y, curves, weighting="administrative", times=times, groups=groups) for groups in (labels, None)
-    )
-    np.testing.assert_allclose(found.se, plain.se, rtol=1e-10)
-
-
-@pytest.mark.parametrize(
     ("labels", "message"),
     [
         ([1, 2], "groups has length 2, but y has length 10"),
@@ -340,15 +317,6 @@ def test_bad_groups_are_named(labels, message):
 
 
 # Edges
-
-
-def test_one_individual_has_a_score_but_no_standard_error():
-    y = ss.Outcomes([2.0], [1], [3.0])
-    curves = ss.SurvivalCurves([[0.5]], [1.0])
-    for weighting in ("administrative", "ipcw"):
-        curve = ss.brier_score(y, curves, weighting=weighting, times=[1])
-        assert curve.scores == [0.25]
-        assert np.isnan(curve.se).all()
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
@@ -403,16 +371,6 @@ def test_a_stored_comparison_is_small_and_whole():
     assert copy.integrated().contrasts.equals(result.integrated().contrasts)
     assert copy.against("b").contrasts["difference"].iloc[5] == -result.contrasts["difference"].iloc[5]
     copy.plot()
-
-
-def test_results_do_not_change_when_inputs_are_overwritten():
-    y, _, times, rng = small_problem(4, n=400)
-    predictions = np.exp(-times / rng.uniform(2, 12, (400, 1)))
-    curve = ss.brier_score(y, ss.SurvivalCurves(predictions, times), weighting="ipcw", times=times, ranges="any")
-    before = (curve.se.copy(), curve.integrated(1.5, 4).se)
-    predictions[:] = 0.5
-    np.testing.assert_array_equal(curve.se, before[0])
-    assert curve.integrated(1.5, 4).se == before[1]
 
 
 def test_nearly_equal_models_do_not_cancel():

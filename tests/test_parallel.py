@@ -12,7 +12,6 @@ import pytest
 
 import survscore as ss
 from combinations import every_pair
-from registry import random_problem
 from survscore._utils import arrays, parallel
 from survscore._utils.parallel import cached_property, each
 from survscore.censoring.product_limit import ProductLimit
@@ -99,26 +98,6 @@ def test_cached_properties_of_different_instances_do_not_wait_for_each_other():
     first = each(lambda one: one.value, instances, threads=True)
     assert [one.value for one in instances] == first
     assert Slow.value.__doc__ == "Made once."
-
-
-@pytest.mark.parametrize("lost", [True, False])
-@pytest.mark.parametrize("metric", ["brier", "log"])
-def test_array_code_and_compiled_code_agree_at_few_times_and_many(metric, lost):
-    problem = random_problem(2_000, 60, dtype=np.float32, lost=lost)
-    models = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
-    weightings = ["administrative", ss.IPCW(), ss.IPCW(max_weight=2)]
-    few, interpolation = problem.times[5:25:5], (problem.times[5:25:5] + problem.times[6:26:5]) / 2
-    for times in (few, interpolation, problem.times):
-        for null in (True, False):
-            results = []
-            for backend in ("numpy", "compiled"):
-                with ss.config.using(backend=backend):
-                    results.append(
-                        ss.compare(problem.y, models, metric=metric, weighting=weightings, times=times, null=null)
-                    )
-            for frame in ("scores", "contrasts"):
-                expected, found = (getattr(one, frame).select_dtypes("number") for one in results)
-                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_numba_imports_nothing_while_threads_compile():

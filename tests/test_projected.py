@@ -142,19 +142,6 @@ def test_the_null_model_has_one_stratum_by_own_ranks():
     np.testing.assert_allclose(tables[0].loc["Kaplan-Meier", "score"], expected, rtol=1e-10)
 
 
-def test_where_nobody_is_censored_it_is_the_plain_score():
-    y, models, _ = draw(100, 1, ties=True)
-    everybody = ss.Outcomes(y.time, np.ones(100))
-    metrics = ("brier", "log", "oe", "slope")
-    found, plain = (
-        ss.score_all(everybody, models["a"], metric=metrics, weighting=weighting, times=TIMES)
-        for weighting in ("projected", "uncensored")
-    )
-    for a, b in zip(found, plain, strict=True):
-        np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12)
-        np.testing.assert_allclose(a.se, b.se, rtol=1e-10)
-
-
 @pytest.mark.parametrize("theta", [1.0, 2.0])
 def test_given_curves_and_a_model_are_references(theta):
     y, models, _ = draw(200, 3, ties=True)
@@ -288,21 +275,6 @@ def test_predictions_that_are_pushed_have_no_ranks():
     whole = ss.brier_score(y, models["a"], weighting=ss.Projected(strata=None, min_followed=1), times=TIMES)
     np.testing.assert_allclose(plain.result().scores, whole.scores, rtol=1e-12)
     np.testing.assert_allclose(plain.result().parts["observed"], whole.parts["observed"], rtol=1e-12)
-
-
-@pytest.mark.parametrize("reference", [None, "b"])
-def test_tensors_give_the_same(reference):
-    torch = pytest.importorskip("torch")
-    y, models, _ = draw(300, 6, ties=True)
-    metrics = ["brier", "log", "auc", "oe"]
-    found = [
-        ss.compare(y, some, metric=metrics, weighting=ss.Projected(reference=reference, theta=1.5), times=TIMES)
-        for some in (models, {name: curves.to(torch.device("cpu")) for name, curves in models.items()})
-    ]
-    for table in ("scores", "contrasts"):
-        a, b = (getattr(one, table).select_dtypes("number").drop(columns="p_value", errors="ignore") for one in found)
-        np.testing.assert_allclose(b, a, rtol=1e-9)
-    np.testing.assert_allclose(*(one.parts.select_dtypes("number") for one in found), rtol=1e-12)
 
 
 def test_segments_and_net_benefit_and_calibration_take_it():

@@ -237,28 +237,6 @@ def test_null_models_are_named_and_refused():
 # The size of tests
 
 
-@pytest.mark.parametrize(
-    ("weighting", "drop_outs"), [("administrative", False), ("ipcw", False), ("administrative", True)]
-)
-def test_equally_good_models_are_called_different_as_often_as_they_should(weighting, drop_outs):
-    """benchmarks/type_one_error.py does the same with 8 000 replicates: 4.2 to 5.1 %."""
-    rng = np.random.default_rng(5)
-    replicates, n, times = 800, 300, np.array([3.0, 8.0])
-    hits = np.zeros(2)
-    for _ in range(replicates):
-        rate, end = rng.gamma(2, 0.06, n), rng.uniform(2, 15, n)
-        event_time, leaves = rng.exponential(1 / rate), rng.exponential(40, n) if drop_outs else np.full(n, np.inf)
-        seen = np.minimum(end, leaves)
-        y = ss.Outcomes(np.minimum(event_time, seen), event_time <= seen, end)
-        noise = np.exp(0.5 * rng.normal(size=(2, n, 1)))
-        curves = np.exp(-rate[:, None] * noise * times)
-        models = {name: ss.SurvivalCurves(values, times) for name, values in zip("ab", curves, strict=True)}
-        contrasts = ss.compare(y, models, weighting=weighting, times=times, null=False).contrasts
-        hits += (contrasts["p_value"] < 0.05).to_numpy()
-    share = hits / replicates
-    assert ((share > 0.027) & (share < 0.073)).all(), share  # 5 %, and three standard errors of the count
-
-
 def test_nothing_is_known_without_degrees_of_freedom():
     assert np.isnan(student_quantile(0.95, [0, -1, np.nan])).all()
     assert np.isnan(student_p([1, 1, np.nan], [0, np.nan, 5])).all()

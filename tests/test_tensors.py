@@ -155,25 +155,6 @@ def test_equal_predictions_stay_equal_between_grid_times(interpolation, device):
         assert (read == read[:1]).all()
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("device", DEVICES)
-def test_every_number_type_is_read_as_it_is(dtype, device):
-    problem = random_problem(200, 8, lost=True)
-    matrix = torch.tensor(np.sort(problem.curves.probabilities.round(2), axis=1)[:, ::-1].copy())
-    matrix = matrix.to(getattr(torch, dtype)).to(device)
-    with ss.config.using(backend="torch"):
-        curves = ss.SurvivalCurves(matrix, problem.curves.times)
-        assert curves.probabilities.data_ptr() == matrix.data_ptr()
-        assert curves.probabilities.dtype == matrix.dtype
-        found = evaluated(problem.y, {"net": curves}, metric=ALL, weighting="administrative", times=problem.times)
-    assert f"{dtype} on {curves.device}" in repr(curves)
-    assert curves.numpy().probabilities.dtype == ("float64" if dtype == "float64" else "float32")
-    expected = evaluated(
-        problem.y, {"net": curves.numpy()}, metric=ALL, weighting="administrative", times=problem.times
-    )
-    assert_same(found, expected)
-
-
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize(
     ("time_type", "event_type"), [("int64", "bool"), ("float32", "uint8"), ("float64", "float32"), ("float64", "bool")]
@@ -277,13 +258,6 @@ def test_half_precision_may_rise_by_its_own_rounding():
         assert ss.SurvivalCurves(matrix.float(), [1, 2], monotone="enforce").numpy().probabilities.tolist() == [
             [0.5] * 2
         ]
-
-
-def test_numpy_arrays_are_not_copied():
-    problem = random_problem(100, 5)
-    there = problem.curves.to("cpu")
-    assert there.probabilities.data_ptr() == problem.curves.probabilities.ctypes.data
-    assert problem.y.to("cpu").time.data_ptr() == problem.y.time.ctypes.data
 
 
 def test_curves_in_different_places_are_refused():
@@ -422,15 +396,6 @@ print("torch" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-def test_small_chunks_give_the_same(monkeypatch):
-    problem = random_problem(300, 9, lost=True)
-    expected = both_ways(problem, CASES[1], groups=np.arange(300) // 2)[1]
-    monkeypatch.setattr("survscore.engine.blocks.BLOCK_CELLS", 9 * 64)
-    monkeypatch.setattr("survscore.engine.second_moments.TABLE_CELLS", 500)
-    found = both_ways(problem, CASES[1], groups=np.arange(300) // 2)[0]
-    assert_same(found, expected)
 
 
 def test_blocks_that_do_not_make_a_device_wait_give_the_same(monkeypatch):

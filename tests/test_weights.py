@@ -16,7 +16,6 @@ from literal import STEP
 from registry import ASKED, CASES, FITTED, HISTORIES, LOSSES, METRICS, SEEN, Case, fitted_problem, random_problem
 from survscore.engine.evaluation import Evaluation
 from survscore.engine.moments import pairs
-from survscore.inference.intervals import student_quantile
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),
@@ -243,36 +242,7 @@ def test_compiled_code_batches_and_covariances_agree_with_array_code(case: Case,
         )
 
 
-def test_equal_weights_are_the_limit_of_unequal_ones():
-    """The same code without the shortcut for equal weights: those that differ by a billionth."""
-    for case in CASES:
-        problem = unweighted(sized_problem(case))
-        nearly = 3.0 + 1e-9 * np.random.default_rng(1).random(len(problem.y))
-        weighted = replace(problem, y=problem.y.weighted(nearly))
-        expected = compared(case, problem, null=True)
-        assert_same(compared(case, weighted, null=True), expected, 1e-7)
-
-
 JACKKNIFED = ("uncensored", "administrative", "administrative strata", "ipcw", "ipcw strata", "projected one stratum")
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case.name in JACKKNIFED], ids=lambda case: case.name)
-def test_standard_errors_are_those_of_the_jackknife(case: Case):
-    """To 2 percent where curves are estimated, and exactly for weighted means."""
-    n = 150
-    problem = sized_problem(case, n)
-
-    def scores(rows):
-        part = problem.take(rows)
-        some = ss.score_all(
-            part.y, part.curves, metric=list(LOSSES), weighting=case.weighting(part), times=part.times, errors=False
-        )
-        return np.array([one.scores for one in some])
-
-    without = np.array([scores(np.delete(np.arange(n), i)) for i in range(n)])
-    expected = np.sqrt((n - 1) / n * np.sum((without - without.mean(axis=0)) ** 2, axis=0))
-    found = [one.se for one in scored(case, problem).values()]
-    np.testing.assert_allclose(found, expected, rtol=0.001 if case.name == "uncensored" else 0.02)
 
 
 @pytest.mark.parametrize("name", ["ipcw training", "administrative training"])
@@ -443,18 +413,6 @@ def test_horizons_and_populations_of_repeated_rows():
     pd.testing.assert_frame_equal(*populations, rtol=1e-12)
 
 
-def test_populations_do_not_depend_on_the_scale_of_weights():
-    y, models = lost_problem()
-    scaled = y.weighted(7 * y.weights)
-    pd.testing.assert_frame_equal(
-        *(ss.counted_population(one, models, times=[10, 30]) for one in (y, scaled)), rtol=1e-12
-    )
-    found = ss.counted_population(y, times=[30])
-    inside = y.censoring_time >= 30
-    assert found["n_counted"][0] == (inside & (y.weights > 0)).sum()
-    assert found["share"][0] == pytest.approx(y.weights[inside].sum() / y.weights.sum())
-
-
 @pytest.mark.filterwarnings("ignore::survscore.DelayedEntryWarning")
 @pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
 def test_diagnoses_of_repeated_rows(grouped):
@@ -534,17 +492,6 @@ def test_pooled_metrics_of_repeated_rows(case: Case, grouped):
                     *(getattr(one.moments, field) for one in (found[name], expected[name])),
                     rtol=1e2 * rtol, atol=1e-12, err_msg=name,
                 )  # fmt: skip
-
-
-@every_case
-def test_scaled_weights_do_not_change_pooled_metrics(case: Case):
-    problem = sized_problem(case, 120)
-    scaled = replace(problem, y=problem.y.weighted(7 * problem.y.weights))
-    found, expected = pooled(case, scaled), pooled(case, problem)
-    for name in POOLED:
-        np.testing.assert_allclose(found[name].scores, expected[name].scores, rtol=1e-6, atol=1e-9, err_msg=name)
-        variances = (one.moments.pointwise for one in (found[name], expected[name]))
-        np.testing.assert_allclose(*variances, rtol=1e-5, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize("name", ["auc", "oe", "net_benefit", "slope"])
@@ -761,36 +708,6 @@ def test_tests_of_distributions(form, test, lost, grouped):
         assert getattr(found, name) == pytest.approx(total, rel=1e-9)
 
 
-@pytest.mark.statistical
-@pytest.mark.parametrize("lost", [False, True])
-def test_tests_of_distributions_reject_as_often_as_they_say(lost):
-    """Of 400 right predictions, 5 percent: 20, give or take."""
-    rejected = 0
-    for seed in range(400):
-        rng = np.random.default_rng(seed)
-        x = rng.normal(size=300)
-        star, end = rng.exponential(8 * np.exp(-0.8 * x)), rng.uniform(2, 10, 300)
-        left = rng.exponential(30, 300) if lost else np.full(300, np.inf)
-        time = np.minimum(np.minimum(star, end), left)
-        y = ss.Outcomes(time, star == time, end, weights=rng.gamma(2, 1, 300) * np.exp(0.5 * x))
-        times = np.linspace(0.25, 10, 40)
-        right = ss.SurvivalCurves(np.exp(-np.exp(0.8 * x)[:, None] * times / 8), times)
-        rejected += ss.distribution_calibration(y, right).p_value < 0.05
-    assert 8 <= rejected <= 34
-
-
-def test_decision_curves_of_repeated_rows():
-    case = next(case for case in CASES if case.name == "ipcw")
-    problem = sized_problem(case, 200, kind="frequency")
-    several, _ = repeated(problem)
-    found, expected = (
-        ss.decision_curve(one.y, {"a": one.curves}, 30, thresholds=[0.2, 0.4], weighting="ipcw").contrasts
-        for one in (problem, several)
-    )
-    for name in ("difference", "se", "lower", "upper"):
-        np.testing.assert_allclose(found[name], expected[name], rtol=1e-9, atol=1e-12)
-
-
 def test_unequal_weights_are_named():
     problem = random_problem(400, 20)
     weights = np.ones(400)
@@ -917,64 +834,6 @@ def test_sample_weights_of_networks(causes):
         ss.models.LogisticHazard(**settings).fit(X, y, sample_weight=-w)
 
 
-def drawn_sample(rng, n):
-    """A sample in which those at high risk are more likely to be, in whole units of time."""
-    x = rng.integers(-2, 3, n) / 2
-    star, end = np.ceil(rng.exponential(10 * np.exp(-x))), np.ceil(rng.uniform(2, 10, n))
-    left = np.ceil(rng.exponential(40, n))
-    time = np.minimum(np.minimum(star, end), left)
-    y = ss.Outcomes(time, star == time, end)
-    # a prediction that errs, and another one
-    risks = {"a": 0.12 * np.exp(0.7 * x), "b": np.full(n, 0.15)}
-    models = {name: ss.SurvivalCurves(np.exp(-rate[:, None] * 5.0), [5]) for name, rate in risks.items()}
-    return x, y, models
-
-
-def coverage(kind, replicates, n=900):
-    """How often intervals of a score and of a difference contain the population's, under three weightings."""
-    rng = np.random.default_rng(11)
-    weightings = ["administrative", "ipcw", "projected"]
-    asked = {"weighting": weightings, "times": [5], "null": False}
-    _, y, models = drawn_sample(rng, 300_000)
-    truth = [one.scores[:, 0] for one in Evaluation.of(y, models, errors=False, **asked).run()]
-    hits = np.zeros((replicates, 3, 2))
-    for r in range(replicates):
-        x, y, models = drawn_sample(rng, n)
-        if kind == "frequency":  # rows that are alike are one
-            table = np.column_stack([x, y.time, y.event, y.censoring_time])
-            _, rows, often = np.unique(table, axis=0, return_index=True, return_counts=True)
-            y = y[rows].weighted(often, kind)
-        else:
-            chance = np.where(x > 0, 0.6, 0.2)
-            rows = np.flatnonzero(rng.random(n) < chance)
-            y = y[rows].weighted(1 / chance[rows], kind)
-        found = ss.compare(y, {name: curves[rows] for name, curves in models.items()}, **asked)
-        for q, one in enumerate(found.scored):
-            support, scores = one.support, one.scores[:, 0]
-            critical = student_quantile(0.95, support.score_degrees)[0]
-            for k, (value, true, pair) in enumerate(
-                [(scores[0], truth[q][0], (0, 0)), (scores[1] - scores[0], truth[q][1] - truth[q][0], (0, 1))]
-            ):
-                hits[r, q, k] = abs(value - true) <= critical * np.sqrt(one.moments.variance(*pair)[0])
-    return hits.mean(axis=0)
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("kind", "replicates"),
-    [
-        ("probability", 120),
-        ("frequency", 120),
-        pytest.param("probability", 2000, marks=pytest.mark.nightly),
-        pytest.param("frequency", 2000, marks=pytest.mark.nightly),
-    ],
-)
-def test_intervals_cover_the_scores_of_the_population(kind, replicates):
-    """95 percent: within what chance does of so many, and a percent and a half of bias and of approximation."""
-    tolerance = 0.015 + 3.3 * np.sqrt(0.95 * 0.05 / replicates)
-    assert (np.abs(coverage(kind, replicates) - 0.95) <= tolerance).all()
-
-
 @pytest.mark.filterwarnings("ignore")
 def test_cross_validation_with_weights_of_the_outcomes():
     """Scores of folds are those of their own weighted outcomes, and the models learn from weighted ones."""
@@ -993,26 +852,6 @@ def test_cross_validation_with_weights_of_the_outcomes():
     whole = ss.compare(found.y, found.curves, weighting="administrative", times=[20, 40])
     np.testing.assert_allclose(found.comparison.scored[0].scores[0], whole.scored[0].scores[0], rtol=1e-12)
     assert found.y.weights is not None
-
-
-def test_standard_errors_are_those_of_survey_means():
-    """R's ``survey::svymean`` has n/(n - 1) times the sum of squares, by cluster where there are any."""
-    case = next(case for case in CASES if case.name == "uncensored")
-    problem = sized_problem(case, 80)
-    y, t, w = problem.y, problem.times, problem.y.weights
-    labels = np.arange(80) // 4
-    survival = problem.curves.at(t)
-    losses = np.where(y.time[:, None] > t, (1 - survival) ** 2, survival**2)
-    phi = w[:, None] * (losses - np.average(losses, axis=0, weights=w)) / w.sum()
-    asked = {"weighting": "uncensored", "times": t}
-    of_clusters = np.array([phi[labels == g].sum(axis=0) for g in range(20)])
-    found = ss.brier_score(y, problem.curves, groups=labels, **asked)
-    np.testing.assert_allclose(found.se**2, 20 / 19 * (of_clusters**2).sum(axis=0), rtol=1e-12)
-    # of individuals, with the correction of the jackknife for each one's share
-    share = (w / w.sum())[:, None]
-    found = ss.brier_score(y, problem.curves, **asked)
-    np.testing.assert_allclose(found.se**2, 79 / 80 * ((phi / (1 - share)) ** 2).sum(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(found.se**2, 80 / 79 * (phi**2).sum(axis=0), rtol=0.06)
 
 
 def test_tensors_with_weights_of_zero():
