@@ -134,17 +134,6 @@ def test_without_anybody_lost_there_are_none():
     assert "bound_lower" not in score.to_frame()
 
 
-def test_they_are_told():
-    problem = random_problem(200, 10, lost=True)
-    score = ss.brier_score(problem.y, problem.curves, weighting="administrative", times=problem.times[:8])
-    lost = int(problem.y.dropped_out.sum())
-    assert f"{lost} of 200 dropped out" in repr(score)
-    assert "bounds" in repr(score.integrated())
-    frame = score.to_frame()
-    np.testing.assert_array_equal(frame["bound_lower"], score.bounds.lower)
-    assert (score.bounds.lower <= score.bounds.upper).all()
-
-
 # Whether a difference stays significant
 
 
@@ -222,13 +211,3 @@ def test_p_values_are_those_of_data_in_which_nobody_was_lost(backend, grouped):
             np.testing.assert_allclose(found["bound_p_value"], expected, rtol=1e-9)
         ratio = found["bound_p_value"] / expected
         assert ((ratio > 1 - 1e-9) & (ratio < 1.6)).all(), ratio
-
-
-def test_significant_and_of_one_sign_is_not_yet_significant_whatever_happened():
-    """The case of a difference whose bounds exclude zero, with a p-value below 5 % that need not stay there."""
-    y, models, grid = two_models(15, n=200, n_lost=14)
-    models["b"] = ss.SurvivalCurves(models["a"].probabilities ** 1.6, grid)
-    contrasts = ss.compare(y, models, weighting="administrative", times=grid, null=False).contrasts
-    one_sign = contrasts["bound_lower"] * contrasts["bound_upper"] > 0
-    doubtful = contrasts[one_sign & (contrasts["p_value"] < 0.05) & (contrasts["bound_p_value"] > 0.05)]
-    assert len(doubtful) > 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 from combinations import examples
-from registry import ASKED, CASES, HISTORIES, METRICS, Case, projected_strata, random_problem, with_causes
+from registry import ASKED, CASES, METRICS, Case, projected_strata, random_problem, with_causes
 from survscore.engine.sensitivity import THETAS
 from survscore.inference.late_starters import LateStarters
 
@@ -78,44 +78,6 @@ def test_a_single_cause_is_an_event_of_one_kind_to_the_last_bit(case):
         strict=True,
     ):
         np.testing.assert_array_equal(one, same)
-
-
-def test_a_single_cause_has_the_same_concordance_sensitivity_and_bounds():
-    problem = random_problem(150, 6, lost=True)
-    y, curves = problem.y, problem.curves
-    named = ss.Outcomes(y.time, y.event * 1, y.censoring_time, causes=["x"]).for_cause("x")
-    models = {"a": curves, "b": ss.SurvivalCurves(curves.probabilities**1.2, curves.times, extrapolation="hold")}
-    for name, (metric, _) in HISTORIES.items():
-        found = [
-            ss.compare(one, models, metric=metric(problem), weighting=ss.IPCW(), times=[40.0], null=name != "log_score")
-            for one in (y, named)
-        ]
-        np.testing.assert_array_equal(*(table_of(one.scores) for one in found))
-    found = [
-        ss.compare(one, models, weighting="projected", times=problem.times[1:3]).sensitivity() for one in (y, named)
-    ]
-    np.testing.assert_array_equal(*(table_of(one.to_frame()) for one in found))
-    found = [ss.compare(one, models, weighting="administrative", times=problem.times[1:3]) for one in (y, named)]
-    np.testing.assert_array_equal(*(table_of(one.contrasts) for one in found))
-
-
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("metric", ["brier", "log", "auc", "oe", "slope", "net_benefit@0.2", "concordance"])
-def test_without_drop_outs_a_competing_event_is_being_event_free_until_the_end(metric, ties):
-    """The administrative score of a cause is that of outcomes in which others are still followed, without event."""
-    y, models, _ = draw(300, 3, ties=ties, lost=False)
-    own = y.event_of_interest
-    recoded = ss.Outcomes(np.where(y.event & ~own, y.censoring_time, y.time), own, y.censoring_time)
-    found = [
-        ss.compare(one, models, metric=metric, weighting="administrative", times=TIMES, null=False)
-        for one in (y, recoded)
-    ]
-    for name in ("score", "se", "lower", "upper"):
-        np.testing.assert_allclose(found[0].scores[name], found[1].scores[name], rtol=1e-12)
-    np.testing.assert_allclose(found[0].contrasts["se"], found[1].contrasts["se"], rtol=1e-12)
-    censored = ss.Outcomes(y.time, own, y.censoring_time)  # what not to do
-    wrong = ss.compare(censored, models, metric=metric, weighting="administrative", times=TIMES, null=False)
-    assert np.abs(wrong.scores["score"] - found[0].scores["score"]).max() > 1e-3
 
 
 # Both kinds of controls

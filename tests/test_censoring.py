@@ -10,7 +10,7 @@ from combinations import examples
 from registry import HALVES, outcomes_of
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.product_limit import ProductLimit
-from survscore.weighting.interval_weights import _Buckets, time_order
+from survscore.weighting.interval_weights import TimeIndex, _Buckets
 
 
 @examples(60)
@@ -59,7 +59,7 @@ def test_looking_up_by_buckets_is_a_search(grid, keys, inclusive):
 def test_order_of_time_has_events_first_then_ends_then_drop_outs(data):
     y = data.draw(st.integers(1, 30).flatmap(outcomes_of))
     y = ss.Outcomes(y.time, y.event, y.time + np.arange(len(y)) % 2)
-    order = time_order(y)
+    order = TimeIndex(y, np.zeros(1)).order
     keys = [(y.time[i], 0 if y.event[i] else 2 if y.dropped_out[i] else 1) for i in order]
     assert keys == sorted(keys)
     assert sorted(order.tolist()) == list(range(len(y)))

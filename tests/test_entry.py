@@ -100,58 +100,17 @@ class TestOutcomes:
             ask(y)
 
 
-class TestProductLimits:
-    """Risk sets are of those with entry < s <= time."""
-
-    @pytest.fixture
-    def data(self):
-        rng = np.random.default_rng(3)
-        event_time, entry = rng.exponential(10, 400), rng.uniform(0, 10, 400)
-        there = event_time > entry
-        event_time, entry = event_time[there], entry[there]
-        end = entry + rng.uniform(0, 12, entry.size)
-        time = np.ceil(np.minimum(event_time, end))  # ties
-        cause = np.where(event_time <= end, rng.integers(1, 3, entry.size), 0)
-        return time, cause, np.floor(entry), rng.uniform(0.2, 3, entry.size)
-
-    @pytest.mark.parametrize("weighted", [False, True])
-    @pytest.mark.filterwarnings("ignore:It looks like your weights are not integers")
-    def test_kaplan_meier_is_that_of_lifelines(self, data, weighted):
-        from lifelines import KaplanMeierFitter
-
-        time, cause, entry, weights = data
-        y = ss.Outcomes(time, cause > 0, entry=entry)
-        own = ss.models.KaplanMeier().fit(None, y.weighted(weights) if weighted else y)
-        theirs = KaplanMeierFitter().fit(time, cause > 0, entry=entry, weights=weights if weighted else None)
-        at = np.unique(time)
-        predicted = own.predict_survival_function([0], at)[0]
-        np.testing.assert_allclose(predicted, theirs.survival_function_at_times(at), atol=1e-12)
-
-    @pytest.mark.parametrize("weighted", [False, True])
-    def test_aalen_johansen_is_its_definition(self, data, weighted):
-        time, cause, entry, weights = data
-        y = ss.Outcomes(time, cause, entry=entry)
-        weights = weights if weighted else np.ones(time.size)
-        own = ss.models.AalenJohansen().fit(None, y.weighted(weights) if weighted else y)
-        at, survival, incidence, rows = np.unique(time), 1.0, np.zeros(2), []
-        for s in at:
-            at_risk = weights[(entry < s) & (s <= time)].sum()
-            events = np.array([weights[(time == s) & (cause == k)].sum() for k in (1, 2)])
-            incidence = incidence + survival * events / at_risk
-            survival *= 1 - events.sum() / at_risk
-            rows.append(incidence)
-        np.testing.assert_allclose(own.predict_cumulative_incidence([0], at)[0].T, rows, atol=1e-12)
+class TestModels:
+    """Their product limits are those of R's survival: test_reference.py."""
 
     def test_an_empty_risk_set_is_said(self):
         y = ss.Outcomes([2, 5, 6], [1, 1, 0], entry=[0, 3, 4])
         with pytest.warns(UserWarning, match="survival falls to 0 at 2, where all at risk had the event before others"):
             ss.models.KaplanMeier().fit(None, y)
 
-    def test_other_models_refuse(self, data):
-        time, cause, entry, _ = data
-        y = ss.Outcomes(time, cause > 0, entry=entry)
+    def test_others_refuse(self, y):
         with pytest.raises(ss.UnfitError, match="y has delayed entry, which this model can't use"):
-            ss.models.LogisticHazard().fit(entry[:, None], y)
+            ss.models.LogisticHazard().fit(y.entry[:, None], y)
 
 
 def later(y, entry):

@@ -111,29 +111,6 @@ def test_all_ways_to_standard_errors_agree(case, same_grid, causes, grouped):
         np.testing.assert_allclose(other, found[0], rtol=1e-8, atol=1e-13)
 
 
-def test_covariances_over_time_agree_with_everything():
-    problem = random_problem(300, 20, lost=True)
-    times = problem.times[:15]
-    result = ss.compare(
-        problem.y, {"a": problem.curves, "b": problem.censoring}, weighting="administrative", times=times, null=False,
-        ranges="any",
-    )  # fmt: skip
-    (scored,) = result.scored
-    covariance = scored.moments.covariance_over_time(0, 1)
-    np.testing.assert_allclose(np.diag(covariance), scored.moments.variance(0, 1), rtol=1e-10)
-    whole = result.integrated().contrasts["se"].iloc[0]
-    weights = scored.moments.averages[0]
-    np.testing.assert_allclose(weights @ covariance @ weights, whole**2, rtol=1e-10)
-    asked = ss.compare(
-        problem.y, {"a": problem.curves, "b": problem.censoring}, weighting="administrative", times=times, null=False,
-        ranges=[(times[2], times[9]), (times[1] + 0.3, times[12] - 0.1)],
-    )  # fmt: skip
-    for lower, upper in ((times[2], times[9]), (times[1] + 0.3, times[12] - 0.1)):
-        np.testing.assert_allclose(
-            asked.integrated(lower, upper).contrasts["se"], result.integrated(lower, upper).contrasts["se"], rtol=1e-10
-        )
-
-
 @pytest.mark.parametrize("n", [60, 3000])
 def test_ranges_are_asked_for_when_scoring_whatever_the_size(n):
     problem = random_problem(n, 20)
@@ -274,16 +251,6 @@ def test_every_standard_error_agrees_with_the_jackknife(name, loss, grouped):
     np.testing.assert_allclose(got, jackknife(statistic, labels.size), rtol=0.06 if grouped else 0.03)
 
 
-def test_a_mean_has_the_standard_error_of_a_mean():
-    y, curves, times, _ = small_problem(1, n=100)
-    curve = ss.brier_score(y, curves, weighting="administrative", times=times)
-    for j, t in enumerate(times):
-        rows, event, _ = ss.at_horizon(y, t)
-        losses = np.where(event, curves.probabilities[rows, j], 1 - curves.probabilities[rows, j]) ** 2
-        assert curve.scores[j] == pytest.approx(losses.mean(), rel=1e-12)
-        assert curve.se[j] == pytest.approx(losses.std(ddof=1) / np.sqrt(rows.size), rel=1e-10)
-
-
 # Groups
 
 
@@ -345,17 +312,6 @@ def test_levels():
         np.testing.assert_allclose(np.log(curve.upper / curve.scores), half)
         np.testing.assert_allclose(np.log(curve.scores / curve.lower), half)
     assert narrow.integrated().upper < wide.integrated().upper
-
-
-def test_a_stored_score_keeps_its_errors_but_not_the_data():
-    y, curves, times, _ = small_problem(4, n=5000)
-    curve = ss.brier_score(y, curves, weighting="administrative", times=times, ranges="any")
-    stored = pickle.dumps(curve)
-    assert len(stored) < 10_000
-    copy = pickle.loads(stored)
-    np.testing.assert_array_equal(copy.se, curve.se)
-    for limits in ((None, None), (1.5, 4.7)):
-        assert copy.integrated(*limits) == curve.integrated(*limits)
 
 
 def test_a_stored_comparison_is_small_and_whole():

@@ -1,7 +1,6 @@
 """Work that is shared out among threads: it does not wait where it need not, and is given up together."""
 
 import os
-import platform
 import subprocess
 import sys
 import threading
@@ -125,31 +124,6 @@ print({Path(name).parts[-3:] for name in entered})
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "{('numba', 'core', 'errors.py')}\n"
-
-
-FAULTS = """
-import resource
-
-import numpy as np
-import survscore as ss
-
-rng = np.random.default_rng(0)
-end, time = rng.uniform(20, 110, 2000), rng.exponential(50, 2000)
-y, times = ss.Outcomes(np.minimum(time, end), time <= end, end), np.linspace(1, 100, 100)
-curves = ss.SurvivalCurves(np.exp(-times / rng.uniform(30, 70, (2000, 1))), times)
-for _ in range(3):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    ss.log_loss(y, curves, weighting="ipcw", times=times)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have rules of their own")
-def test_the_memory_of_temporaries_is_used_again():
-    """Else each score gets it anew, page by page, which took longer than computing: 1 500 pages here."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
-    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, env=environment)
-    assert int(done.stdout) < 300
 
 
 @every_pair(

@@ -59,24 +59,6 @@ def test_one_stratum_is_none(settings, backend):
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
 
 
-def test_one_stratum_of_training_data_is_none():
-    y, models, _ = problem_and_models()
-    training = problem_and_models(200, seed=1)[0]
-    for stratified, plain in zip(weightings([1] * N, training, [1] * 200), weightings(None, training), strict=True):
-        found, expected = (numbers(y, models, one) for one in (stratified, plain))
-        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-14)
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_weights_are_those_of_each_stratum_alone(place):
-    y, models, label = problem_and_models()
-    terms = ss.score_terms(y, models["a"], weighting=weightings(label)[place], times=TIMES)
-    for k in range(3):
-        inside = label == k
-        alone = ss.score_terms(y[inside], models["a"][inside], weighting=weightings(None)[place], times=TIMES)
-        np.testing.assert_allclose(terms.weights[inside], alone.weights, rtol=1e-13)
-
-
 def labels_in_all_forms(label):
     text = np.array(["new", "old", "a long name"])[label]
     return {
@@ -284,52 +266,33 @@ def test_bad_strata_are_named():
     text = np.array(["a", "b", "c"])
     missing = pd.Series(text[label], dtype="string")
     missing[4] = pd.NA
+    each, of_data = "{name} must be given for each individual: ", "{name} must be strata of the training data: "
+    one_kind = np.array([1] * 19 + ["a"], dtype=object)
+    of_all = {"training": training, "training_strata": of_training}
     refused = [
         ({}, label[:7], "{name} has length 7, but y has length 20"),
-        (
-            {},
-            np.where(np.arange(20) > 17, np.nan, 1.0),
-            "{name} must be given for each individual: 2 of 20 .* position 18",
-        ),
-        (
-            {},
-            [*["a"] * 19, None],
-            "{name} must be given for each individual: 1 of 20 are missing, the first at position 19",
-        ),
-        ({}, missing, "{name} must be given for each individual: 1 of 20 are missing, the first at position 4"),
+        ({}, np.where(np.arange(20) > 17, np.nan, 1.0), each + "2 of 20 .* position 18"),
+        ({}, [*["a"] * 19, None], each + "1 of 20 are missing, the first at position 19"),
+        ({}, missing, each + "1 of 20 are missing, the first at position 4"),
         ({}, label[:, None], r"{name} must be one-dimensional, one label per individual, not of shape \(20, 1\)"),
-        ({}, np.array([1] * 19 + ["a"], dtype=object), "{name} must be labels of one kind, such as numbers or text"),
+        ({}, one_kind, "{name} must be labels of one kind, such as numbers or text"),
         ({"training": training}, label, "{name} needs training_strata, the strata of the training outcomes"),
         ({"training_strata": of_training}, label, "training_strata needs training outcomes"),
         ({"training_strata": of_training}, None, "training_strata needs the strata of the scored individuals, too"),
+        (of_all | {"training_strata": of_training[:3]}, label, "training_strata has length 3, but y has length 30"),
+        (of_all, [*[1] * 12, 9, *[1] * 6, 8], of_data + r"2 of 20 are not, the first at position 12 \(9\)"),
         (
-            {"training": training, "training_strata": of_training[:3]},
-            label,
-            "training_strata has length 3, but y has length 30",
-        ),
-        (
-            {"training": training, "training_strata": of_training},
-            [*[1] * 12, 9, *[1] * 6, 8],
-            r"{name} must be strata of the training data: 2 of 20 are not, the first at position 12 \(9\)",
-        ),
-        (
-            {"training": training, "training_strata": text[of_training]},
+            of_all | {"training_strata": text[of_training]},
             [*["a"] * 19, "d"],
-            r"{name} must be strata of the training data: 1 of 20 are not, the first at position 19 \(d\)",
+            of_data + r"1 of 20 .* position 19 \(d\)",
         ),
-        (
-            {"training": training, "training_strata": of_training},
-            np.array(["a"] * 20, dtype=object),
-            "{name} and training_strata must be labels of one kind",
-        ),
+        (of_all, np.array(["a"] * 20, dtype=object), "{name} and training_strata must be labels of one kind"),
     ]
-    for settings, strata, message in refused:
-        training_given, more = settings.get("training"), settings.get("training_strata")
-        common = {} if more is None else {"training_strata": more}
+    for given, strata, message in refused:
         for source, name, make in (("censoring", "strata", ss.IPCW), ("dropout", "dropout_strata", ss.Administrative)):
-            given = {} if training_given is None else {source: training_given}
+            settings = {source if key == "training" else key: value for key, value in given.items()}
             with pytest.raises(ss.InputError, match=message.format(name=name)):
-                ss.brier_score(y, models["a"], weighting=make(**given, **{name: strata}, **common), times=TIMES[:2])
+                ss.brier_score(y, models["a"], weighting=make(**settings, **{name: strata}), times=TIMES[:2])
 
 
 def test_strata_are_for_product_limits():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import survscore as ss
 from combinations import examples, nightly_but
-from registry import ASKED, CASES, METRICS, random_problem
+from registry import ASKED, CASES, METRICS, assert_same, random_problem
 from survscore._utils import arrays
 from survscore.engine.evaluation import Evaluation
 
@@ -23,38 +23,6 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device here")
 DEVICES = ["cpu", pytest.param("cuda", marks=on_gpu)]
 ALL = ("brier", "log", "auc")  # which have forms of their own there; all: test_every_metric_of_tensors
-CLOSE = {"rtol": 1e-12, "atol": 1e-15}
-
-
-def assert_same(found, expected):
-    """Compare everything that an evaluation returns."""
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        assert (one.metric, one.weighting, one.undefined) == (other.metric, other.weighting, other.undefined)
-        for name in ("scores", "weight_sums"):
-            np.testing.assert_allclose(getattr(one, name), getattr(other, name), err_msg=name, **CLOSE)
-        for name in ("n_counted", "n_effective", "n_events", "n_event_free"):
-            # differences of sums of weights, of which nothing may be left
-            np.testing.assert_allclose(getattr(one.support, name), getattr(other.support, name), rtol=1e-12, atol=1e-12)
-        for name in ("counted", "largest_share", "degrees"):
-            values, wanted = (getattr(scored.support.units, name) for scored in (one, other))
-            np.testing.assert_allclose(values, wanted, rtol=1e-9)
-        assert (one.moments is None) == (other.moments is None)
-        if one.moments is not None:
-            for name in ("pointwise", "averages", "of_averages", "over_time"):
-                values, wanted = getattr(one.moments, name), getattr(other.moments, name)
-                assert (values is None) == (wanted is None)
-                if values is not None:
-                    # sums of squares, from which others are taken off
-                    size = np.nanmax(np.abs(wanted), initial=0.0)
-                    np.testing.assert_allclose(values, wanted, err_msg=name, rtol=1e-9, atol=1e-16 + 1e-13 * size)
-        assert (one.bounds is None) == (other.bounds is None)
-        if one.bounds is not None:
-            for name in ("known", "lower", "upper", "of_averages"):
-                values, wanted = getattr(one.bounds, name), getattr(other.bounds, name)
-                size = np.nanmax(np.abs(wanted), initial=0.0)  # of what is added and taken off
-                np.testing.assert_allclose(values, wanted, err_msg=name, rtol=1e-11, atol=1e-14 + 1e-14 * size)
-            assert (one.bounds.kept is None) == (other.bounds.kept is None)
 
 
 def evaluated(y, models, **asked):
@@ -112,7 +80,7 @@ COMPARED = [
 def test_torch_agrees_with_numpy(case, way, lost):
     problem, other = (random_problem(300, 9, seed=seed, lost=lost) for seed in (1, 2))
     found, expected = both_ways(problem, case, [other.curves], **WAYS[way])
-    assert_same(found, expected)
+    assert_same(found, expected, 1e-12)
 
 
 METRIC_WAYS = ["scores alone", "groups", "null model, any range"]
@@ -129,7 +97,7 @@ def test_every_metric_of_tensors(case, way):
     problem, other = (random_problem(300, 9, seed=seed, lost=True) for seed in (1, 2))
     asked = {"metric": [ASKED.get(name, name) for name in METRICS if name not in ALL], "times": problem.times[1:3]}
     found, expected = both_ways(problem, case, [other.curves], **asked, **WAYS[way])
-    assert_same(found, expected)
+    assert_same(found, expected, 1e-12)
 
 
 @every_case
@@ -141,7 +109,7 @@ def test_torch_agrees_with_numpy_on_ties_of_all_kinds(case, data):
     if isinstance(expected, str):
         assert found == expected
     else:
-        assert_same(found, expected)
+        assert_same(found, expected, 1e-12)
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "constant-hazard"])
@@ -184,7 +152,7 @@ def test_outcomes_on_a_device(device, time_type, event_type):
             evaluated(one, {"net": two}, weighting=["administrative", "ipcw"])
             for one, two in ((y, curves), (rounded, problem.curves))
         )
-        assert_same(found, expected)
+        assert_same(found, expected, 1e-12)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -276,7 +244,7 @@ def test_outcomes_follow_the_curves():
         for curves in (problem.curves, problem.curves.to("cpu")):
             for weighting in ("ipcw", ss.IPCW(problem.y), ss.IPCW(problem.y.to("cpu"))):
                 scores = ss.brier_score(y, curves, weighting=weighting).scores
-                np.testing.assert_allclose(scores, expected, equal_nan=True, **CLOSE)
+                np.testing.assert_allclose(scores, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -287,27 +255,10 @@ def test_batches_on_a_device(device):
     for weighting in ("administrative", "ipcw"):
         asked = {"weighting": weighting, "times": problem.times[:m], "metric": ["brier", "log"]}
         expected = evaluated(problem.y, {"net": problem.curves}, **asked)
-        assert_same(evaluated(problem.y, {"net": batches}, **asked), expected)
+        assert_same(evaluated(problem.y, {"net": batches}, **asked), expected, 1e-12)
     with ss.config.using(backend="torch"):
         of_arrays = ss.CurveBatches(lambda: (problem.curves[part] for part in parts), 90)
-        assert_same(evaluated(problem.y, {"net": of_arrays}, **asked), expected)
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_segments_of_tensors(device):
-    problem = random_problem(120, 6)
-    by = {"plan": np.arange(120) % 2}
-    here, there = (
-        ss.compare(problem.y, {"a": one, "b": other}, weighting="administrative", by=by, times=[10, 40])
-        for one, other in (
-            (problem.curves, problem.censoring),
-            (problem.curves.to(device), problem.censoring.to(device)),
-        )
-    )
-    for name in ("scores", "contrasts"):
-        one, other = getattr(here, name), getattr(there, name)
-        numbers = one.select_dtypes("number").columns
-        np.testing.assert_allclose(one[numbers], other[numbers], rtol=1e-6, atol=1e-12)
+        assert_same(evaluated(problem.y, {"net": of_arrays}, **asked), expected, 1e-12)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -351,7 +302,7 @@ def test_metrics_of_ones_own(device):
     found, expected = (
         evaluated(problem.y, {"net": one}, **asked) for one in (problem.curves.to(device), problem.curves)
     )
-    assert_same(found, expected)
+    assert_same(found, expected, 1e-12)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -409,7 +360,7 @@ def test_blocks_that_do_not_make_a_device_wait_give_the_same(monkeypatch):
         with monkeypatch.context() as patched, ss.config.using(backend="torch"):
             patched.setattr(arrays, "on_device", arrays.is_tensor)
             patched.setattr("survscore.engine.blocks.DEVICE_CELLS", 64 * 9 * 3)
-            assert_same(evaluated(problem.y, models, **asked), expected)
+            assert_same(evaluated(problem.y, models, **asked), expected, 1e-12)
 
 
 @on_gpu

@@ -123,7 +123,7 @@ FAULTS = [
           "np.maximum(self.n_counted - 1.0, 1.0)", "tests/test_inference.py tests/test_pinned.py"),
     Fault("Holm", "inference/multiplicity.py", "np.maximum(asked - place, 1) * rising",
           "np.maximum(asked - place - 1, 1) * rising", "src/survscore/inference/multiplicity.py"),
-    Fault("Rubin", "inference/rubin.py", "added = (1.0 + 1.0 / m) * between", "added = between",
+    Fault("Rubin", "inference/estimate.py", "added = (1.0 + 1.0 / m) * between", "added = between",
           "tests/test_dropouts.py tests/test_score_table.py tests/test_pinned.py"),
     # bounds
     Fault("bounds: upper", "engine/bounds.py", "upper[p] += both.max(axis=0).sum(axis=0)",

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._validation import InputError, as_array, check_level, check_rule, plural, shown
 from survscore.analysis.score_tables import INTEGRATED, SKILL, rows_of
+from survscore.inference.estimate import Pooled, rubin
 from survscore.inference.intervals import (
     difference_interval,
     ratio_interval,
@@ -19,7 +20,6 @@ from survscore.inference.intervals import (
     student_quantile,
     verdicts,
 )
-from survscore.inference.rubin import Pooled, rubin
 from survscore.inference.support import Support
 from survscore.inference.units import Units
 from survscore.metrics import Brier, Metric, as_metric

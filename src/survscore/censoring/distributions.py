@@ -24,8 +24,7 @@ from survscore.outcomes import Outcomes
 class CensoringDistribution(ABC):
     """Interface of censoring distributions for IPCW."""
 
-    #: The curves of G, one per individual, where it depends on the individual.
-    curves: SurvivalCurves | None = None
+    curves: SurvivalCurves | None = None  # The curves of G, one per individual, where it depends on the individual.
 
     @abstractmethod
     def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:

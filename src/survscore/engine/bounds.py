@@ -69,26 +69,17 @@ class LostLosses:
 class AllBounds:
     """Bounds of all models' scores, and of all differences; see `moments.pair`."""
 
-    #: What those of known status add to the scores. Shape (models, times).
-    known: Values
+    known: Values  # What those of known status add to the scores. Shape (models, times).
     #: What the lost can add at least and at most. Shape (pairs, times).
     lower: Values
     upper: Values
-    #: The means over time that were asked for. Shape (ranges, times).
-    averages: Values
-    #: What the lost can add to these. Shape (2, pairs, ranges).
-    of_averages: Values
-    #: Where the lost are few, what it takes for any other mean.
-    kept: LostLosses | None
+    averages: Values  # The means over time that were asked for. Shape (ranges, times).
+    of_averages: Values  # What the lost can add to these. Shape (2, pairs, ranges).
+    kept: LostLosses | None  # Where the lost are few, what it takes for any other mean.
     #: The smallest |z| of each difference over all that can have happened to the lost (`smallest_ratio`), where its
     #: sign does not change; None where it was not computed. Shape (pairs, times) and (pairs, ranges).
     smallest_z: Values | None = None
     smallest_z_of_averages: Values | None = None
-
-    @property
-    def n_times(self) -> int:
-        """At how many times there are bounds."""
-        return int(self.known.shape[1])
 
     @property
     def decided(self) -> tuple[Flags, Flags]:
@@ -125,7 +116,7 @@ class AllBounds:
 
     def z_at_times(self, a: int, b: int) -> Values:
         """Return the smallest |z| of a difference at each time; NaN where it was not computed."""
-        return np.full(self.n_times, np.nan) if self.smallest_z is None else self.smallest_z[pair(a, b)]
+        return np.full(self.known.shape[1], np.nan) if self.smallest_z is None else self.smallest_z[pair(a, b)]
 
     def z_of_average(self, weights: Values, a: int, b: int) -> float:
         """Return the same of a mean over time; NaN where that range was not asked for when scoring."""
@@ -268,8 +259,7 @@ class LostUnits:
     rows: NDArray[np.intp]
     unit: NDArray[np.intp]
     n_units: int
-    #: Whether units are groups.
-    grouped: bool
+    grouped: bool  # Whether units are groups.
 
     @classmethod
     def of(

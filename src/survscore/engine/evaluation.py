@@ -58,10 +58,8 @@ class InterpolationEffect:
     significantly different from zero, and a model from itself on another grid.
     """
 
-    #: For each score, the null model's last. Shape (models, times).
-    changes: Values
-    #: Models of the same number have the same grid and interpolation, so that none is favoured.
-    grids: tuple[int, ...]
+    changes: Values  # For each score, the null model's last. Shape (models, times).
+    grids: tuple[int, ...]  # Models of the same number have the same grid and interpolation, so that none is favoured.
 
     def of(self, a: int, b: int) -> Values:
         """Return by how much the difference of two models may have changed, at each time; the null model is exact."""
@@ -78,10 +76,8 @@ class InterpolationEffect:
 class IndividualInfluences:
     """The influences on one metric under one weighting."""
 
-    #: Zero where there is no score. Shape (models, n, times); the null model comes last.
-    values: Values
-    #: To whom the score refers. Shape (n, times).
-    counted: NDArray[np.bool_]
+    values: Values  # Zero where there is no score. Shape (models, n, times); the null model comes last.
+    counted: NDArray[np.bool_]  # To whom the score refers. Shape (n, times).
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,32 +87,20 @@ class ScoreArrays:
     #: What was computed, in words.
     metric: str
     weighting: str
-    #: Which values are better.
-    direction: Direction
-    #: Shape (models, times).
-    scores: Values
-    #: Variances of the scores and their differences; None where errors were not asked for.
-    moments: Moments | None
-    #: What the lost could change, where individuals are lost.
-    bounds: AllBounds | None
-    #: Where confidence intervals are made, if they are.
-    scale: Scale
-    #: Sum of the weights. Shape (times,).
-    weight_sums: Values
-    #: On how many individuals, events and groups that is based.
-    support: Support
-    #: Why scores are NaN, and for how many times.
-    undefined: dict[str, int]
-    #: The same in a form for machines.
-    settings: dict[str, Any]
-    #: Whether the null model, where there is one, has scores by this metric.
-    has_null: bool = True
-    #: Whether ratios of scores mean something.
-    has_ratios: bool = True
+    direction: Direction  # Which values are better.
+    scores: Values  # Shape (models, times).
+    moments: Moments | None  # Variances of the scores and their differences; None where errors were not asked for.
+    bounds: AllBounds | None  # What the lost could change, where individuals are lost.
+    scale: Scale  # Where confidence intervals are made, if they are.
+    weight_sums: Values  # Sum of the weights. Shape (times,).
+    support: Support  # On how many individuals, events and groups that is based.
+    undefined: dict[str, int]  # Why scores are NaN, and for how many times.
+    settings: dict[str, Any]  # The same in a form for machines.
+    has_null: bool = True  # Whether the null model, where there is one, has scores by this metric.
+    has_ratios: bool = True  # Whether ratios of scores mean something.
     #: The scores of those who could be followed to t, and of the others, where statuses are projected.
     parts: PartArrays | None = None
-    #: The smallest and the largest possible score.
-    possible: PossibleRange = ANY_VALUE
+    possible: PossibleRange = ANY_VALUE  # The smallest and the largest possible score.
     #: Projected scores for other hazards of those with hidden status, where they were asked for.
     by_theta: ThetaScores | None = None
     #: What interpolation may have changed, where models are read on different interpolated.

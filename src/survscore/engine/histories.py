@@ -33,10 +33,8 @@ from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
 class Histories:
     """The follow-up of all individuals, as a weighting sees it; in the processor's memory."""
 
-    #: Outcomes, the horizons, and what was estimated inside the weights.
-    estimation: Estimation
-    #: Up to when each would have been followed. Shape (n,).
-    until: NDArray[np.float64]
+    estimation: Estimation  # Outcomes, the horizons, and what was estimated inside the weights.
+    until: NDArray[np.float64]  # Up to when each would have been followed. Shape (n,).
 
     @property
     def index(self) -> TimeIndex:

@@ -46,8 +46,7 @@ class LossRunner:
     """Means of losses, and their variances and bounds; each score is a sum of terms, mostly of one."""
 
     plan: Plan
-    #: For each term the weightings, with the sums over all individuals.
-    terms: Sequence[Sequence[WeightedSums]]
+    terms: Sequence[Sequence[WeightedSums]]  # For each term the weightings, with the sums over all individuals.
 
     @classmethod
     def of_statuses(cls, plan: Plan) -> LossRunner:

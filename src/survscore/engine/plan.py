@@ -50,12 +50,9 @@ Where = NDArray[np.bool_]
 class Plan:
     """Everything that a score needs, checked."""
 
-    #: What each model predicts.
-    models: Models
-    #: The evaluation times; `index` has those that all models predict.
-    times: Values
-    #: Outcomes, and where their times fall.
-    index: TimeIndex
+    models: Models  # What each model predicts.
+    times: Values  # The evaluation times; `index` has those that all models predict.
+    index: TimeIndex  # Outcomes, and where their times fall.
     #: What to compute, and under which weightings; `labels` are their names in results.
     metrics: list[Metric]
     weightings: list[Weighting]
@@ -63,25 +60,19 @@ class Plan:
     #: The prediction that is the same for all individuals, scored after the models: a curve, or the share of event-free
     #: among those counted, under each weighting its own.
     null: KaplanMeierNull | Literal["counted"] | None
-    #: The groups of the individuals.
-    groups: Groups | None
-    #: Of confidence intervals.
-    level: float
+    groups: Groups | None  # The groups of the individuals.
+    level: float  # Of confidence intervals.
     #: Over which ranges of time means are asked for, beside the whole; "any": covariances over time are computed.
     ranges: Ranges
-    #: Whether standard errors are computed.
-    errors: bool
-    #: Why there are no scores after the last time of `index`.
-    far: dict[str, int]
+    errors: bool  # Whether standard errors are computed.
+    far: dict[str, int]  # Why there are no scores after the last time of `index`.
     #: Whether variances are needed at each time, of means over time, or both. Those of means of a pooled metric take
     #: memory for all individuals.
     variances: Variances = "both"
-    #: Whether projected scores are computed for other hazards of those with hidden status, too.
-    by_theta: bool = False
+    by_theta: bool = False  # Whether projected scores are computed for other hazards of those with hidden status, too.
     #: Of multi-class scores, which are sums over statuses: the plan of event-free, and one of each cause.
     terms: tuple[Plan, ...] = ()
-    #: The names of all causes, under competing risks.
-    causes: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()  # The names of all causes, under competing risks.
 
     @classmethod
     def of(

@@ -27,12 +27,9 @@ Covariance = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class PooledValues:
     """What a metric of all individuals taken together came to, by model and time."""
 
-    #: Shape (models, times).
-    values: NDArray[np.float64]
-    #: Their variances, where errors were asked for.
-    moments: Moments | None
-    #: Why there is no value; nothing where there is. Shape (models, times).
-    reasons: NDArray[np.object_]
+    values: NDArray[np.float64]  # Shape (models, times).
+    moments: Moments | None  # Their variances, where errors were asked for.
+    reasons: NDArray[np.object_]  # Why there is no value; nothing where there is. Shape (models, times).
 
     @classmethod
     def nothing(cls, n_models: int, n_times: int) -> PooledValues:
@@ -44,10 +41,8 @@ class PooledValues:
 class SquaredErrors:
     """Errors whose squares are part of the values of models (see `MetricValue.squared`)."""
 
-    #: Shape (errors, errors).
-    covariance: NDArray[np.float64]
-    #: Whose they are. Shape (errors,).
-    model: NDArray[np.intp]
+    covariance: NDArray[np.float64]  # Shape (errors, errors).
+    model: NDArray[np.intp]  # Whose they are. Shape (errors,).
 
     def mean(self, a: int) -> float:
         """Return what they add to the value of a model on average."""
@@ -75,8 +70,7 @@ class SampleView:
     #: How many individuals are counted, or groups of them.
     n_units: float
     grouped: bool
-    #: Turns influences of the sample on several numbers, (numbers, rows), into their covariance.
-    covariance: Covariance
+    covariance: Covariance  # Turns influences of the sample on several numbers, (numbers, rows), into their covariance.
 
 
 #: Is shown all models at all times, with the position of the weighting, so that nothing need be fitted again for

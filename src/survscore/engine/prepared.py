@@ -39,20 +39,16 @@ if TYPE_CHECKING:
 class Undefined:
     """Where a metric has no score under a weighting."""
 
-    #: Shape (times,).
-    where: Where
-    #: Why, and for how many times.
-    reasons: dict[str, int]
+    where: Where  # Shape (times,).
+    reasons: dict[str, int]  # Why, and for how many times.
 
 
 @dataclass(frozen=True, eq=False)
 class KnownSums:
     """Sums over the individuals of known status alone, each with weight one, for the bounds."""
 
-    #: Of losses. Shape (models, losses, times).
-    losses: Values
-    #: Of weights, as in `WeightSums`. Shape (3, times).
-    weights: Values
+    losses: Values  # Of losses. Shape (models, losses, times).
+    weights: Values  # Of weights, as in `WeightSums`. Shape (3, times).
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +59,15 @@ class WeightedSums:
     weights: ModelWeights
     #: Sums of the weights at each time, as `weights` has them; where statuses are projected, all are the last one's.
     each_sums: tuple[WeightSums, ...]
-    #: Weight times loss. Shape (2, models, losses, buckets, times).
-    losses: Values
-    #: None where no individual is lost.
-    known: KnownSums | None
+    losses: Values  # Weight times loss. Shape (2, models, losses, buckets, times).
+    known: KnownSums | None  # None where no individual is lost.
     #: How many individuals the score describes, and the sum of their sample weights. Shape (times,).
     n_population: Values
     mass: Values
-    #: Of how many of them the status is known. Shape (times,).
-    n_known: Values
-    #: On how many independent units that is.
-    units: Units
-    #: Whether these are groups.
-    grouped: bool
-    #: By metric; those of the follow-up find out themselves.
-    undefined: Mapping[str, Undefined]
+    n_known: Values  # Of how many of them the status is known. Shape (times,).
+    units: Units  # On how many independent units that is.
+    grouped: bool  # Whether these are groups.
+    undefined: Mapping[str, Undefined]  # By metric; those of the follow-up find out themselves.
 
     @property
     def first(self) -> IntervalWeights:
@@ -305,16 +295,13 @@ class PartArrays:
 class MetricResult:
     """What a family computes of a metric under a weighting."""
 
-    #: Shape (models, times).
-    scores: Values
+    scores: Values  # Shape (models, times).
     #: As in `ScoreArrays`.
     moments: Moments | None
     bounds: AllBounds | None
     support: Support
-    #: Where there is no score. Shape (times,).
-    undefined: Where
-    #: Why, and for how many times.
-    reasons: dict[str, int]
+    undefined: Where  # Where there is no score. Shape (times,).
+    reasons: dict[str, int]  # Why, and for how many times.
     #: As in `ScoreArrays`.
     parts: PartArrays | None = None
     by_theta: ThetaScores | None = None

@@ -44,8 +44,7 @@ class ThetaScores:
     #: That of the weighting, and the hazards that it assumes, in words.
     theta: float
     hazards: str
-    #: At `THETAS`. Shape (models, times, thetas).
-    scores: Values
+    scores: Values  # At `THETAS`. Shape (models, times, thetas).
     #: Mean predicted survival of those with C* >= t, and of those with C* < t; NaN of none. Shape (models, 2, times).
     predicted: Values
     #: The proportion event-free: observed, and projected where that is hidden. Shape (models, 2, times).
@@ -63,8 +62,7 @@ class _HiddenSums:
 
     #: Of m^theta (l1 - l0) over the hidden, at `THETAS` and at the weighting's own. Shape (models, times, thetas + 1).
     losses: Values
-    #: Of predicted survival, with C* >= t and with C* < t. Shape (models, 2, times).
-    predicted: Values
+    predicted: Values  # Of predicted survival, with C* >= t and with C* < t. Shape (models, 2, times).
 
     def __add__(self, other: _HiddenSums) -> _HiddenSums:
         return _HiddenSums(self.losses + other.losses, self.predicted + other.predicted)
@@ -140,8 +138,7 @@ def _sums(
 class _Statuses:
     """The probability that the hidden are event-free, at each of `THETAS` and at the weighting's own theta."""
 
-    #: The powers of what the weighting projects by.
-    powers: Values
+    powers: Values  # The powers of what the weighting projects by.
     #: Under competing risks, the estimates at these, and where each individual stands by position; and U at the
     #: evaluation times. Shape (n,), and (strata, times, thetas).
     incidence: Incidence | None = None

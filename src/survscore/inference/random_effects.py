@@ -30,8 +30,7 @@ class RandomEffects:
     lower: float
     upper: float
     p_value: float
-    #: The standard deviation between data sets, beyond chance.
-    tau: float
+    tau: float  #: The standard deviation between data sets, beyond chance.
     #: Cochran's Q, its p-value, and the share of the variation between estimates that is not chance.
     q: float
     q_p_value: float

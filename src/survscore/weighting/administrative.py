@@ -172,16 +172,16 @@ class Administrative(Weighting):
         )
 
     def _check_population(self) -> None:
-        known = self.population is None or self.population == "fixed" if isinstance(self.population, str) else True
-        number = isinstance(self.population, (int, float, np.number)) and not isinstance(self.population, bool)
-        if not known or not (self.population is None or isinstance(self.population, (str, SurvivalCurves)) or number):
+        given = self.population
+        number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
+        fixed = isinstance(given, str) and given == "fixed"
+        if not (given is None or fixed or number or isinstance(given, SurvivalCurves)):
             raise InputError(
-                "population must be None, 'fixed', a time, or SurvivalCurves of P(C* >= t | X), not "
-                f"{self.population!r}"
+                f"population must be None, 'fixed', a time, or SurvivalCurves of P(C* >= t | X), not {given!r}"
             )
-        if number and not (np.isfinite(self.population) and self.population >= 0):
-            raise InputError(f"population must be a time, zero or later, not {self.population!r}")
-        if isinstance(self.population, SurvivalCurves) and self.normalize == "n":
+        if number and not (np.isfinite(given) and given >= 0):
+            raise InputError(f"population must be a time, zero or later, not {given!r}")
+        if isinstance(given, SurvivalCurves) and self.normalize == "n":
             raise InputError("normalize='n' does not fit population curves: the weights stand for all already")
 
     @property
@@ -192,17 +192,19 @@ class Administrative(Weighting):
         return replace(self, dropout_strata=None) if self._ranks else self
 
     def reads(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
-        ranked = _Ranked.of(index) if self._ranks else None
-        return None if ranked is None else ranked.times
+        ranked = _ranked(index) if self._ranks else None
+        return None if ranked is None else ranked[0]
 
     def prepare_models(  # noqa: D102
         self, index: TimeIndex, curves: Mapping[str, SurvivalCurves], *, null: bool = False
     ) -> list[IntervalWeights]:
-        ranked = _Ranked.of(index) if self._ranks else None
+        ranked = _ranked(index) if self._ranks else None
         if ranked is None:
             return [self.prepare(index)]
-        weights, left = self.unweighted(index), index.outcomes.dropped_out
-        strata = [*ranked.strata(index, curves), *([(None, 1)] if null else [])]
+        outcomes, weights, left = index.outcomes, self.unweighted(index), index.outcomes.dropped_out
+        neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
+        own = by_own_ranks(neighbours, list(curves.values()), *ranked)
+        strata = [*(_joined(index, codes, n) for codes, n in own), *([(None, 1)] if null else [])]
         martingale = self.variance == "martingale"
         models = [fit_by_code(index, left, codes, n, martingale=martingale) for codes, n in strata]
         return [weighted_by(weights, model, index, left, cap_of(self.max_weight)) for model in models]
@@ -355,33 +357,19 @@ class Administrative(Weighting):
         return self.named(somebody_left=False)
 
 
-@dataclass(frozen=True)
-class _Ranked:
-    """Which strata there are by ranks."""
+def _ranked(index: TimeIndex) -> tuple[NDArray[np.float64], int] | None:
+    """Return at which times predictions are ranked, and how many strata there are before some are joined.
 
-    #: At which times predictions are ranked.
-    times: NDArray[np.float64]
-    #: How many strata there are before some are joined.
-    n_strata: int
-
-    @classmethod
-    def of(cls, index: TimeIndex) -> _Ranked | None:
-        """Count drop-outs and those followed event-free; None where one stratum is left, or none dropped out."""
-        outcomes, m = index.outcomes, index.times.size
-        if outcomes.censoring_time is None or not outcomes.n_dropped_out or m == 0:
-            return None
-        followed = index.n_followed
-        last = max(int(np.count_nonzero(followed >= MIN_FOLLOWED)), 1) - 1
-        stayed = index.n_eligible(arrays.where(outcomes.dropped_out, index.until_time, np.int32(m)))
-        n_strata = number_of_strata(min(index.n - stayed[last], followed[last]))
-        return cls(some_times(index.times[: last + 1]), n_strata) if n_strata > 1 else None
-
-    def strata(self, index: TimeIndex, curves: Mapping[str, SurvivalCurves]) -> list[Codes]:
-        """Return the strata of each model."""
-        outcomes = index.outcomes
-        neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
-        found = by_own_ranks(neighbours, list(curves.values()), self.times, self.n_strata)
-        return [_joined(index, codes, n_strata) for codes, n_strata in found]
+    None where one stratum is left by the number of drop-outs and of those followed event-free, or none dropped out.
+    """
+    outcomes, m = index.outcomes, index.times.size
+    if outcomes.censoring_time is None or not outcomes.n_dropped_out or m == 0:
+        return None
+    followed = index.n_followed
+    last = max(int(np.count_nonzero(followed >= MIN_FOLLOWED)), 1) - 1
+    stayed = index.n_eligible(arrays.where(outcomes.dropped_out, index.until_time, np.int32(m)))
+    n_strata = number_of_strata(min(index.n - stayed[last], followed[last]))
+    return (some_times(index.times[: last + 1]), n_strata) if n_strata > 1 else None
 
 
 def _joined(index: TimeIndex, codes: Any, n_strata: int) -> Codes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -37,8 +37,7 @@ class Weighting(ABC):
     name: ClassVar[str]
     #: What the weighted sum is divided by: the sum of the weights, or the number in the population.
     normalize: Normalize = "weights"
-    #: What the inverse of its weights is the distribution of.
-    weights_for: ClassVar[str] = "censoring"
+    weights_for: ClassVar[str] = "censoring"  #: What the inverse of its weights is the distribution of.
     #: The power of the curves by which statuses are projected (`IntervalWeights.reference` has it in them), from which
     #: scores at other powers are made; None where no status is projected.
     theta: float | None = None
@@ -358,3 +357,58 @@ def check_rounding(outcomes: Outcomes) -> None:
             f"most {gap[close].max():.1g}, the first at position {first}; that is rounding: set time to censoring_time "
             "there"
         )
+
+
+@dataclass(frozen=True)
+class WeightingChoices:
+    """Which weightings fit some data."""
+
+    names: tuple[str, ...]  #: Those that are possible, the one to use first.
+    misleading: bool  #: Whether the only possible one may mislead, if follow-up ends on a known date.
+    sentence: str  #: The same in words.
+    #: Those that comparisons show unless others are asked for; none where the choice is the user's.
+    default: tuple[str, ...] = ()
+
+
+def weightings_that_fit(y: Outcomes) -> WeightingChoices:
+    """Return which weightings these data allow, and which to use.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+
+    Returns
+    -------
+    survscore.weighting.WeightingChoices
+        Whose `names` begin with the one to use; `sentence` says why, and `default` is what comparisons show.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 3, 6])
+    >>> ss.weightings_that_fit(y).names
+    ('administrative', 'ipcw')
+    """
+    if not isinstance(y, Outcomes):
+        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
+    if y.event.all():
+        sentence = "No individual is censored, so 'uncensored' fits these data"
+        return WeightingChoices(("uncensored",), False, sentence, ("uncensored",))
+    if y.censoring_time is None:
+        return WeightingChoices(
+            ("ipcw",),
+            True,
+            "Without censoring_time the choice is `IPCW()`; if follow-up ends on a known date, give each individual's "
+            "censoring_time (`Outcomes.from_dates` derives it) and use 'administrative' and 'projected'",
+        )
+    dropped_out = int(y.dropped_out.sum())
+    weighted = f" and weights for the {dropped_out} of {len(y)} who dropped out" if dropped_out else ""
+    return WeightingChoices(
+        ("administrative", "ipcw"),
+        False,
+        f"All censoring times are known: 'administrative' counts those with C* >= t{weighted}, 'projected' counts all "
+        "individuals; `IPCW()` is possible, but biased if the predictions encode the censoring time",
+        # a model that encodes C* may be good for those with C* >= t alone: both populations are shown
+        ("administrative", "projected"),
+    )

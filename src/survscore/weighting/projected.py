@@ -241,13 +241,17 @@ class Projected(Weighting):
         of_interest = arrays.take(arrays.as_bool(index.label), index.order)
         weights_of_events = None if index.sample is None else arrays.take(index.sample.values, index.order)
         incidence = Incidence.in_order(model.curve, model.passed, of_interest, self.theta, weights_of_events)
-        weights = replace(
+        model, table = replace(model, incidence=incidence), incidence.later_table(index.times)
+        position = incidence.position(arrays.put(model.passed, index.order), model.codes)
+        base, share = incidence.statuses(position)
+        hidden = ~index.outcomes.event
+        return replace(
             weights,
-            censoring_model=replace(model, incidence=incidence),
-            reference=incidence.later_table(index.times),
+            censoring_model=model,
+            reference=table,
+            hidden_share=arrays.where(hidden, share, 0.0),
+            hidden_base=arrays.where(hidden, base, 1.0),
         )
-        passed = arrays.put(model.passed, index.order)
-        return replace(weights, **hidden_statuses(incidence, passed, model.codes, ~index.outcomes.event))
 
     def _by_curves(
         self, weights: IntervalWeights, index: TimeIndex, curves: Mapping[str, SurvivalCurves]
@@ -327,23 +331,12 @@ class Projected(Weighting):
         return f"projected ({source}{'' if self.theta == 1 else f', theta={self.theta:.15g}'})"
 
 
-def hidden_statuses(incidence: Incidence, passed: Any, codes: Any, hidden: Any) -> dict[str, Any]:
-    """Return what makes U of an incidence the statuses of those who had passed so many jumps when last seen.
-
-    See `IntervalWeights.event_free`; 0 for those who are not `hidden`.
-    """
-    base, share = incidence.statuses(incidence.position(passed, codes))
-    return {"hidden_share": arrays.where(hidden, share, 0.0), "hidden_base": arrays.where(hidden, base, 1.0)}
-
-
 @dataclass(frozen=True)
 class _Followed:
     """How far the data reach."""
 
-    #: At how many evaluation times, from the first on, there is a score.
-    n_scored: int
-    #: How many strata there are by ranks.
-    n_strata: int
+    n_scored: int  # At how many evaluation times, from the first on, there is a score.
+    n_strata: int  # How many strata there are by ranks.
 
     def ranked_times(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return at which of the evaluation times predictions are ranked: among those with a score."""
