@@ -224,10 +224,7 @@ HISTORIES = {
     "concordance (pooled)": (lambda p: ss.Concordance("pooled"), _concordance("pooled")),
     "concordance (weighted)": (lambda p: ss.Concordance("weighted", strata=strata_of(p)), _concordance("weighted")),
     "concordance (harrell)": (lambda p: ss.Concordance("harrell"), _concordance("harrell")),
-    "concordance (antolini)": (
-        lambda p: ss.Concordance(risk="antolini"),
-        _concordance("cohort", "antolini"),
-    ),
+    "concordance (antolini)": (lambda p: ss.Concordance(risk="antolini"), _concordance("cohort", "antolini")),
     "concordance (weighted, antolini)": (
         lambda p: ss.Concordance("weighted", "antolini", strata=strata_of(p)),
         _concordance("weighted", "antolini"),
@@ -301,7 +298,7 @@ def _dropout_strata(p, times):
     return oracle.dropout_strata(y.time, y.event, y.censoring_time, times, p.pi) if times.size else [0] * len(y)
 
 
-def _administrative(source=None, *, stratified=False, strata_by=None, followed_to=None, population=False, **settings):
+def _admin(source=None, *, stratified=False, strata_by=None, followed_to=None, population=False, **settings):
     def weights(p, t, mass=None, training_mass=None):
         y = p.y
         Gd = Gd_before = strata = None
@@ -365,117 +362,92 @@ def _half(p, i, t):
     return 2.0 ** (-t / 8)
 
 
+LOST = "drop-outs"
+
 CASES = [
     Case(
         "uncensored",
         lambda p: "uncensored",
         lambda p, t, *_: oracle.weights_uncensored(p.y.time, p.y.event, t),
-        data="uncensored",
+        "uncensored",
     ),
-    Case("administrative", lambda p: one_curve(), _administrative("scored"), data="drop-outs"),
+    Case("administrative", lambda p: one_curve(), _admin("scored"), LOST),
     Case(
         "administrative own ranks",
         lambda p: "administrative",
-        _administrative("scored", strata_by=_dropout_strata),
-        data="drop-outs",
+        _admin("scored", strata_by=_dropout_strata),
+        LOST,
         by_time=False,
         twice=(),
     ),
     Case(
         "administrative own ranks capped / n",
         lambda p: ss.Administrative(max_weight=1.2718, normalize="n"),
-        _administrative("scored", strata_by=_dropout_strata, cap=1.2718),
-        data="drop-outs",
+        _admin("scored", strata_by=_dropout_strata, cap=1.2718),
+        LOST,
         by_n=True,
         by_time=False,
         twice=(),
     ),
-    Case("administrative, nobody lost", lambda p: "administrative", _administrative(), data="administrative"),
-    Case(
-        "administrative / n",
-        lambda p: one_curve(normalize="n"),
-        _administrative("scored"),
-        data="drop-outs",
-        by_n=True,
-    ),
-    Case(
-        "administrative capped",
-        lambda p: one_curve(max_weight=1.2718),
-        _administrative("scored", cap=1.2718),
-        data="drop-outs",
-    ),
-    Case(
-        "administrative training",
-        lambda p: ss.Administrative(dropout=p.training),
-        _administrative("training"),
-        data="drop-outs",
-    ),
+    Case("administrative, nobody lost", lambda p: "administrative", _admin(), "administrative"),
+    Case("administrative / n", lambda p: one_curve(normalize="n"), _admin("scored"), LOST, by_n=True),
+    Case("administrative capped", lambda p: one_curve(max_weight=1.2718), _admin("scored", cap=1.2718), LOST),
+    Case("administrative training", lambda p: ss.Administrative(dropout=p.training), _admin("training"), LOST),
     Case(
         "administrative training capped / n",
         lambda p: ss.Administrative(dropout=p.training, max_weight=1.2718, normalize="n"),
-        _administrative("training", cap=1.2718),
-        data="drop-outs",
+        _admin("training", cap=1.2718),
+        LOST,
         by_n=True,
     ),
     Case(
         "administrative curves",
         lambda p: ss.Administrative(dropout=p.censoring),
-        _unless_curves_end(_administrative("curves")),
-        data="lost",
+        _unless_curves_end(_admin("curves")),
+        "lost",
     ),
     Case(
         "administrative function",
         lambda p: ss.Administrative(dropout=lambda t: np.exp2(-np.asarray(t) / 8)),
-        _administrative("function"),
-        data="drop-outs",
+        _admin("function"),
+        LOST,
     ),
     Case(
         "administrative fixed",
         lambda p: one_curve(population="fixed"),
-        _administrative("scored", followed_to=lambda p: max([p.times[0], *p.times[p.curves.reaches(p.times)]])),
-        data="drop-outs",
+        _admin("scored", followed_to=lambda p: max([p.times[0], *p.times[p.curves.reaches(p.times)]])),
+        LOST,
         by_time=False,
     ),
-    Case(
-        "administrative from 3",
-        lambda p: one_curve(population=3),
-        _administrative("scored", followed_to=lambda p: 3),
-        data="drop-outs",
-    ),
+    Case("administrative from 3", lambda p: one_curve(population=3), _admin("scored", followed_to=lambda p: 3), LOST),
     Case(
         "administrative population",
         lambda p: ss.Administrative(population=p.censoring),
-        _unless_curves_end(_administrative("scored", population=True)),
-        data="drop-outs",
+        _unless_curves_end(_admin("scored", population=True)),
+        LOST,
     ),
     Case(
         "administrative strata",
         lambda p: ss.Administrative(dropout_strata=strata_of(p)),
-        _administrative("scored", stratified=True),
-        data="drop-outs",
+        _admin("scored", stratified=True),
+        LOST,
     ),
     Case(
         "administrative strata capped",
         lambda p: ss.Administrative(dropout_strata=strata_of(p), max_weight=1.2718),
-        _administrative("scored", stratified=True, cap=1.2718),
-        data="drop-outs",
+        _admin("scored", stratified=True, cap=1.2718),
+        LOST,
     ),
     Case(
         "administrative strata training / n",
         lambda p: ss.Administrative(
             p.training, dropout_strata=_strata_in_training(p), training_strata=_training_strata(p), normalize="n"
         ),
-        _administrative("training", stratified=True),
-        data="drop-outs",
+        _admin("training", stratified=True),
+        LOST,
         by_n=True,
     ),
-    Case(
-        "projected",
-        lambda p: ss.Projected(min_followed=1),
-        _projected("ranks"),
-        by_time=False,
-        twice=(),
-    ),
+    Case("projected", lambda p: ss.Projected(min_followed=1), _projected("ranks"), by_time=False, twice=()),
     Case(
         "projected mean ranks",
         lambda p: ss.Projected(strata="mean-ranks", theta=0.7, min_followed=1),
@@ -493,7 +465,7 @@ CASES = [
         "projected strata",
         lambda p: ss.Projected(strata=strata_of(p), theta=1.5, min_followed=1),
         _projected("given", 1.5),
-        data="drop-outs",
+        LOST,
         twice=("brier", "log"),
     ),
     Case(
@@ -511,13 +483,9 @@ CASES = [
         "ipcw known",
         lambda p: ss.IPCW("known"),
         _ipcw_given(lambda p, i, t: 1.0, lambda p, i, t: 1.0),
-        data="administrative",
+        "administrative",
     ),
-    Case(
-        "ipcw curves",
-        lambda p: ss.IPCW(p.censoring),
-        _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before)),
-    ),
+    Case("ipcw curves", lambda p: ss.IPCW(p.censoring), _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before))),
     Case(
         "ipcw curves capped",
         lambda p: ss.IPCW(p.censoring, max_weight=3),

@@ -57,25 +57,6 @@ def test_after_an_error_nobody_begins_with_another_part(of_worker, error):
     assert sorted(begun) == [0, 1]
 
 
-def test_what_a_part_has_shared_out_is_given_up_with_the_whole():
-    """One who interrupts does not wait for everything that another thread had before it."""
-    main, begun, both = threading.get_ident(), [], threading.Barrier(2)
-
-    def little(part):
-        begun.append(part)
-        until_it_is_given_up()
-
-    def work(_):
-        both.wait(10)
-        if threading.get_ident() == main:
-            raise KeyboardInterrupt
-        each(little, range(1000), threads=True)
-
-    with pytest.raises(KeyboardInterrupt):
-        each(work, range(2), threads=True)
-    assert len(begun) <= ss.config.n_cores()
-
-
 def test_what_a_part_has_shared_out_outlives_the_other_parts():
     def work(part):
         return sum(each(lambda k: time.sleep(0.001) or k, range(50), threads=True)) if part else 0

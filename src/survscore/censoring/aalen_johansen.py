@@ -136,13 +136,10 @@ class Incidence:
         log = arrays.where(self.curve.exits < self.curve.at_risk, self.curve.log_factors, LOG_OF_NONE)
         return log * (self.events / self.curve.exits), log * (self._others / self.curve.exits)
 
-    def _log_f(self, jump: Any) -> Array:
-        own, others = self._logs
-        return self._multiplied(own[jump], others[jump])
-
     def _gone(self, jump: Any) -> Array:
         """One minus f, without loss of digits."""
-        log_f = self._log_f(jump)
+        own, others = self._logs
+        log_f = self._multiplied(own[jump], others[jump])
         return -arrays.namespace(log_f).expm1(log_f)
 
     # By position: before the first jump and from each jump on, stratum by stratum

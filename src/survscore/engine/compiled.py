@@ -113,19 +113,8 @@ def _weight_sums(weights: IntervalWeights, ends: Values, late: Values) -> Weight
     return WeightSums.of(ends, weights.weight_at_risk, counts, sums, squares)
 
 
-def second_moments(
-    scored: ScoredLoss,
-    matrices: Sequence[SurvivalCurves],
-    groups: Groups | None,
-    units: Units,
-    averages: Values,
-) -> Moments:
-    """Return the variances: every influence, row by row, and at once squared or added to its group."""
-    return _SecondMoments(scored, matrices, groups, units, averages).run()
-
-
-class _SecondMoments:
-    """What the kernel takes, and how the work is shared out."""
+class SecondMoments:
+    """What the kernel of second moments takes, and how the work is shared out."""
 
     def __init__(
         self,
@@ -160,7 +149,7 @@ class _SecondMoments:
         return np.argsort(self.groups.codes, kind="stable")
 
     def run(self) -> Moments:
-        """Share out the work, and return the variances."""
+        """Return the variances: every influence, row by row, and at once squared or added to its group."""
         squares = np.zeros((n_pairs(self.k), self.m))
         means = np.zeros((self.k, self.n_units, len(self.averages)))
         n_cores = config.n_cores()

@@ -33,7 +33,6 @@ from survscore.engine.prepared import (
     MetricResult,
     PartArrays,
     PreparedWeights,
-    Runner,
     WeightedSums,
     undefined_under_any,
 )
@@ -46,6 +45,7 @@ from survscore.inference.units import Units
 from survscore.metrics import FollowUpMetric, JointMetric, Loss, Metric, SampleMetric, cause_label, metric_label
 from survscore.weighting.interval_weights import WeightSums
 
+Runner = LossRunner | SampleRunner | FollowUpRunner  # computes all metrics of one family
 #: A time is a grid point if it is no further from it than this share of the grid's step.
 ROUNDING = 1e-9
 

@@ -130,29 +130,24 @@ class Histories:
                 influence = deviations + np.array([estimation.of_jumps(gradient) for gradient in gradients])[:, :, None]
             gradients = gradients[:, : elsewhere.size, None]
             if isinstance(null, KaplanMeierNull):
-                of_null = self._null_influence(metric, null, predictions[-1], history)
+                # by the derivative at every time of the curve's grid
+                grid, curve = predictions[-1].times, predictions[-1].probabilities[0]
+                of_null = NullInfluence.by_slope(null, grid, curve, metric.slope(predictions[-1], history))
                 if not of_others:
                     influence = influence.copy() if influence is deviations else influence
-                    before = arrays.count_below(predictions[-1].times, history.time, inclusive=False)
+                    before = arrays.count_below(grid, history.time, inclusive=False)
                     own = of_null.mean(np.ones(of_null.slopes.shape[1]), before, slice(None))
                     influence[-1, :, 0] += own if sample is None else sample.values * own
                 else:
                     by_model = np.zeros((len(predictions), null.curve.times.size, 1))
-                    by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slopes[0])
+                    rest = np.append(np.cumsum(of_null.slopes[0, ::-1])[::-1], 0.0)  # of all times from each on
+                    by_model[-1, :, 0] = -rest[np.searchsorted(grid, null.curve.times, side="left")]
                     gradients = np.concatenate((gradients, by_model), axis=1)
             label = np.where(history.event, history.label, EVENT_FREE)
             joint.add(j, deviations, influence, gradients, label, metric.eligible(history))
         # results hold no data
         support = replace(support, units=replace(support.units, factors=None))
         return replace(tables, moments=joint.finish() if plan.errors else None), support
-
-    @staticmethod
-    def _null_influence(
-        metric: FollowUpMetric, null: KaplanMeierNull, prediction: SurvivalCurves, history: History
-    ) -> NullInfluence:
-        """Return what estimating the null model's curve adds: by the derivative at every time of its grid."""
-        slope = metric.slope(prediction, history)
-        return NullInfluence.by_slope(null, prediction.times, prediction.probabilities[0], slope)
 
     def _support(self, metric: FollowUpMetric, groups: Groups | None) -> Support:
         """Return on how many each value rests; status is that at the horizon, or when one could last be seen."""
@@ -219,9 +214,3 @@ def _null_prediction(
         f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, "
         "for the Kaplan-Meier curve, or null=False"
     )
-
-
-def _from(jumps: NDArray[np.float64], times: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of the values at `times` from each jump on."""
-    rest = np.append(np.cumsum(values[::-1])[::-1], 0.0)
-    return np.asarray(rest[np.searchsorted(times, jumps, side="left")])

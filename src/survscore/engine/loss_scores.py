@@ -226,7 +226,7 @@ def _variances(
     if matrices is not None and plan.compiles([scored[0].loss], [scored[0].weights]):
         from survscore.engine import compiled
 
-        return compiled.second_moments(scored[0], matrices, plan.groups, units, averages)
+        return compiled.SecondMoments(scored[0], matrices, plan.groups, units, averages).run()
     terms = [(of_term, term.read_models) for of_term, term in zip(scored, plans, strict=True)]
     return second_moments(terms, plan.groups, units, averages, any_range=any_range)
 
@@ -270,8 +270,10 @@ def _moving_totals(scored: ScoredLoss, ranges: Values, each_sums: Sequence[Weigh
     m, n_models = scored.index.times.size, ranges.shape[1]
     # sums of moving weights, (strata, times) and (strata, statuses, times)
     moving = [
-        _moving_weights(weights_of_model, sums, m) if _moves(weights_of_model) else None
-        for weights_of_model, sums in zip(scored.weights.each, each_sums, strict=True)
+        _moving_weights(weights, sums, m)
+        if weights.censoring_model is not None and weights.hidden_share is None and not weights.individual
+        else None
+        for weights, sums in zip(scored.weights.each, each_sums, strict=True)
     ]
     totals = []
     for a in range(len(scored.scores)):
@@ -290,11 +292,6 @@ def _moving_totals(scored: ScoredLoss, ranges: Values, each_sums: Sequence[Weigh
             total = (losses - (early + late.sum(axis=1)) * scored.centre[a]) * scored.scale[scored.weights.place(a)]
         totals.append(np.where(defined, total, 0.0))
     return totals
-
-
-def _moves(weights: IntervalWeights) -> bool:
-    """Whether the weights move with an estimated curve, and come from tables."""
-    return weights.censoring_model is not None and weights.hidden_share is None and not weights.individual
 
 
 def _at_risk(weights: IntervalWeights) -> Values:

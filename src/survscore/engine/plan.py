@@ -105,7 +105,12 @@ class Plan:
                 y, models, metric, groups=groups, times=times, null=null, weighting=weighting, level=level,
                 ranges=ranges, errors=errors, variances=variances, by_theta=by_theta, needs_numpy=needs_numpy,
             )  # fmt: skip
-        named = _checked_models(y, models, needs_numpy)
+        check_outcomes(y)
+        named = as_models(models)
+        for name, curves in named.items():
+            check_predictions(y, curves, "curves" if list(named) == ["curves"] else f"the curves of {name!r}")
+        if needs_numpy:
+            check_on_processor(needs_numpy, y, named)
         check_level(level)
         check_ranges(ranges)
         metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
@@ -156,20 +161,23 @@ class Plan:
                     "a time"
                 )
         statuses = [loss.of_statuses() for loss in losses if isinstance(loss, Loss)]
-        own = {cause: _of_null(null, place, y) for place, cause in enumerate(y.causes)}
+        nulls, of_any = [null] * len(y.causes), null
+        if isinstance(null, Outcomes):  # of the same place, if there are as many causes
+            named = null.causes if len(null.causes) == len(y.causes) else y.causes
+            nulls, of_any = [null.for_cause(cause) for cause in named], null.any_event()
         first = cls.of(
             y.any_event(), {name: curves.event_free() for name, curves in models.items()},
             metric=[status.event_free for status in statuses],
-            null=null.any_event() if isinstance(null, Outcomes) else null, **settings,
+            null=of_any, **settings,
         )  # fmt: skip
         if any(weighting.theta not in (None, 1) for weighting in first.weightings):
             raise UnfitError("theta is not available for cause='all': it multiplies the hazard of one cause")
         others = [
             cls.of(
                 y.for_cause(cause), models,
-                metric=[status.cause for status in statuses], null=own[cause], **{**settings, "times": first.times},
+                metric=[status.cause for status in statuses], null=own, **{**settings, "times": first.times},
             )
-            for cause in y.causes
+            for cause, own in zip(y.causes, nulls, strict=True)
         ]  # fmt: skip
         return replace(first, metrics=losses, terms=(first, *others), causes=y.causes)
 
@@ -245,26 +253,6 @@ class Plan:
         values = np.full(self.times.size, np.nan)
         values[: undefined.size] = np.where(undefined, np.nan, 0.0)
         return values
-
-
-def _checked_models(
-    y: Outcomes, models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]], needs_numpy: str
-) -> dict[str, Predictions]:
-    """Return the models by name, after checking them and the outcomes."""
-    check_outcomes(y)
-    named = as_models(models)
-    for name, curves in named.items():
-        check_predictions(y, curves, "curves" if list(named) == ["curves"] else f"the curves of {name!r}")
-    if needs_numpy:
-        check_on_processor(needs_numpy, y, named)
-    return named
-
-
-def _of_null(null: Any, place: int, y: Outcomes) -> Any:
-    """Return the null model's outcomes of one of the causes: those of the same place, if there are as many."""
-    if not isinstance(null, Outcomes):
-        return null
-    return null.for_cause((null.causes if len(null.causes) == len(y.causes) else y.causes)[place])
 
 
 def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, Any]) -> None:

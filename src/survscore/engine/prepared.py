@@ -2,7 +2,7 @@
 
 Blocks of predictions become `Sums` by `PreparedWeights`, all at once or as they come; `finish` makes of these, for each
 weighting, the sums over all individuals and what they are based on. From there each family of metrics has its own
-`Runner`: losses in `loss_scores`, metrics of all who are counted at a time in `pooled`, of all that happened up to it
+runner: losses in `loss_scores`, metrics of all who are counted at a time in `pooled`, of all that happened up to it
 in `histories`.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +156,9 @@ class PreparedWeights:
 
     def _finished(self, q: int, sums: Sums) -> WeightedSums:
         plan, weights, m = self.plan, self.weights[q], self.plan.index.times.size
-        each_sums = self._each_sums(q, sums)
+        each_sums = (self._weight_sums(q, sums),) * len(weights.each)
+        if len(each_sums) > 1 and weights[0].hidden_share is None:
+            each_sums = tuple(of_model.sums(m) for of_model in weights.each)
         first, weight_sums = weights[0], each_sums[0]
         known = None
         if q in self.known:
@@ -180,13 +182,6 @@ class PreparedWeights:
             weighting, weights, each_sums, sums.losses[q], known, n_population, mass, n_known, units,
             plan.groups is not None, undefined,
         )  # fmt: skip
-
-    def _each_sums(self, q: int, sums: Sums) -> tuple[WeightSums, ...]:
-        """Return the sums of the weights of each model."""
-        several = self.weights[q].each
-        if len(several) == 1 or several[0].hidden_share is not None:
-            return (self._weight_sums(q, sums),) * len(several)
-        return tuple(weights.sums(self.plan.index.times.size) for weights in several)
 
     def _weight_sums(self, place: int, sums: Sums) -> WeightSums:
         """Return the sums of the weights, from the ranges alone where they follow from these.
@@ -305,13 +300,6 @@ class MetricResult:
     #: As in `ScoreArrays`.
     parts: PartArrays | None = None
     by_theta: ThetaScores | None = None
-
-
-class Runner(Protocol):
-    """Computes all metrics of one family."""
-
-    def run(self, q: int) -> Mapping[str, MetricResult]:
-        """Return the results under the q-th weighting, by the name of the metric."""
 
 
 def reasons_of(names: Sequence[str], reasons: NDArray[np.object_]) -> dict[str, int]:

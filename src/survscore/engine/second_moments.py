@@ -115,7 +115,9 @@ def second_moments(
             Influences(of_term, of_models.collected(scored.index.times[columns]) if collected else of_models, columns)
             for of_term, of_models in terms
         ]
-        for rows, influences, jumps in _sums_of_blocks(visits):
+        of_first, *of_others = (visit.blocks() for visit in visits)
+        for of_block in of_first:  # not by zip, which keeps the matrices of an earlier block
+            rows, influences, jumps = reduce(_added, (next(blocks) for blocks in of_others), of_block)
             if jumps is not None:
                 totals.add_jumps(jumps[0], scored.training_steps, jumps[1], columns)
             if table is None:
@@ -135,13 +137,6 @@ def second_moments(
 #: Which individuals a block is of, and their influences, (rows, times) for each model; of a curve that was fitted to
 #: others, which of its jumps fall into the block, and X(s; t) at these, (jumps, times) for each model.
 BlockInfluences = tuple[Any, list[Array], tuple[Array, list[Array]] | None]
-
-
-def _sums_of_blocks(visits: Sequence[Influences]) -> Iterator[BlockInfluences]:
-    """Yield the influences of all terms together, block by block."""
-    first, *others = (visit.blocks() for visit in visits)
-    for of_block in first:  # not by zip, which keeps the matrices of an earlier block
-        yield reduce(_added, (next(blocks) for blocks in others), of_block)
 
 
 def _added(mine: BlockInfluences, theirs: BlockInfluences) -> BlockInfluences:
@@ -242,8 +237,9 @@ class Influences:
                 part, cell, status = cells[self.scored.weights.place(a)]
                 survival = self._read(curves[a], picked) if a < len(curves) else self.constants[a - len(curves)]
                 deviation, moving = self._deviation(a, part, survival, status, cell)
-                if self.operators[a] is not None:
-                    gradients[a] = moving, self._first_column(a, block)
+                if (operator := self.operators[a]) is not None:
+                    first = operator.rows.column_of(block.start) - self.columns.start  # that the block's jumps reach
+                    gradients[a] = moving, min(max(first, 0), len(self.column))
                 influences.append(deviation)
                 del survival, moving
             del cells, parts, event_free, part, cell, status  # matrices that are not needed any more
@@ -314,11 +310,6 @@ class Influences:
         early = part.at_risk(self.columns) < part.max_weight  # of the curve that was estimated, not of the population
         late = (part.weight_at_event < part.max_weight)[:, None]
         return arrays.where(self.column < part.event_index[:, None], early, late)
-
-    def _first_column(self, a: int, block: slice) -> int:
-        """Return the first column that the jumps of a block reach."""
-        first: int = self.operators[a].rows.column_of(block.start) - self.columns.start  # type: ignore[union-attr]
-        return min(max(first, 0), len(self.column))
 
 
 def _between_times(blocks: Iterator[slice], index: TimeIndex) -> Iterator[slice]:
