@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, check_choice, check_length, plural
-from survscore.censoring.distributions import CensoringFunction
-from survscore.censoring.fitted import CensoringModel
+from survscore.censoring.distributions import CensoringCurves, CensoringFunction
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import (
@@ -27,16 +26,15 @@ from survscore.weighting.base import (
     check_rounding,
     check_strata,
     fit_by_code,
-    fit_on_sample,
-    fit_on_training,
     last_times,
     placed_curves,
     refuse_drop_outs,
     settings_in_words,
     support_end,
     weighted_by,
+    weighted_by_source,
 )
-from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 from survscore.weighting.ranks import MIN_FOLLOWED, Codes, Neighbours, by_own_ranks, number_of_strata, some_times
 from survscore.weighting.strata import Strata
 
@@ -266,27 +264,16 @@ class Administrative(Weighting):
 
     def _weighted(self, weights: IntervalWeights, index: TimeIndex) -> IntervalWeights:
         """Return the ranges with the inverse of G_d as weights."""
-        outcomes, cap = index.outcomes, cap_of(self.max_weight)
-        if isinstance(self.dropout, SurvivalCurves):
-            check_length("dropout curves", len(self.dropout), "outcomes", len(outcomes))
-            own = inverse(self.dropout.before(outcomes.time), cap)
-            return replace(weights, weight_at_risk=None, weight_at_event=own, survival=self.dropout)
-        if isinstance(self.dropout, CensoringFunction):
-            at, before = self.dropout.at(index.times)[None], self.dropout.before(outcomes)
-            return replace(weights, weight_at_risk=inverse(at, cap), weight_at_event=inverse(before, cap))
-        model: CensoringModel
-        if isinstance(self.dropout, Outcomes):
-            given = self.dropout
-            if not given.n_dropped_out:
-                raise InputError(
-                    "`dropout=Outcomes`: no individual dropped out in the given outcomes, which have no information "
-                    f"about the {int(outcomes.dropped_out.sum())} of {len(outcomes)} who did here"
-                )
-            model = fit_on_training(index, given, given.dropped_out, self.dropout_strata, self.training_strata)
-        else:
-            strata = None if self._ranks else self.dropout_strata
-            model = fit_on_sample(index, outcomes.dropped_out, strata, self.variance)
-        return weighted_by(weights, model, index, outcomes.dropped_out, cap)
+        n, source, strata = len(index.outcomes), self.dropout, None if self._ranks else self.dropout_strata
+        if isinstance(source, SurvivalCurves):
+            check_length("dropout curves", len(source), "outcomes", n)
+            source = CensoringCurves(source)
+        if isinstance(source, Outcomes) and not source.n_dropped_out:
+            raise InputError(
+                "`dropout=Outcomes`: no individual dropped out in the given outcomes, which have no information "
+                f"about the {int(index.outcomes.dropped_out.sum())} of {n} who did here"
+            )
+        return weighted_by_source(self, weights, None if self.estimated else source, index, strata)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
         some = self._with_curves(lambda _, curves: curves[rows])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, plural
+from survscore.censoring.distributions import CensoringDistribution
 from survscore.censoring.fitted import CensoringModel, FittedOnSample, FittedOnTraining
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -243,6 +244,31 @@ def weighted_by(
         weights, weight_at_risk=inverse(at, max_weight), weight_at_event=inverse(before, max_weight), codes=model.codes,
         censoring_model=model, support_end=end,
     )  # fmt: skip
+
+
+def weighted_by_source(
+    weighting: Any,
+    weights: IntervalWeights,
+    source: Outcomes | CensoringDistribution | None,
+    index: TimeIndex,
+    strata: Strata | None,
+) -> IntervalWeights:
+    """Return index ranges with the inverse of G as weights, from where it comes: None for the scored outcomes.
+
+    `weighting` says who leaves, and what the variance and the training strata of an estimate are.
+    """
+    outcomes, cap = index.outcomes, weights.max_weight
+    if isinstance(source, CensoringDistribution):
+        own = inverse(source.before(outcomes), cap)
+        if source.curves is not None:
+            return replace(weights, weight_at_risk=None, weight_at_event=own, survival=source.curves)
+        return replace(weights, weight_at_risk=inverse(source.at(index.times)[None], cap), weight_at_event=own)
+    model: CensoringModel
+    if source is None:
+        model = fit_on_sample(index, weighting.leaves(outcomes), strata, weighting.variance)
+    else:
+        model = fit_on_training(index, source, weighting.leaves(source), strata, weighting.training_strata)
+    return weighted_by(weights, model, index, weighting.leaves(outcomes), cap)
 
 
 def support_end(
