@@ -211,3 +211,13 @@ def test_p_values_are_those_of_data_in_which_nobody_was_lost(backend, grouped):
             np.testing.assert_allclose(found["bound_p_value"], expected, rtol=1e-9)
         ratio = found["bound_p_value"] / expected
         assert ((ratio > 1 - 1e-9) & (ratio < 1.6)).all(), ratio
+
+
+def test_where_the_sign_may_change_p_is_one_and_beside_it_what_was_computed():
+    y, models, grid = two_models(5, n_lost=40)
+    contrasts = ss.compare(y, models, weighting="administrative", times=grid, null=False).contrasts
+    open_sign = contrasts["bound_lower"] * contrasts["bound_upper"] <= 0
+    assert open_sign.any()
+    assert (contrasts.loc[open_sign, "bound_p_value"] == 1).all()
+    assert "bound_p_value" not in ss.compare(y, models, weighting="administrative", times=grid).scores
+    assert "bound_p_value" not in ss.compare(y, models, weighting="ipcw", times=grid, null=False).contrasts

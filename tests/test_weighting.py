@@ -107,3 +107,13 @@ def test_settings_are_told():
         "administrative (drop-out by a given function, C* >= 12, divided by n)",
         "administrative (martingale variance)",
     ]
+
+
+def test_administrative_counts_those_censored_at_exactly_t():
+    # T = t = C* without event: event-free for the administrative score, unknown for IPCW
+    y = ss.Outcomes([3.0, 3.0, 9.0], [0, 1, 0], [3, 3, 9])
+    curves = ss.SurvivalCurves([[0.7]] * 3, [3.0])
+    administrative = ss.brier_score(y, curves, weighting="administrative", times=[3])
+    np.testing.assert_allclose(administrative.scores, (2 * 0.3**2 + 0.7**2) / 3)
+    without_censored = ss.brier_score(y, curves, weighting=ss.IPCW("known"), times=[3])
+    np.testing.assert_allclose(without_censored.scores, (0.3**2 + 0.7**2) / 2)
