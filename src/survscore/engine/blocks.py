@@ -167,8 +167,10 @@ class CurveBatches(InBatches):
 
     def __post_init__(self) -> None:
         if not callable(self.batches):
-            raise InputError("batches must be a function that returns an iterable of SurvivalCurves, so that it can be "
-                             "gone through more than once")  # fmt: skip
+            raise InputError(
+                "batches must be a function that returns an iterable of SurvivalCurves, so that it can be gone through "
+                "more than once"
+            )
         first = next(iter(self), None)
         if first is None:
             raise InputError("batches is empty")

@@ -287,10 +287,8 @@ class LostUnits:
             stop[mine] = 0
         nothing = np.zeros_like(self.scored.scores)
         totals = [nothing[:1]] * len(nothing)
-        return replace(
-            self.scored, weights=ModelWeights((replace(known, **cut),)), centre=nothing, offset=nothing,
-            moving_totals=totals, null=None,
-        )  # fmt: skip
+        weights = ModelWeights((replace(known, **cut),))
+        return replace(self.scored, weights=weights, centre=nothing, offset=nothing, moving_totals=totals, null=None)
 
     def tables(self, columns: NDArray[np.intp], averages: Values, decided: list[int]) -> tuple[Values, Values]:
         """Return between which numbers the v of each unit lies, for some pairs of models.

@@ -73,8 +73,9 @@ def first_moments(
         def block(rows: slice, a: int = a, weights: Any = weights) -> tuple[Values, ...]:
             # sums of weights with sample weights come from the ranges
             tally = len(weightings) if a == 0 and index.sample is None else 0
-            out = (np.zeros(shape), np.zeros(shape), np.zeros(shape if weights.cut.size else (0, 0, 0, 0)),
-                   np.zeros((tally, most, m + 1)), np.zeros((tally, 2, 5, m + 1)))  # fmt: skip
+            beyond = shape if weights.cut.size else (0, 0, 0, 0)
+            shapes: list[Any] = [shape, shape, beyond, (tally, most, m + 1), (tally, 2, 5, m + 1)]
+            out = tuple(map(np.zeros, shapes))
             kernels.first_moments(
                 readers, a, kinds, epsilons, weights, label, time_index, rows.start, rows.stop, *out, np.empty((3, m))
             )
@@ -304,10 +305,11 @@ class SecondMoments:
         common = np.zeros(0) if null is None else null.of_event_free[columns]
         offset = scored.offset[:, columns] if scored.by_n else np.zeros((0, width))
         factors = self.units.factors
-        by_share = factors is not None and not factors.sample.frequency
-        shares = [factors.inverse_n[columns], factors.inverse_mass[columns]] if factors and by_share else []
-        arrays_of = (scored.centre[:, columns], scored.scale[:, columns], offset, free, with_event, slope, common,
-                     np.reshape(shares, (len(shares), width)))  # fmt: skip
+        shares = np.zeros((0, width))
+        if factors is not None and not factors.sample.frequency:
+            shares = np.array([factors.inverse_n[columns], factors.inverse_mass[columns]])
+        centre, scale = scored.centre[:, columns], scored.scale[:, columns]
+        arrays_of = (centre, scale, offset, free, with_event, slope, common, shares)
         kind = KERNELS[type(scored.loss)]
         return kernels.Deviation(kind, float(scored.loss.epsilon), *(_fixed(one, np.float64) for one in arrays_of))
 

@@ -155,8 +155,8 @@ class Evaluation(Plan):
         between = _read_between(self.models.curves, self.index.times)
         if len(set(kinds)) < 2 or not between.any():
             return result
-        coarser = [{(one.metric, one.weighting): one.scores for one in self._coarser(first, metrics).run()}
-                   for first in (0, 1)]  # fmt: skip
+        both = [self._coarser(first, metrics).run() for first in (0, 1)]
+        coarser = [{(scored.metric, scored.weighting): scored.scores for scored in of_one} for of_one in both]
 
         def effect(scored: ScoreArrays) -> InterpolationEffect | None:
             name = scored.metric, scored.weighting

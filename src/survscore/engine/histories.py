@@ -109,11 +109,10 @@ class Histories:
         of_others = isinstance(null, KaplanMeierNull) and null.outcomes is None
         others = [null.curve.variance_steps] if of_others else []  # type: ignore[union-attr]
         steps, sample = np.concatenate([elsewhere, *others]), self.index.sample
-        joint = JointMoments(
-            metric, len(predictions), n, plan.host_groups, support.units, averages, steps,
-            by_units=support.weighted or (censoring_jumps is not None and censoring_jumps.martingale),
-            factors=support.units.factors, any_range=plan.any_range,
-        )  # fmt: skip
+        by_units = support.weighted or (censoring_jumps is not None and censoring_jumps.martingale)
+        sizes, groups = (len(predictions), n), plan.host_groups
+        joint = JointMoments(metric, *sizes, groups, support.units, averages, steps, by_units, plan.any_range)
+        joint.factors = support.units.factors
         tables = PooledValues.nothing(len(predictions), times.size)
         for j, horizon in enumerate(times):
             history = self.up_to(float(horizon))

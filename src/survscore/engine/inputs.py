@@ -245,10 +245,8 @@ def read_as(
 ) -> dict[str, Any]:
     """Return how one model was read; `unsaid`: the interpolation was left to the library. See `curves_read`."""
     predicted = grid[grid > 0]
-    settings: dict[str, Any] = {
-        "n_times": int(predicted.size), "first": float(grid[0]), "last": float(grid[-1]),
-        "interpolation": interpolation, "extrapolation": extrapolation,
-    }  # fmt: skip
+    settings: dict[str, Any] = {"n_times": int(predicted.size), "first": float(grid[0]), "last": float(grid[-1])}
+    settings |= {"interpolation": interpolation, "extrapolation": extrapolation}
     if unsaid and 0 < predicted.size <= FEW_TIMES:
         between = (times > 0) & (times < grid[-1]) & ~np.isin(times, grid)
         if whole:

@@ -96,14 +96,12 @@ class Moments:
         # the last model's pairs come last: as many as there are models
         n_models = int(np.sqrt(2 * len(self.pointwise)))
         has_null = np.arange(len(self.pointwise)) >= len(self.pointwise) - n_models
-        of_averages = np.array([null.of_mean(weights) for weights in self.averages])
-        over_time = self.over_time
+        pointwise = self.pointwise + has_null[:, None] * null.variance()
+        of_means = np.array([null.of_mean(weights) for weights in self.averages])
+        of_averages, over_time = self.of_averages + has_null[:, None] * of_means, self.over_time
         if over_time is not None:
             over_time = over_time + has_null[:, None, None] * null.covariance()
-        return Moments(
-            self.pointwise + has_null[:, None] * null.variance(), self.averages,
-            self.of_averages + has_null[:, None] * of_averages, over_time, self.added,
-        )  # fmt: skip
+        return Moments(pointwise, self.averages, of_averages, over_time, self.added)
 
     def with_added(self, added: NDArray[np.float64]) -> Moments:
         """Add variances, (pairs, times), of what errs alike at all times, so that none of it averages out."""

@@ -101,10 +101,9 @@ class Plan:
         y, models = of_cause(y, models, times=times, multiclass=True)
         y = without_equal_weights(y)
         if y.interest == ALL_STATUSES:
-            return cls._of_statuses(
-                y, models, metric, groups=groups, times=times, null=null, weighting=weighting, level=level,
-                ranges=ranges, errors=errors, variances=variances, by_theta=by_theta, needs_numpy=needs_numpy,
-            )  # fmt: skip
+            asked = {"weighting": weighting, "times": times, "groups": groups, "level": level, "ranges": ranges}
+            asked |= {"errors": errors, "variances": variances, "by_theta": by_theta, "needs_numpy": needs_numpy}
+            return cls._of_statuses(y, models, metric, null=null, **asked)
         check_outcomes(y)
         named = as_models(models)
         for name, curves in named.items():
@@ -143,10 +142,9 @@ class Plan:
         missing = int((~reached).sum())
         far = {where_they_end(named, y): missing} if missing else {}
         index = TimeIndex(y, wanted[reached])
-        return cls(
-            Models(named, len(y)), wanted, index, metrics, weightings, labels, null_model(null, y), grouping, level,
-            ranges, errors, far, variances, by_theta, causes=y.causes,
-        )  # fmt: skip
+        computed = metrics, weightings, labels, null_model(null, y), grouping
+        of_all = Models(named, len(y))
+        return cls(of_all, wanted, index, *computed, level, ranges, errors, far, variances, by_theta, causes=y.causes)
 
     @classmethod
     def _of_statuses(
@@ -165,20 +163,15 @@ class Plan:
         if isinstance(null, Outcomes):  # of the same place, if there are as many causes
             named = null.causes if len(null.causes) == len(y.causes) else y.causes
             nulls, of_any = [null.for_cause(cause) for cause in named], null.any_event()
-        first = cls.of(
-            y.any_event(), {name: curves.event_free() for name, curves in models.items()},
-            metric=[status.event_free for status in statuses],
-            null=of_any, **settings,
-        )  # fmt: skip
+        event_free = {name: curves.event_free() for name, curves in models.items()}
+        losses_of_any = [status.event_free for status in statuses]
+        first = cls.of(y.any_event(), event_free, metric=losses_of_any, null=of_any, **settings)
         if any(weighting.theta not in (None, 1) for weighting in first.weightings):
             raise UnfitError("theta is not available for cause='all': it multiplies the hazard of one cause")
+        settings = {**settings, "metric": [status.cause for status in statuses], "times": first.times}
         others = [
-            cls.of(
-                y.for_cause(cause), models,
-                metric=[status.cause for status in statuses], null=own, **{**settings, "times": first.times},
-            )
-            for cause, own in zip(y.causes, nulls, strict=True)
-        ]  # fmt: skip
+            cls.of(y.for_cause(cause), models, null=own, **settings) for cause, own in zip(y.causes, nulls, strict=True)
+        ]
         return replace(first, metrics=losses, terms=(first, *others), causes=y.causes)
 
     @property

@@ -151,7 +151,7 @@ class JointMoments:
 
     `steps` are Greenwood's weights of the curves that are estimated from others. By units, variances have n/(n - 1) of
     a mean whatever the metric says: where weights are estimated as in R's riskRegression, where statuses are fractions,
-    and where sample weights are not counts. `factors` are what sample weights multiply influences by.
+    and where sample weights are not counts.
     """
 
     def __init__(
@@ -163,13 +163,12 @@ class JointMoments:
         units: Units,
         averages: NDArray[np.float64],
         steps: NDArray[np.float64],
-        *,
         by_units: bool,
         any_range: bool,
-        factors: InfluenceFactors | None = None,
     ) -> None:
         self.metric, self.groups, self.units, self.steps, self.any_range = metric, groups, units, steps, any_range
-        self.by_units, self.factors = groups is not None or by_units, factors
+        self.by_units = groups is not None or by_units
+        self.factors: InfluenceFactors | None = None  # what sample weights multiply influences by
         m = averages.shape[1]
         n_units = n if groups is None else groups.n_groups
         self.totals = Totals(n_models, n_units, averages, np.ones((1, m)), any_range=any_range, whole=any_range)
@@ -312,10 +311,9 @@ class _Requested:
         if self.moments is None:
             return
         unseen = self.metric.unseen_variance(first.weight / first.estimation.mean_weight)
-        added = np.array([  # on top of squared influences, for every model and every difference of two
-            (0.0 if a == b else unseen) + (0.0 if squares is None else squares.variance(a, b))
-            for a, b in pairs(self.n_models)
-        ])  # fmt: skip
+        # on top of squared influences, for every model and every difference of two
+        of_squares = [0.0 if squares is None else squares.variance(a, b) for a, b in pairs(self.n_models)]
+        added = np.array([0.0 if a == b else unseen for a, b in pairs(self.n_models)]) + of_squares
         if first.estimation.exits is None and counted.other is None:  # no other individual has any influence
             deviations = np.array([value.influence for value in of_models])[:, :, None]
             everybody, no_jumps = np.ones(len(counted), dtype=np.bool_), np.zeros((self.n_models, 0, 1))
@@ -380,14 +378,14 @@ class SampleRunner:
         plan, weighted = self.plan, self.weightings[q]
         moments, groups, factors = None, plan.host_groups, estimation.factors
         if plan.errors:
+            by_units = estimation.weights.hidden_share is not None
+            by_units |= estimation.exits is not None and estimation.exits.martingale
+            by_units |= factors is not None and not factors.sample.frequency
+            sizes, averages = (n_models, len(plan.index.outcomes)), averages_of(plan, metric, q, self.weightings)
             moments = JointMoments(
-                metric, n_models, len(plan.index.outcomes), groups, weighted.units,
-                averages_of(plan, metric, q, self.weightings), estimation.training_steps,
-                by_units=(estimation.exits is not None and estimation.exits.martingale)
-                or estimation.weights.hidden_share is not None
-                or (factors is not None and not factors.sample.frequency),
-                factors=None if groups is not None else factors, any_range=plan.any_range,
-            )  # fmt: skip
+                metric, *sizes, groups, weighted.units, averages, estimation.training_steps, by_units, plan.any_range
+            )
+            moments.factors = None if groups is not None else factors
         tables = PooledValues.nothing(n_models, plan.index.times.size)
         return _Requested(metric, n_models, weighted.undefined[metric.name].where, tables, moments)
 

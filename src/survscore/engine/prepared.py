@@ -101,11 +101,9 @@ class WeightedSums:
         n_event_free = self.n_known - sums.events
         hidden = self.first.hidden_share is not None and bool((self.n_known < self.n_population).any())
         units = replace(self.units, factors=None)  # results hold no data
-        sample = self.first.sample
-        return Support(
-            self.n_population, n_effective, sums.events, n_event_free, units, self.grouped, hidden,
-            weighted=sample is not None and not sample.frequency,
-        )  # fmt: skip
+        weighted = self.first.sample is not None and not self.first.sample.frequency
+        numbers = self.n_population, n_effective, sums.events, n_event_free
+        return Support(*numbers, units, self.grouped, hidden, weighted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +154,9 @@ class PreparedWeights:
 
     def _finished(self, q: int, sums: Sums) -> WeightedSums:
         plan, weights, m = self.plan, self.weights[q], self.plan.index.times.size
-        each_sums = (self._weight_sums(q, sums),) * len(weights.each)
-        if len(each_sums) > 1 and weights[0].hidden_share is None:
+        if len(weights.each) == 1 or weights[0].hidden_share is not None:
+            each_sums = (self._weight_sums(q, sums),) * len(weights.each)
+        else:
             each_sums = tuple(of_model.sums(m) for of_model in weights.each)
         first, weight_sums = weights[0], each_sums[0]
         known = None
@@ -178,10 +177,8 @@ class PreparedWeights:
             for metric in plan.metrics
             if not isinstance(metric, FollowUpMetric)
         }
-        return WeightedSums(
-            weighting, weights, each_sums, sums.losses[q], known, n_population, mass, n_known, units,
-            plan.groups is not None, undefined,
-        )  # fmt: skip
+        of_all = n_population, mass, n_known, units, plan.groups is not None
+        return WeightedSums(weighting, weights, each_sums, sums.losses[q], known, *of_all, undefined)
 
     def _weight_sums(self, place: int, sums: Sums) -> WeightSums:
         """Return the sums of the weights, from the ranges alone where they follow from these.

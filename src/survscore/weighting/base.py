@@ -212,10 +212,10 @@ def fit_on_training(
     rows = arrays.beside(np.flatnonzero(np.isin(there, used)), training.time)
     there = arrays.beside(np.searchsorted(used, there), training.time)
     own, squares = (None if values is None else values[rows] for values in (own, squares))
+    time_there, exits, there = training.time[rows], exits[rows], there[rows]
     curve = ProductLimit.of(
-        training.time[rows], exits[rows], others_first=True, codes=there[rows], n_strata=used.size, weights=own,
-        squares=squares,
-    )  # fmt: skip
+        time_there, exits, others_first=True, codes=there, n_strata=used.size, weights=own, squares=squares
+    )
     return FittedOnTraining(curve.beside(time), arrays.beside(place.astype(np.int32), time))
 
 
@@ -236,14 +236,12 @@ def weighted_by(
     weights: IntervalWeights, model: CensoringModel, index: TimeIndex, left: NDArray[np.bool_], max_weight: float
 ) -> IntervalWeights:
     """Return index ranges with the inverse of an estimated curve as weights; `left` says who exited in its way."""
-    at, before = curve_weights(model, index)
+    at_risk, own = (inverse(G, max_weight) for G in curve_weights(model, index))
     end = weights.support_end
     if model.codes is not None:  # by stratum
         end = support_end(index.outcomes, left, index.times, model.codes)
-    return replace(
-        weights, weight_at_risk=inverse(at, max_weight), weight_at_event=inverse(before, max_weight), codes=model.codes,
-        censoring_model=model, support_end=end,
-    )  # fmt: skip
+    weights = replace(weights, weight_at_risk=at_risk, weight_at_event=own)
+    return replace(weights, codes=model.codes, censoring_model=model, support_end=end)
 
 
 def weighted_by_source(
