@@ -320,10 +320,8 @@ def _admin(source=None, *, stratified=False, strata_by=None, followed_to=None, p
         if common and _zero(p, Gd, t, settings.get("cap", np.inf)):
             return None
         lasting = None if followed_to is None else lambda i, t: y.censoring_time[i] >= followed_to(p)
-        return oracle.weights_administrative(
-            y.time, y.event, y.censoring_time, t, Gd, Gd_before, eligible=lasting,
-            population=p.G if population else None, strata=strata, **settings,
-        )  # fmt: skip
+        more = {"eligible": lasting, "population": p.G if population else None, "strata": strata, **settings}
+        return oracle.weights_administrative(y.time, y.event, y.censoring_time, t, Gd, Gd_before, **more)
 
     return weights
 

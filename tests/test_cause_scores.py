@@ -117,10 +117,8 @@ def test_auc_against_the_event_free_is_that_of_all_pairs(case: Case, data):
     assume(problem.y.competing and problem.curves.reaches(problem.times[:1])[0])
     t, n, n_training = float(problem.times[0]), len(problem.y), len(problem.training)
     c = problem.curves
-    one = ss.compare(
-        problem.y, {"one": c}, metric="auc@event-free", weighting=case.weighting(problem), times=[t], null=False,
-        groups=np.arange(n),
-    ).scored[0]  # fmt: skip
+    asked = {"weighting": case.weighting(problem), "times": [t], "null": False, "groups": np.arange(n)}
+    one = ss.compare(problem.y, {"one": c}, metric="auc@event-free", **asked).scored[0]
     problem = replace(problem, times=problem.times[:1])
 
     def value(mass, training_mass):
@@ -293,21 +291,19 @@ def test_null_model_skill_and_means_over_time_have_the_errors_of_the_derivative(
         return np.concatenate([model, null, null - model, [means[0], means[1], means[1] - means[0]]])
 
     scores = result.scores.set_index("model")
-    found = np.concatenate([
-        scores.loc["one", "score"], scores.loc["Aalen-Johansen", "score"], result.contrasts["difference"],
-        *(whole.scores.set_index("model").loc[[name], "score"] for name in ("one", "Aalen-Johansen")),
-        whole.contrasts["difference"],
-    ])  # fmt: skip
-    np.testing.assert_allclose(found, literal(), rtol=1e-10)
+    means = whole.scores.set_index("model")
+
+    def of_all(column, of_differences):
+        of_models = [table.loc[[name], column] for table in (scores, means) for name in ("one", "Aalen-Johansen")]
+        differences = result.contrasts[of_differences], whole.contrasts[of_differences]
+        return np.concatenate([*of_models[:2], differences[0], *of_models[2:], differences[1]])
+
+    np.testing.assert_allclose(of_all("score", "difference"), literal(), rtol=1e-10)
     at_times = literal()[: TIMES.size * 2].reshape(2, -1)
     np.testing.assert_allclose(result.skill["skill"], 1 - at_times[0] / at_times[1], rtol=1e-10)
     phi = derivatives(literal, [1.0] * n)
     by_group = np.array([phi[groups == g].sum(axis=0) for g in np.unique(groups)])
-    se = np.concatenate([
-        scores.loc["one", "se"], scores.loc["Aalen-Johansen", "se"], result.contrasts["se"],
-        *(whole.scores.set_index("model").loc[[name], "se"] for name in ("one", "Aalen-Johansen")),
-        whole.contrasts["se"],
-    ])  # fmt: skip
+    se = of_all("se", "se")
     counted = [np.unique(groups[y.censoring_time >= t]).size for t in TIMES]
     factor = np.tile(np.array(counted) / (np.array(counted) - 1), 3)
     at_times = 3 * TIMES.size
@@ -357,9 +353,12 @@ def test_the_leak_detector_looks_at_the_cause():
 def test_what_has_no_multiclass_form_names_itself(caller):
     y, models, _ = draw(60, 1)
     given = {
-        "score_terms": (models["one"],), "StreamingScore": (), "calibration": (models["one"], 3.0),
-        "decision_curve": (models, 3.0), "diagnose": (models,),
-    }[caller]  # fmt: skip
+        "score_terms": (models["one"],),
+        "StreamingScore": (),
+        "calibration": (models["one"], 3.0),
+        "decision_curve": (models, 3.0),
+        "diagnose": (models,),
+    }[caller]
     with pytest.raises(
         ss.UnfitError, match=rf"^{caller} has no multi-class form \(cause='all'\): it is of one cause .*compare"
     ):

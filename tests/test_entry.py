@@ -339,13 +339,19 @@ class TestAnalyses:
     @pytest.mark.parametrize(
         ("change", "error", "message"),
         [
-            (lambda y, c: (y, c.only_at(np.array([0.0, 5.0]))), ss.InputError,
-             "the curves must reach beyond entry: they end at 5, and .* individuals of .* entered then or later"),
-            (lambda y, c: (y, ss.SurvivalCurves(c.probabilities * (c.times < 3), c.times, interpolation="step")),
-             ss.InputError, "the curves, given that individuals are event-free at entry: survival must be above 0"),
+            (
+                lambda y, c: (y, c.only_at(np.array([0.0, 5.0]))),
+                ss.InputError,
+                "the curves must reach beyond entry: they end at 5, and .* individuals of .* entered then or later",
+            ),
+            (
+                lambda y, c: (y, ss.SurvivalCurves(c.probabilities * (c.times < 3), c.times, interpolation="step")),
+                ss.InputError,
+                "the curves, given that individuals are event-free at entry: survival must be above 0",
+            ),
             (lambda y, c: (y, c[:5]), ss.InputError, "the curves has length 5, but y has length"),
         ],
-    )  # fmt: skip
+    )
     def test_curves_that_do_not_reach_are_refused(self, delayed, change, error, message):
         y, curves = change(*delayed)
         with pytest.raises(error, match=message) as raised:
@@ -425,11 +431,10 @@ class TestCommandLine:
         pd.DataFrame({**rows, "until": dates(y.censoring_time)}).to_csv(tmp_path / "dates.csv", index=False)
         columns = [f"{seconds * t:g}" for t in curves.times]
         pd.DataFrame(curves.probabilities, columns=columns).to_csv(tmp_path / "net.csv", index=False)
-        code, out, _ = run(
-            capsys, "score", tmp_path / "dates.csv", tmp_path / "net.csv", "--cutoff", "until", "--entry-date", "in",
-            "--unit", "s", "--interpolation", "constant-hazard", "-t", f"{2 * seconds},{5 * seconds}", "-m", "brier",
-            "-w", "administrative", "--csv", "-",
-        )  # fmt: skip
+        asked = "--cutoff until --entry-date in --unit s --interpolation constant-hazard -m brier -w administrative"
+        files = tmp_path / "dates.csv", tmp_path / "net.csv"
+        times = f"{2 * seconds},{5 * seconds}"
+        code, out, _ = run(capsys, "score", *files, *asked.split(), "-t", times, "--csv", "-")
         assert code == 0
         expected = ss.brier_score(y, curves, weighting="administrative", times=[2, 5])
         np.testing.assert_allclose(pd.read_csv(io.StringIO(out))["score"], expected.scores, atol=1e-5)

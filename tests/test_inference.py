@@ -54,10 +54,8 @@ def test_standard_errors_are_those_of_the_derivative(case: Case, metric, data):
     )
     models = [problem, type(problem)(problem.y, other, problem.censoring, problem.training, problem.times)]
     expected = variances(case, problem, metric, models)
-    result = ss.compare(
-        problem.y, {"a": problem.curves, "b": other}, metric=ASKED.get(metric, metric),
-        weighting=case.weighting(problem), times=problem.times, null=False,
-    )  # fmt: skip
+    asked = {"metric": ASKED.get(metric, metric), "weighting": case.weighting(problem), "times": problem.times}
+    result = ss.compare(problem.y, {"a": problem.curves, "b": other}, null=False, **asked)
     scores = result.scores.set_index("model")
     for name, place in (("a", 0), ("b", 1)):
         defined = scores.loc[[name], "score"].notna().to_numpy()
@@ -99,13 +97,10 @@ def test_all_ways_to_standard_errors_agree(case, same_grid, causes, grouped):
     times = problem.times[problem.times < 95]
     models = {"a": problem.curves, "b": problem.censoring}
     groups = np.arange(700) // 3 if grouped else None
-    found = []
+    found, asked = [], {"metric": ["brier", "log"], "times": times, "groups": groups}
     for backend, ranges in (("numpy", "any"), ("numpy", None), ("compiled", None)):
         with ss.config.using(backend=backend):
-            result = ss.compare(
-                problem.y, models, weighting=case.weighting(problem), metric=["brier", "log"], times=times,
-                groups=groups, ranges=ranges,
-            )  # fmt: skip
+            result = ss.compare(problem.y, models, weighting=case.weighting(problem), ranges=ranges, **asked)
             found.append(numbers(result))
     for other in found[1:]:
         np.testing.assert_allclose(other, found[0], rtol=1e-8, atol=1e-13)
@@ -228,10 +223,8 @@ def test_every_standard_error_agrees_with_the_jackknife(name, loss, grouped):
 
     def run(keep):
         kept = {key: value[keep] for key, value in models.items()}
-        return ss.compare(
-            y[keep], kept, weighting=WEIGHTINGS[name], metric=loss, times=times, reference="a", null=False,
-            groups=groups[keep] if grouped else None,
-        )  # fmt: skip
+        asked = {"weighting": WEIGHTINGS[name], "metric": loss, "times": times, "reference": "a", "null": False}
+        return ss.compare(y[keep], kept, groups=groups[keep] if grouped else None, **asked)
 
     def statistic(unit):
         result = run(groups != labels[unit])

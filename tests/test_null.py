@@ -35,9 +35,8 @@ def drifting(seed, *, n=N, drop_outs=False, ties=False):
 
 def numbers(result):
     whole = result.integrated()
-    values = [result.scores["score"], result.contrasts["difference"], result.skill["skill"],
-              whole.scores["score"], whole.contrasts["difference"], whole.skill["skill"]]  # fmt: skip
-    return np.concatenate(values)
+    parts = [(of.scores["score"], of.contrasts["difference"], of.skill["skill"]) for of in (result, whole)]
+    return np.concatenate([values for part in parts for values in part])
 
 
 def errors(result):
@@ -98,18 +97,16 @@ def test_a_curve_of_training_data_adds_greenwoods_variance(backend):
         fixed = {**models, "known": ss.SurvivalCurves(curve, TIMES)}
         known = ss.compare(y, fixed, weighting="administrative", times=TIMES, null=False)
     survival = curve[0]
-    greenwood = np.array([
-        sum(d / (r * (r - d)) for s in np.unique(training.time[training.event & (training.time <= t)])
-            for d, r in [(np.sum(training.event & (training.time == s)), np.sum(training.time >= s))])
-        for t in TIMES
-    ])  # fmt: skip
+    jumps = np.unique(training.time[training.event])
+    d = np.array([np.sum(training.event & (training.time == s)) for s in jumps])
+    r = np.array([np.sum(training.time >= s) for s in jumps])
+    greenwood = np.array([(d / (r * (r - d)))[jumps <= t].sum() for t in TIMES])
     counted = (y.censoring_time[:, None] >= TIMES).sum(axis=0)
     event_free = ((y.time[:, None] > TIMES) | ((y.time[:, None] == TIMES) & ~y.event[:, None])).sum(axis=0)
     slope = 2 * (survival - event_free / counted) * survival
     one, other = (r.scores[r.scores["model"] == m]["se"] for r, m in ((result, "Kaplan-Meier"), (known, "known")))
     np.testing.assert_allclose(one.to_numpy() ** 2 - other.to_numpy() ** 2, slope**2 * greenwood, rtol=1e-6)
-    one, other = (r.contrasts[r.contrasts["model"] == m]["se"] for r, m in
-                  ((result, "Kaplan-Meier"), (known, "known")))  # fmt: skip
+    one, other = (r.contrasts[r.contrasts["model"] == m]["se"] for r, m in ((result, "Kaplan-Meier"), (known, "known")))
     np.testing.assert_allclose(one.to_numpy() ** 2 - other.to_numpy() ** 2, slope**2 * greenwood, rtol=1e-6)
 
 

@@ -47,15 +47,11 @@ def test_compiled_code_agrees(strata, metric, grouped, null, threads, monkeypatc
     groups, found = np.arange(400) // 2 if grouped else None, []
     for backend in ("numpy", "compiled"):
         with ss.config.using(backend=backend, threads=threads):
-            result = ss.compare(
-                y, models, metric=metric, weighting=asked(strata, label, theta=1.3), times=TIMES, null=null,
-                groups=groups,
-            )  # fmt: skip
+            settings = {"weighting": asked(strata, label, theta=1.3), "null": null, "groups": groups}
+            result = ss.compare(y, models, metric=metric, times=TIMES, **settings)
         whole = result.integrated()
-        found.append([
-            table.select_dtypes("number").drop(columns="p_value", errors="ignore")
-            for table in (result.scores, result.contrasts, whole.scores, whole.contrasts, result.parts)
-        ])  # fmt: skip
+        tables = result.scores, result.contrasts, whole.scores, whole.contrasts, result.parts
+        found.append([one.select_dtypes("number").drop(columns="p_value", errors="ignore") for one in tables])
     for expected, fast in zip(*found, strict=True):
         np.testing.assert_allclose(fast, expected, rtol=1e-9)
 
@@ -133,8 +129,8 @@ def test_given_curves_and_a_model_are_references(theta):
         np.testing.assert_array_equal(a, b)
     curves, t = models["b"], TIMES[-1]
     pi, m = models["a"].at([t])[:, 0], curves.at([t])[:, 0]
-    m = (m / [oracle.survival_at(TIMES, row, T, "linear") if t > T else 1.0 for row, T in
-              zip(curves.probabilities, y.time, strict=True)]) ** theta  # fmt: skip
+    rows = zip(curves.probabilities, y.time, strict=True)
+    m = (m / [oracle.survival_at(TIMES, row, T, "linear") if t > T else 1.0 for row, T in rows]) ** theta
     status = np.where(y.event & (y.time <= t), 0.0, np.where(y.time >= t, 1.0, m))
     losses = pi**2 + status * ((1 - pi) ** 2 - pi**2)
     last = tables[0].scores.set_index(["model", "time"]).loc[("a", t)]
@@ -145,8 +141,8 @@ def test_given_curves_and_a_model_are_references(theta):
 def test_plain_kaplan_meier_is_a_reference():
     y, models, label = draw(200, 3, ties=False)
     assert str(ss.Projected(reference="Kaplan-Meier", theta=2)) == str(ss.Projected(strata=None, theta=2))
-    found = [ss.compare(y, models, weighting=one, times=TIMES).scores["score"]
-             for one in (ss.Projected(reference="Kaplan-Meier"), ss.Projected(strata=None))]  # fmt: skip
+    both = ss.Projected(reference="Kaplan-Meier"), ss.Projected(strata=None)
+    found = [ss.compare(y, models, weighting=one, times=TIMES).scores["score"] for one in both]
     np.testing.assert_array_equal(*found)
     with pytest.raises(ss.InputError, match="one curve for all individuals: it has no strata"):
         ss.Projected(strata=label, reference="Kaplan-Meier")

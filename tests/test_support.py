@@ -88,10 +88,8 @@ def test_one_group_has_no_interval():
 @pytest.mark.parametrize("seed", range(5))
 def test_rounding_is_no_difference(metric, seed):
     y, truth, _, _ = draw(seed, n=2000)
-    result = ss.compare(
-        y, two(truth, truth.astype(np.float32)), metric=metric, weighting=["administrative", "ipcw"], times=TIMES,
-        null=False,
-    )  # fmt: skip
+    models, weighting = two(truth, truth.astype(np.float32)), ["administrative", "ipcw"]
+    result = ss.compare(y, models, metric=metric, weighting=weighting, times=TIMES, null=False)
     for table in (result.contrasts, result.integrated().contrasts):
         assert (table["p_value"] >= 0.5).all()
         assert (table["verdict"] == "undecided").all()

@@ -65,7 +65,9 @@ WAYS = {
 #: Two ways for each weighting in the quick suite, others for the next one; and all in the nightly run.
 COMPARED = [
     pytest.param(
-        case, way, lost,
+        case,
+        way,
+        lost,
         id=f"{case.name}-{way}-{'some' if lost else 'nobody'} lost",
         marks=[] if (place + 5 * q + lost) % 9 in (0, 4) else pytest.mark.nightly,
     )
@@ -73,7 +75,7 @@ COMPARED = [
     for place, way in enumerate(WAYS)
     for lost in (False, True)
     if fits(case, lost)
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("case", "way", "lost"), COMPARED)

@@ -380,10 +380,8 @@ POOLED = {name: ASKED.get(name, name) for name in METRICS if name not in LOSSES}
 
 def pooled(case, problem, metrics=POOLED, **options):
     curves = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
-    found = Evaluation.of(
-        problem.y, curves, metric=[metrics[name] for name in metrics], weighting=case.weighting(problem),
-        times=problem.times, **options,
-    ).run()  # fmt: skip
+    asked = {"metric": [*metrics.values()], "weighting": case.weighting(problem), "times": problem.times}
+    found = Evaluation.of(problem.y, curves, **asked, **options).run()
     return dict(zip(metrics, found, strict=True))
 
 
@@ -413,10 +411,8 @@ def test_pooled_metrics_of_repeated_rows(case: Case, grouped):
             rtol = 1e-6 if name in FITTED else 1e-10
             np.testing.assert_allclose(found[name].scores, expected[name].scores, rtol=rtol, atol=1e-9, err_msg=name)
             for field in ("pointwise", "of_averages"):
-                np.testing.assert_allclose(
-                    *(getattr(one.moments, field) for one in (found[name], expected[name])),
-                    rtol=1e2 * rtol, atol=1e-12, err_msg=name,
-                )  # fmt: skip
+                both = (getattr(one.moments, field) for one in (found[name], expected[name]))
+                np.testing.assert_allclose(*both, rtol=1e2 * rtol, atol=1e-12, err_msg=name)
 
 
 @pytest.mark.parametrize("name", ["auc", "oe", "net_benefit", "slope"])
@@ -656,10 +652,8 @@ def test_weights_on_the_command_line(capsys, tmp_path):
     options = ["score", tmp_path / "observed.csv", tmp_path / "curves.csv", "--weighting", "administrative"]
     code, out, _ = run(capsys, *options, "--weights", "often", "--weight-kind", "frequency")
     assert code == 0
-    expected = ss.brier_score(
-        problem.y.weighted(often, "frequency"), problem.curves.only_at(np.array(times)), weighting="administrative",
-        times=times,
-    )  # fmt: skip
+    y, curves = problem.y.weighted(often, "frequency"), problem.curves.only_at(np.array(times))
+    expected = ss.brier_score(y, curves, weighting="administrative", times=times)
     assert printed(out, expected.scores[1], expected.lower[1], expected.upper[1])
     code, _, message = run(capsys, *options, "--weights", "bad")
     assert (code, len(message.strip().splitlines())) == (2, 1)
