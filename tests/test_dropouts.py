@@ -138,10 +138,7 @@ def test_the_result_says_how_many_dropped_out():
     ("settings", "message"),
     [
         ({"dropout": "refuse"}, "1 individual of 5 dropped out before, the first at position 1"),
-        (
-            {"dropout": ss.Outcomes([1, 2], [1, 1], [3, 3])},
-            "dropped out in the given outcomes.* 1 of 5 who did",
-        ),
+        ({"dropout": ss.Outcomes([1, 2], [1, 1], [3, 3])}, "dropped out in the given outcomes.* 1 of 5 who did"),
         ({"dropout": ss.Outcomes([1, 2], [1, 0])}, "the given outcomes need censoring_time"),
         ({"dropout": ss.SurvivalCurves([[0.9]] * 4, [1])}, "dropout curves has length 4, but outcomes has length 5"),
         ({"population": ss.SurvivalCurves([[0.9]] * 4, [1])}, "population curves has length 4, but outcomes"),

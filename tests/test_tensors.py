@@ -90,10 +90,7 @@ TAKEN = [case for case in CASES if fits(case, True)]
 IN_TURN = [(case, METRIC_WAYS[q % 3]) for q, case in enumerate(TAKEN)]
 
 
-@pytest.mark.parametrize(
-    ("case", "way"),
-    nightly_but(IN_TURN, product(TAKEN, METRIC_WAYS)),
-)
+@pytest.mark.parametrize(("case", "way"), nightly_but(IN_TURN, product(TAKEN, METRIC_WAYS)))
 def test_every_metric_of_tensors(case, way):
     """Also those that are made in NumPy, of which some have a bias that is taken off."""
     problem, other = (random_problem(300, 9, seed=seed, lost=True) for seed in (1, 2))

@@ -91,12 +91,7 @@ class Incidence:
 
     @classmethod
     def in_order(
-        cls,
-        curve: ProductLimit,
-        passed: Array,
-        of_interest: Array,
-        theta: float = 1.0,
-        weights: Array | None = None,
+        cls, curve: ProductLimit, passed: Array, of_interest: Array, theta: float = 1.0, weights: Array | None = None
     ) -> Self:
         """Count the events of interest at each jump of a curve; see `ProductLimit.in_order` for `passed`."""
         rows = arrays.positions(of_interest)

@@ -173,9 +173,7 @@ class SecondMoments:
             carried = each(lambda rows: self._kernel(rows, tables, carry=True), blocks[:-1], threads=True)
             starts = self._starts(carried)
         found = each(
-            lambda p: self._kernel(blocks[p], tables, means=means, start=starts[p])[2],
-            range(len(blocks)),
-            threads=True,
+            lambda p: self._kernel(blocks[p], tables, means=means, start=starts[p])[2], range(len(blocks)), threads=True
         )
         squares += sum(found)
 

@@ -29,13 +29,7 @@ from survscore.engine.moments import Moments, n_pairs
 from survscore.engine.placing import device_memory
 from survscore.engine.plan import Plan, Values
 from survscore.engine.pooled import OnSample, SampleRunner, influences_of_sample
-from survscore.engine.prepared import (
-    MetricResult,
-    PartArrays,
-    PreparedWeights,
-    WeightedSums,
-    undefined_under_any,
-)
+from survscore.engine.prepared import MetricResult, PartArrays, PreparedWeights, WeightedSums, undefined_under_any
 from survscore.engine.second_moments import Influences, MeanInfluences, mean_influences
 from survscore.engine.sensitivity import ThetaScores
 from survscore.engine.sums import Sums

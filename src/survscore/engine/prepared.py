@@ -211,11 +211,7 @@ def averages_of(plan: Plan, metric: Metric, q: int, weightings: Sequence[Weighte
 
 
 def undefined_times(
-    metric: Metric,
-    times: Values,
-    subject: str,
-    weights: IntervalWeights,
-    weight_sums: Values,
+    metric: Metric, times: Values, subject: str, weights: IntervalWeights, weight_sums: Values
 ) -> Undefined:
     """Return at which times there is nothing to say, and why, from the sums of weights by range and status."""
     total = weight_sums.sum(axis=0)

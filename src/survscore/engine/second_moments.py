@@ -86,12 +86,7 @@ Term = tuple[ScoredLoss, Models]
 
 
 def second_moments(
-    terms: Sequence[Term],
-    groups: Groups | None,
-    units: Units,
-    averages: NDArray[np.float64],
-    *,
-    any_range: bool,
+    terms: Sequence[Term], groups: Groups | None, units: Units, averages: NDArray[np.float64], *, any_range: bool
 ) -> Moments:
     """Make every influence, and add up its squares: any weighting, groups, batches, covariances over time.
 

@@ -35,7 +35,7 @@ from survscore.weighting.base import (
     weighted_by_source,
 )
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
-from survscore.weighting.ranks import MIN_FOLLOWED, Codes, Neighbours, by_own_ranks, number_of_strata, some_times
+from survscore.weighting.ranks import MIN_FOLLOWED, Codes, Neighbours, number_of_strata, some_times
 from survscore.weighting.strata import Strata
 
 RANKS = ("own-ranks",)
@@ -201,7 +201,8 @@ class Administrative(Weighting):
             return [self.prepare(index)]
         outcomes, weights, left = index.outcomes, self.unweighted(index), index.outcomes.dropped_out
         neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
-        own = by_own_ranks(neighbours, list(curves.values()), *ranked)
+        times, n_strata = ranked
+        own = [neighbours.strata(neighbours.ranks(one, times), n_strata) for one in curves.values()]
         strata = [*(_joined(index, codes, n) for codes, n in own), *([(None, 1)] if null else [])]
         martingale = self.variance == "martingale"
         models = [fit_by_code(index, left, codes, n, martingale=martingale) for codes, n in strata]

@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, check_choice
-from survscore.censoring.distributions import (
-    CensoringCurves,
-    KaplanMeierCensoring,
-    KnownCensoring,
-    as_censoring,
-)
+from survscore.censoring.distributions import CensoringCurves, KaplanMeierCensoring, KnownCensoring, as_censoring
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import (
     NORMALIZE,

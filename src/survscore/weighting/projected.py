@@ -26,15 +26,7 @@ from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import Weighting, curve_weights, fit_by_code, placed_curves
 from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
-from survscore.weighting.ranks import (
-    MIN_FOLLOWED,
-    Codes,
-    Neighbours,
-    by_mean_ranks,
-    by_own_ranks,
-    number_of_strata,
-    some_times,
-)
+from survscore.weighting.ranks import MIN_FOLLOWED, Codes, Neighbours, number_of_strata, some_times
 from survscore.weighting.strata import Strata
 
 RANKS = ("own-ranks", "mean-ranks")
@@ -216,9 +208,10 @@ class Projected(Weighting):
             return [(arrays.beside(codes, outcomes.time), n_strata) if n_strata > 1 else (None, 1)]
         times, models = followed.ranked_times(index.times), list(curves.values())
         neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
+        ranks = [neighbours.ranks(one, times) for one in models]
         if self.strata == "mean-ranks":
-            return [by_mean_ranks(neighbours, models, times, followed.n_strata)]
-        return by_own_ranks(neighbours, models, times, followed.n_strata)
+            return [neighbours.strata(sum(ranks), followed.n_strata)]
+        return [neighbours.strata(of_model, followed.n_strata) for of_model in ranks]
 
     def _by_strata(self, weights: IntervalWeights, index: TimeIndex, strata: Codes) -> IntervalWeights:
         """Return the ranges with the statuses that the Kaplan-Meier, or Aalen-Johansen, curves of strata tell."""
