@@ -426,7 +426,3 @@ def test_where_predictions_are_not_at_hand_there_is_one_curve():
     training = two_orders(seed=7)[0]
     for settings in ({"dropout": training}, {"population": curve}, {"dropout": curve}):
         assert ss.Administrative(**settings).dropout_strata is None
-    # in batches, predictions can be looked at twice
-    batches = ss.CurveBatches(lambda: iter([curve[:200], curve[200:]]), 500)
-    by_batch, whole = (ss.brier_score(y, one, weighting="administrative", times=TIMES) for one in (batches, curve))
-    np.testing.assert_allclose([by_batch.scores, by_batch.se], [whole.scores, whole.se], rtol=1e-10)

@@ -688,21 +688,16 @@ def test_sample_weights_of_networks(causes):
     torch.testing.assert_close(found, expected)
 
     rng = np.random.default_rng(1)
-    n = 400
-    group, time = rng.integers(0, 2, n), rng.exponential(1.0, n)
-    slow = group == 1
-    time = np.where(slow, 10 * time, time)
     # the covariate says nothing: predictions are those of a mixture, by weights
-    X = rng.normal(size=(n, 1))
-    event = np.where(time < 8, rng.integers(1, 3, n) if causes else 1, 0)
-    y = ss.Outcomes(np.minimum(time, 8.0), event, np.full(n, 8.0), **({"causes": ["a", "b"]} if causes else {}))
+    X, slow, time = rng.normal(size=(400, 1)), rng.random(400) < 0.5, rng.exponential(1.0, 400)
+    time, w = np.where(slow, 10 * time, time), np.where(slow, 9.0, 1.0)
+    event = np.where(time < 8, rng.integers(1, 3, 400) if causes else 1, 0)
+    y = ss.Outcomes(np.minimum(time, 8.0), event, np.full(400, 8.0), **({"causes": ["a", "b"]} if causes else {}))
     settings = {"n_times": 6, "n_layers": 1, "width": 8, "epochs": 15, "random_state": 0, "device": "cpu"}
-    w = np.where(slow, 9.0, 1.0)
 
     def event_free(model):
         curves = model.predict_curves(X)
-        curves = curves.event_free() if causes else curves
-        return float(curves.at([2.0]).mean())
+        return float((curves.event_free() if causes else curves).at([2.0]).mean())
 
     plain = event_free(ss.models.LogisticHazard(**settings).fit(X, y))
     weighted = event_free(ss.models.LogisticHazard(**settings).fit(X, y, sample_weight=w))

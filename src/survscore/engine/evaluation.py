@@ -145,12 +145,12 @@ class Evaluation(Plan):
         metrics = [metric for metric in self.metrics if not isinstance(metric, FollowUpMetric)]
         if not self.errors or not metrics or not self.models.repeatable:
             return result
-        kinds = [(one.interpolation, one.times.tobytes()) for one in self.models.curves.values()]
+        kinds = [(curves.interpolation, curves.times.tobytes()) for curves in self.models.curves.values()]
         between = _read_between(self.models.curves, self.index.times)
         if len(set(kinds)) < 2 or not between.any():
             return result
-        both = [self._coarser(first, metrics).run() for first in (0, 1)]
-        coarser = [{(scored.metric, scored.weighting): scored.scores for scored in of_one} for of_one in both]
+        runs = [self._coarser(first, metrics).run() for first in (0, 1)]
+        coarser = [{(scored.metric, scored.weighting): scored.scores for scored in run} for run in runs]
 
         def effect(scored: ScoreArrays) -> InterpolationEffect | None:
             name = scored.metric, scored.weighting
@@ -166,12 +166,12 @@ class Evaluation(Plan):
         """Return the same with curves that are read from every second of their grid points, without errors."""
 
         def thinned(plan: Plan) -> Plan:
-            curves, times = plan.models.curves, self.index.times
-            models = {
-                name: one if isinstance(one, PushedCurves) or not inside.any() else one.thinned(times, first)
-                for (name, one), inside in zip(curves.items(), _read_between(curves, times), strict=True)
+            given, times = plan.models.curves, self.index.times
+            coarser = {
+                name: curves if isinstance(curves, PushedCurves) or not between.any() else curves.thinned(times, first)
+                for (name, curves), between in zip(given.items(), _read_between(given, times), strict=True)
             }
-            return replace(plan, models=Models(models, plan.models.n), errors=False, by_theta=False)
+            return replace(plan, models=Models(coarser, plan.models.n), errors=False, by_theta=False)
 
         terms = tuple(thinned(term) for term in self.terms)
         return replace(self, models=thinned(self).models, metrics=metrics, errors=False, by_theta=False, terms=terms)

@@ -202,7 +202,7 @@ class Administrative(Weighting):
         outcomes, weights, left = index.outcomes, self.unweighted(index), index.outcomes.dropped_out
         neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
         times, n_strata = ranked
-        own = [neighbours.strata(neighbours.ranks(one, times), n_strata) for one in curves.values()]
+        own = [neighbours.strata(neighbours.ranks(of_model, times), n_strata) for of_model in curves.values()]
         strata = [*(_joined(index, codes, n) for codes, n in own), *([(None, 1)] if null else [])]
         martingale = self.variance == "martingale"
         models = [fit_by_code(index, left, codes, n, martingale=martingale) for codes, n in strata]

@@ -208,7 +208,7 @@ class Projected(Weighting):
             return [(arrays.beside(codes, outcomes.time), n_strata) if n_strata > 1 else (None, 1)]
         times, models = followed.ranked_times(index.times), list(curves.values())
         neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
-        ranks = [neighbours.ranks(one, times) for one in models]
+        ranks = [neighbours.ranks(predicted, times) for predicted in models]
         if self.strata == "mean-ranks":
             return [neighbours.strata(sum(ranks), followed.n_strata)]
         return [neighbours.strata(of_model, followed.n_strata) for of_model in ranks]
