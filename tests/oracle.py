@@ -214,8 +214,9 @@ def stratified_share(time, event, strata, mass=None):
     def share(i, t):
         if (strata[i], t) not in known:
             inside = [j for j, label in enumerate(strata) if label == strata[i]]
-            known[strata[i], t] = event_free_share(*([some[j] for j in inside] for some in (time, event)), t,
-                                                   [mass[j] for j in inside])  # fmt: skip
+            known[strata[i], t] = event_free_share(
+                *([some[j] for j in inside] for some in (time, event)), t, [mass[j] for j in inside]
+            )
         return known[strata[i], t]
 
     return share
@@ -399,8 +400,11 @@ def auc_of_parts(case, control, pi):
 def counted(weighted, pi, mass=None):
     """Those who are counted: weight times mass, status or its probability, predicted risk."""
     mass = [1.0] * len(weighted[0]) if mass is None else mass
-    some = [(m * w, 1.0 - free, 1.0 - float(p)) for (w, free), p, m in zip(weighted[0], pi, mass, strict=True)
-            if free is not None and w != 0]  # fmt: skip
+    some = [
+        (m * w, 1.0 - free, 1.0 - float(p))
+        for (w, free), p, m in zip(weighted[0], pi, mass, strict=True)
+        if free is not None and w != 0
+    ]
     return tuple(zip(*some, strict=True)) if some else ((), (), ())
 
 
@@ -434,8 +438,8 @@ def log_odds(p, epsilon=1e-7):
 def separated(design, event):
     """Whether some combination of columns is nowhere on the wrong side for anybody: then no coefficients are best."""
     # a fraction is of both statuses
-    signed = np.array([sign * row for row, y in zip(design, event, strict=True)
-                       for sign, there in ((1.0, y > 0), (-1.0, y < 1)) if there])  # fmt: skip
+    rows = [row for row, y in zip(design, event, strict=True) if y > 0]
+    signed = np.array([*rows, *(-row for row, y in zip(design, event, strict=True) if y < 1)])
     found = linprog(-signed.sum(axis=0), A_ub=-signed, b_ub=np.zeros(len(signed)), bounds=[(-1, 1)] * design.shape[1])
     return -found.fun > 1e-9
 

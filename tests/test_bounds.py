@@ -12,7 +12,7 @@ import survscore as ss
 from combinations import examples, nightly_but
 from registry import problems, random_problem
 from survscore.engine import bounds
-from survscore.engine.completions import smallest_ratio, z_of_ratio
+from survscore.engine.bounds import smallest_ratio, z_of_ratio
 from survscore.inference.intervals import student_p
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
@@ -134,17 +134,6 @@ def test_without_anybody_lost_there_are_none():
     assert "bound_lower" not in score.to_frame()
 
 
-def test_they_are_told():
-    problem = random_problem(200, 10, lost=True)
-    score = ss.brier_score(problem.y, problem.curves, weighting="administrative", times=problem.times[:8])
-    lost = int(problem.y.dropped_out.sum())
-    assert f"{lost} of 200 dropped out" in repr(score)
-    assert "bounds" in repr(score.integrated())
-    frame = score.to_frame()
-    np.testing.assert_array_equal(frame["bound_lower"], score.bounds.lower)
-    assert (score.bounds.lower <= score.bounds.upper).all()
-
-
 # Whether a difference stays significant
 
 
@@ -190,13 +179,6 @@ def test_the_smallest_z_is_that_of_all_completions():
     assert min(exact, inside) > 20
 
 
-def test_corners_alone_would_not_do():
-    known = np.array([0.8, 1.0, 0.7, 0.6, 0.8, 0.3, 1.3])
-    low = np.array([1.4, -0.1, -0.2, -2.7, 2.4, 1.6, -0.4])
-    found, worst, corner = three_z(known, low, np.array([1.7, 0.9, 10.5, 3.6, 7.2, 2.9, 6.1]))
-    assert found <= worst < 0.99 * corner
-
-
 def two_models(seed, n=80, n_lost=6, n_times=3):
     rng = np.random.default_rng(seed)
     grid = np.arange(1.0, n_times + 1)
@@ -239,13 +221,3 @@ def test_where_the_sign_may_change_p_is_one_and_beside_it_what_was_computed():
     assert (contrasts.loc[open_sign, "bound_p_value"] == 1).all()
     assert "bound_p_value" not in ss.compare(y, models, weighting="administrative", times=grid).scores
     assert "bound_p_value" not in ss.compare(y, models, weighting="ipcw", times=grid, null=False).contrasts
-
-
-def test_significant_and_of_one_sign_is_not_yet_significant_whatever_happened():
-    """The case of a difference whose bounds exclude zero, with a p-value below 5 % that need not stay there."""
-    y, models, grid = two_models(15, n=200, n_lost=14)
-    models["b"] = ss.SurvivalCurves(models["a"].probabilities ** 1.6, grid)
-    contrasts = ss.compare(y, models, weighting="administrative", times=grid, null=False).contrasts
-    one_sign = contrasts["bound_lower"] * contrasts["bound_upper"] > 0
-    doubtful = contrasts[one_sign & (contrasts["p_value"] < 0.05) & (contrasts["bound_p_value"] > 0.05)]
-    assert len(doubtful) > 0

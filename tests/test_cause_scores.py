@@ -4,6 +4,7 @@ That scores, metrics and standard errors are the literal ones under every weight
 kind, too: the problems of registry.py are of one cause in half of all cases.
 """
 
+from dataclasses import replace
 from inspect import signature
 from types import FunctionType
 
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 import oracle
 import survscore as ss
 from combinations import examples
-from registry import ASKED, CASES, HISTORIES, METRICS, Case, projected_strata, random_problem, with_causes
+from literal import derivatives
+from registry import ASKED, CASES, METRICS, Case, projected_strata, random_problem, with_causes
 from survscore.engine.sensitivity import THETAS
 from survscore.inference.late_starters import LateStarters
 
@@ -23,7 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning
 of_causes = [case for case in CASES if case.of_causes]
 every_case = pytest.mark.parametrize("case", of_causes, ids=lambda case: case.name)
 TIMES = np.array([1.0, 3.0, 4.5, 7.0])
-STEP = 1e-30  # of complex derivatives, which lose no digits
 
 
 def draw(n, seed, *, ties=False, lost=True):
@@ -80,44 +81,6 @@ def test_a_single_cause_is_an_event_of_one_kind_to_the_last_bit(case):
         np.testing.assert_array_equal(one, same)
 
 
-def test_a_single_cause_has_the_same_concordance_sensitivity_and_bounds():
-    problem = random_problem(150, 6, lost=True)
-    y, curves = problem.y, problem.curves
-    named = ss.Outcomes(y.time, y.event * 1, y.censoring_time, causes=["x"]).for_cause("x")
-    models = {"a": curves, "b": ss.SurvivalCurves(curves.probabilities**1.2, curves.times, extrapolation="hold")}
-    for name, (metric, _) in HISTORIES.items():
-        found = [
-            ss.compare(one, models, metric=metric(problem), weighting=ss.IPCW(), times=[40.0], null=name != "log_score")
-            for one in (y, named)
-        ]
-        np.testing.assert_array_equal(*(table_of(one.scores) for one in found))
-    found = [
-        ss.compare(one, models, weighting="projected", times=problem.times[1:3]).sensitivity() for one in (y, named)
-    ]
-    np.testing.assert_array_equal(*(table_of(one.to_frame()) for one in found))
-    found = [ss.compare(one, models, weighting="administrative", times=problem.times[1:3]) for one in (y, named)]
-    np.testing.assert_array_equal(*(table_of(one.contrasts) for one in found))
-
-
-@pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize("metric", ["brier", "log", "auc", "oe", "slope", "net_benefit@0.2", "concordance"])
-def test_without_drop_outs_a_competing_event_is_being_event_free_until_the_end(metric, ties):
-    """The administrative score of a cause is that of outcomes in which others are still followed, without event."""
-    y, models, _ = draw(300, 3, ties=ties, lost=False)
-    own = y.event_of_interest
-    recoded = ss.Outcomes(np.where(y.event & ~own, y.censoring_time, y.time), own, y.censoring_time)
-    found = [
-        ss.compare(one, models, metric=metric, weighting="administrative", times=TIMES, null=False)
-        for one in (y, recoded)
-    ]
-    for name in ("score", "se", "lower", "upper"):
-        np.testing.assert_allclose(found[0].scores[name], found[1].scores[name], rtol=1e-12)
-    np.testing.assert_allclose(found[0].contrasts["se"], found[1].contrasts["se"], rtol=1e-12)
-    censored = ss.Outcomes(y.time, own, y.censoring_time)  # what not to do
-    wrong = ss.compare(censored, models, metric=metric, weighting="administrative", times=TIMES, null=False)
-    assert np.abs(wrong.scores["score"] - found[0].scores["score"]).max() > 1e-3
-
-
 # Both kinds of controls
 
 
@@ -154,16 +117,9 @@ def test_auc_against_the_event_free_is_that_of_all_pairs(case: Case, data):
     assume(problem.y.competing and problem.curves.reaches(problem.times[:1])[0])
     t, n, n_training = float(problem.times[0]), len(problem.y), len(problem.training)
     c = problem.curves
-    squared = ss.SurvivalCurves(
-        c.probabilities**2, c.times, interpolation=c.interpolation, extrapolation=c.extrapolation
-    )
-    one = ss.compare(
-        problem.y, {"one": c, "two": squared}, metric="auc@event-free", weighting=case.weighting(problem), times=[t],
-        null=False, groups=np.arange(n),
-    ).scored[0]  # fmt: skip
-    problem = type(problem)(problem.y, c, problem.censoring, problem.training, problem.times[:1])
-    if case.name == "administrative fixed":
-        problem = type(problem)(problem.y, c, problem.censoring, problem.training, np.array([t]))
+    asked = {"weighting": case.weighting(problem), "times": [t], "null": False, "groups": np.arange(n)}
+    one = ss.compare(problem.y, {"one": c}, metric="auc@event-free", **asked).scored[0]
+    problem = replace(problem, times=problem.times[:1])
 
     def value(mass, training_mass):
         found = parts(case, problem, t, mass, training_mass)
@@ -172,16 +128,11 @@ def test_auc_against_the_event_free_is_that_of_all_pairs(case: Case, data):
     expected = value(None, None)
     np.testing.assert_allclose(one.scores[0, 0], expected, rtol=1e-11, atol=1e-12)
     assume(not np.isnan(expected))
-    variance, counted = 0.0, one.support.units.counted[0]
+    counted = one.support.units.counted[0]
     assume(counted > 1)
-    for i in range(n):
-        mass = [1.0] * n
-        mass[i] += STEP * 1j
-        variance += (complex(value(mass, None)).imag / STEP) ** 2 * counted / (counted - 1)
-    for i in range(n_training):
-        mass = [1.0] * n_training
-        mass[i] += STEP * 1j
-        variance += (complex(value(None, mass)).imag / STEP) ** 2
+    here = derivatives(lambda mass: value(mass, None), [1.0] * n)
+    there = derivatives(lambda mass: value(None, mass), [1.0] * n_training)
+    variance = counted / (counted - 1) * np.sum(here**2) + np.sum(there**2)
     np.testing.assert_allclose(one.moments.variance(0, 0)[0], variance, rtol=1e-9, atol=1e-14)
 
 
@@ -241,12 +192,7 @@ def test_statuses_keep_their_digits_whatever_theta_is():
 
 
 def derivative_se(y, value):
-    total, n = 0.0, len(y)
-    for i in range(n):
-        mass = [1.0] * n
-        mass[i] += STEP * 1j
-        total += (complex(value(mass)).imag / STEP) ** 2
-    return np.sqrt(n / (n - 1) * total)
+    return np.sqrt(len(y) / (len(y) - 1) * np.sum(derivatives(value, [1.0] * len(y)) ** 2))
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -345,46 +291,24 @@ def test_null_model_skill_and_means_over_time_have_the_errors_of_the_derivative(
         return np.concatenate([model, null, null - model, [means[0], means[1], means[1] - means[0]]])
 
     scores = result.scores.set_index("model")
-    found = np.concatenate([
-        scores.loc["one", "score"], scores.loc["Aalen-Johansen", "score"], result.contrasts["difference"],
-        *(whole.scores.set_index("model").loc[[name], "score"] for name in ("one", "Aalen-Johansen")),
-        whole.contrasts["difference"],
-    ])  # fmt: skip
-    np.testing.assert_allclose(found, literal(), rtol=1e-10)
+    means = whole.scores.set_index("model")
+
+    def of_all(column, of_differences):
+        of_models = [table.loc[[name], column] for table in (scores, means) for name in ("one", "Aalen-Johansen")]
+        differences = result.contrasts[of_differences], whole.contrasts[of_differences]
+        return np.concatenate([*of_models[:2], differences[0], *of_models[2:], differences[1]])
+
+    np.testing.assert_allclose(of_all("score", "difference"), literal(), rtol=1e-10)
     at_times = literal()[: TIMES.size * 2].reshape(2, -1)
     np.testing.assert_allclose(result.skill["skill"], 1 - at_times[0] / at_times[1], rtol=1e-10)
-    phi = []
-    for i in range(n):
-        mass = [1.0] * n
-        mass[i] += STEP * 1j
-        phi.append(literal(mass).imag / STEP)
-    by_group = np.array([np.sum([phi[i] for i in np.flatnonzero(groups == g)], axis=0) for g in np.unique(groups)])
-    se = np.concatenate([
-        scores.loc["one", "se"], scores.loc["Aalen-Johansen", "se"], result.contrasts["se"],
-        *(whole.scores.set_index("model").loc[[name], "se"] for name in ("one", "Aalen-Johansen")),
-        whole.contrasts["se"],
-    ])  # fmt: skip
+    phi = derivatives(literal, [1.0] * n)
+    by_group = np.array([phi[groups == g].sum(axis=0) for g in np.unique(groups)])
+    se = of_all("se", "se")
     counted = [np.unique(groups[y.censoring_time >= t]).size for t in TIMES]
     factor = np.tile(np.array(counted) / (np.array(counted) - 1), 3)
     at_times = 3 * TIMES.size
     np.testing.assert_allclose(se[:at_times], np.sqrt(factor * (by_group**2).sum(axis=0)[:at_times]), rtol=1e-8)
     np.testing.assert_allclose(se[at_times:], np.sqrt((by_group**2).sum(axis=0)[at_times:]), rtol=0.05)
-
-
-def test_segments_are_scored_as_if_alone():
-    y, models, label = draw(240, 13)
-    for weighting in ("administrative", "ipcw"):
-        found = ss.compare(y, models, by={"stratum": label}, weighting=weighting, times=[4.5])
-        for (k,), part in found.parts.items():
-            rows = label == int(k)
-            picked = {name: one[rows] for name, one in models.items()}
-            alone = ss.compare(y[rows], picked, weighting=weighting, times=[4.5])
-            for table in ("scores", "contrasts", "skill"):
-                np.testing.assert_allclose(
-                    table_of(getattr(part, table)), table_of(getattr(alone, table)), rtol=1e-12, atol=1e-12
-                )
-        assert len(found.parts) == 2
-        assert "of cause a" in str(found)
 
 
 # The leak detector
@@ -425,25 +349,16 @@ def test_the_leak_detector_looks_at_the_cause():
     assert found["b"]["of b alone"] != "no sign"
 
 
-def test_what_has_no_form_for_a_cause_says_so():
-    y, models, _ = draw(100, 2)
-    for reference in ("one", models["one"]):
-        with pytest.raises(ss.InputError, match="reference: curves of one of several causes do not tell who is event-"):
-            ss.compare(y, models, weighting=ss.Projected(reference=reference), times=[3.0])
-    for metric in ("crps", "log_score"):
-        with pytest.raises(ss.InputError, match="needs a status that is known without weights"):
-            ss.score_all(y, models["one"], metric=metric, weighting="ipcw", times=[3.0])
-    with pytest.raises(ss.InputError, match="has no projected form"):
-        ss.score_all(y, models["one"], metric="concordance", weighting="projected", times=[3.0])
-
-
 @pytest.mark.parametrize("caller", ["score_terms", "StreamingScore", "calibration", "decision_curve", "diagnose"])
 def test_what_has_no_multiclass_form_names_itself(caller):
     y, models, _ = draw(60, 1)
     given = {
-        "score_terms": (models["one"],), "StreamingScore": (), "calibration": (models["one"], 3.0),
-        "decision_curve": (models, 3.0), "diagnose": (models,),
-    }[caller]  # fmt: skip
+        "score_terms": (models["one"],),
+        "StreamingScore": (),
+        "calibration": (models["one"], 3.0),
+        "decision_curve": (models, 3.0),
+        "diagnose": (models,),
+    }[caller]
     with pytest.raises(
         ss.UnfitError, match=rf"^{caller} has no multi-class form \(cause='all'\): it is of one cause .*compare"
     ):

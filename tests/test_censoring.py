@@ -10,7 +10,7 @@ from combinations import examples
 from registry import HALVES, outcomes_of
 from survscore.censoring.aalen_johansen import Incidence
 from survscore.censoring.product_limit import ProductLimit
-from survscore.weighting.interval_weights import _Buckets, time_order
+from survscore.weighting.interval_weights import TimeIndex, _Buckets
 
 
 @examples(60)
@@ -59,7 +59,7 @@ def test_looking_up_by_buckets_is_a_search(grid, keys, inclusive):
 def test_order_of_time_has_events_first_then_ends_then_drop_outs(data):
     y = data.draw(st.integers(1, 30).flatmap(outcomes_of))
     y = ss.Outcomes(y.time, y.event, y.time + np.arange(len(y)) % 2)
-    order = time_order(y)
+    order = TimeIndex(y, np.zeros(1)).order
     keys = [(y.time[i], 0 if y.event[i] else 2 if y.dropped_out[i] else 1) for i in order]
     assert keys == sorted(keys)
     assert sorted(order.tolist()) == list(range(len(y)))
@@ -77,13 +77,6 @@ def test_kaplan_meier_agrees_with_lifelines_once_ties_are_converted():
     np.testing.assert_allclose(ours, theirs.survival_function_at_times(times).to_numpy(), rtol=1e-12)
     unconverted = lifelines.KaplanMeierFitter().fit(y.time, ~y.event).survival_function_at_times(times).to_numpy()
     assert np.abs(ours - unconverted).max() > 0.01
-
-
-def test_without_censoring_g_is_one():
-    y = ss.Outcomes([1, 2], [1, 1])
-    G = ss.KaplanMeierCensoring(y)
-    assert G.at([0, 5]).tolist() == [1, 1]
-    assert G.before(y).tolist() == [1, 1]
 
 
 def test_left_limits_of_curves():
@@ -118,11 +111,6 @@ def test_functions_and_their_left_limits():
         ss.CensoringFunction(lambda t: 1.0).at([1])
 
 
-def test_kaplan_meier_wants_outcomes():
-    with pytest.raises(ss.InputError, match="outcomes must be Outcomes, not list"):
-        ss.KaplanMeierCensoring([1, 2])
-
-
 @pytest.mark.parametrize("n_strata", [1, 3])
 def test_a_product_limit_with_frequencies_is_that_of_the_repeated_rows(n_strata):
     rng = np.random.default_rng(n_strata)
@@ -136,11 +124,6 @@ def test_a_product_limit_with_frequencies_is_that_of_the_repeated_rows(n_strata)
     times = np.arange(0, 21, 0.5)
     np.testing.assert_allclose(curve.table(times), repeated.table(times), rtol=1e-14)
     np.testing.assert_allclose(curve.greenwood[curve.exits > 0], repeated.greenwood, rtol=1e-14)
-
-
-def test_a_weighted_product_limit_by_hand():
-    curve = ProductLimit.of_events(ss.Outcomes([1, 2, 2, 3], [1, 1, 0, 1]).weighted([1, 2, 0.5, 0.5]))
-    np.testing.assert_allclose(curve.survival, [3 / 4, 3 / 4 * 1 / 3, 0], rtol=1e-15)
 
 
 def test_a_weighted_incidence_is_that_of_the_repeated_rows():

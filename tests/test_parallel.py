@@ -1,7 +1,6 @@
 """Work that is shared out among threads: it does not wait where it need not, and is given up together."""
 
 import os
-import platform
 import subprocess
 import sys
 import threading
@@ -12,7 +11,6 @@ import pytest
 
 import survscore as ss
 from combinations import every_pair
-from registry import random_problem
 from survscore._utils import arrays, parallel
 from survscore._utils.parallel import cached_property, each
 from survscore.censoring.product_limit import ProductLimit
@@ -59,25 +57,6 @@ def test_after_an_error_nobody_begins_with_another_part(of_worker, error):
     assert sorted(begun) == [0, 1]
 
 
-def test_what_a_part_has_shared_out_is_given_up_with_the_whole():
-    """One who interrupts does not wait for everything that another thread had before it."""
-    main, begun, both = threading.get_ident(), [], threading.Barrier(2)
-
-    def little(part):
-        begun.append(part)
-        until_it_is_given_up()
-
-    def work(_):
-        both.wait(10)
-        if threading.get_ident() == main:
-            raise KeyboardInterrupt
-        each(little, range(1000), threads=True)
-
-    with pytest.raises(KeyboardInterrupt):
-        each(work, range(2), threads=True)
-    assert len(begun) <= ss.config.n_cores()
-
-
 def test_what_a_part_has_shared_out_outlives_the_other_parts():
     def work(part):
         return sum(each(lambda k: time.sleep(0.001) or k, range(50), threads=True)) if part else 0
@@ -99,26 +78,6 @@ def test_cached_properties_of_different_instances_do_not_wait_for_each_other():
     first = each(lambda one: one.value, instances, threads=True)
     assert [one.value for one in instances] == first
     assert Slow.value.__doc__ == "Made once."
-
-
-@pytest.mark.parametrize("lost", [True, False])
-@pytest.mark.parametrize("metric", ["brier", "log"])
-def test_array_code_and_compiled_code_agree_at_few_times_and_many(metric, lost):
-    problem = random_problem(2_000, 60, dtype=np.float32, lost=lost)
-    models = {"a": problem.curves, "b": ss.SurvivalCurves(problem.curves.probabilities**1.3, problem.curves.times)}
-    weightings = ["administrative", ss.IPCW(), ss.IPCW(max_weight=2)]
-    few, interpolation = problem.times[5:25:5], (problem.times[5:25:5] + problem.times[6:26:5]) / 2
-    for times in (few, interpolation, problem.times):
-        for null in (True, False):
-            results = []
-            for backend in ("numpy", "compiled"):
-                with ss.config.using(backend=backend):
-                    results.append(
-                        ss.compare(problem.y, models, metric=metric, weighting=weightings, times=times, null=null)
-                    )
-            for frame in ("scores", "contrasts"):
-                expected, found = (getattr(one, frame).select_dtypes("number") for one in results)
-                np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_numba_imports_nothing_while_threads_compile():
@@ -146,31 +105,6 @@ print({Path(name).parts[-3:] for name in entered})
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "{('numba', 'core', 'errors.py')}\n"
-
-
-FAULTS = """
-import resource
-
-import numpy as np
-import survscore as ss
-
-rng = np.random.default_rng(0)
-end, time = rng.uniform(20, 110, 2000), rng.exponential(50, 2000)
-y, times = ss.Outcomes(np.minimum(time, end), time <= end, end), np.linspace(1, 100, 100)
-curves = ss.SurvivalCurves(np.exp(-times / rng.uniform(30, 70, (2000, 1))), times)
-for _ in range(3):
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    ss.log_loss(y, curves, weighting="ipcw", times=times)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other libraries have rules of their own")
-def test_the_memory_of_temporaries_is_used_again():
-    """Else each score gets it anew, page by page, which took longer than computing: 1 500 pages here."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
-    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True, env=environment)
-    assert int(done.stdout) < 300
 
 
 @every_pair(

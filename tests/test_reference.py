@@ -106,9 +106,7 @@ def test_auc_of_proc(data):
         seen = (time > t) | event
         case = (time <= t)[seen]
         y = ss.Outcomes(np.where(case, time[seen], t + 1), case, np.full(case.size, t + 1))
-        models = {
-            name: ss.SurvivalCurves(np.array(data[f"model_{name}"])[seen, j][:, None], [t]) for name in "ab"
-        }  # fmt: skip
+        models = {name: ss.SurvivalCurves(np.array(data[f"model_{name}"])[seen, j][:, None], [t]) for name in "ab"}
         result = ss.compare(y, models, metric="auc", weighting="administrative", times=[t], null=False)
         scores, contrast = result.scores.set_index("model"), result.contrasts.iloc[0]
         for name in "ab":
@@ -288,10 +286,13 @@ SAMPLE = {name: np.array(values) for name, values in WEIGHTED["data"].items()}
 
 def weighted_outcomes(*, entry=False, weights=True, causes=False):
     return ss.Outcomes(
-        SAMPLE["time"], SAMPLE["cause" if causes else "event"], SAMPLE["censoring_time"],
-        entry=SAMPLE["entry"] if entry else None, weights=SAMPLE["weights"] if weights else None,
+        SAMPLE["time"],
+        SAMPLE["cause" if causes else "event"],
+        SAMPLE["censoring_time"],
+        entry=SAMPLE["entry"] if entry else None,
+        weights=SAMPLE["weights"] if weights else None,
         causes=["a", "b"] if causes else None,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("name", "entry", "weights"), [("weights", 0, 1), ("entry", 1, 0), ("both", 1, 1)])

@@ -54,12 +54,6 @@ def test_which_weightings_fit_is_one_answer():
     assert ss.weightings_that_fit(ss.Outcomes([1, 2], [1, 1])).names == ("uncensored",)
 
 
-def test_uncensored_takes_those_followed_to_the_last_time():
-    y = ss.Outcomes([2, 4, 4], [1, 0, 1])
-    expected = [(0.1**2 * 3) / 3, (0.5**2 * 3) / 3]
-    np.testing.assert_allclose(score(y, "uncensored").scores, expected)
-
-
 def test_without_censoring_no_weighting_is_needed():
     assert score(ss.Outcomes([2, 3, 4], [1, 1, 1])).weighting == "uncensored"
 
@@ -123,12 +117,3 @@ def test_administrative_counts_those_censored_at_exactly_t():
     np.testing.assert_allclose(administrative.scores, (2 * 0.3**2 + 0.7**2) / 3)
     without_censored = ss.brier_score(y, curves, weighting=ss.IPCW("known"), times=[3])
     np.testing.assert_allclose(without_censored.scores, (0.3**2 + 0.7**2) / 2)
-
-
-def test_a_cap_bounds_weights_that_would_be_infinite():
-    # G falls to zero at 2: the weight of those at risk from then on is the cap
-    y = ss.Outcomes([1.0, 3.0, 4.0], [1, 1, 0])
-    gone = ss.SurvivalCurves([[0.5, 0.0]] * 3, [0.5, 2.0], interpolation="step", extrapolation="hold")
-    curves = ss.SurvivalCurves([[0.6], [0.7], [0.9]], [2.0], extrapolation="hold")
-    capped = ss.brier_score(y, curves, weighting=ss.IPCW(gone, max_weight=5), times=[2])
-    np.testing.assert_allclose(capped.scores, (2 * 0.6**2 + 5 * 0.3**2 + 5 * 0.1**2) / 12)

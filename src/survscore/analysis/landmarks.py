@@ -39,8 +39,7 @@ from survscore.analysis.landmark_curves import (
 from survscore.analysis.score_tables import MADE, SKILL, TablePart, asked_metrics, engine_metrics, rows_of
 from survscore.causes import Cause, takes_cause
 from survscore.engine.blocks import Predictions
-from survscore.engine.evaluation import Evaluation, ScoreArrays
-from survscore.engine.individual import IndividualInfluences, individual_influences
+from survscore.engine.evaluation import Evaluation, IndividualInfluences, ScoreArrays
 from survscore.engine.inputs import (
     as_models,
     check_one_cause,
@@ -327,7 +326,7 @@ class LandmarkScores:
             level=request.level,
             variances="times",
         )
-        return cls(part, y, models, rows, scored, individual_influences(evaluation))
+        return cls(part, y, models, rows, scored, evaluation.individual_influences())
 
     def score(self, k: int, shape: tuple[int, int]) -> Values:
         """Return the k-th scores, (models, times); NaN at times that no model reaches."""

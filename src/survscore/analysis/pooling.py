@@ -32,7 +32,7 @@ from survscore.inference.intervals import (
     verdicts,
 )
 from survscore.inference.random_effects import RandomEffects
-from survscore.inference.rubin import rubin
+from survscore.inference.estimate import rubin
 from survscore.inference.support import Support
 from survscore.inference.units import Units
 from survscore.metrics import Brier, Metric, as_metric

@@ -91,12 +91,7 @@ class Incidence:
 
     @classmethod
     def in_order(
-        cls,
-        curve: ProductLimit,
-        passed: Array,
-        of_interest: Array,
-        theta: float = 1.0,
-        weights: Array | None = None,
+        cls, curve: ProductLimit, passed: Array, of_interest: Array, theta: float = 1.0, weights: Array | None = None
     ) -> Self:
         """Count the events of interest at each jump of a curve; see `ProductLimit.in_order` for `passed`."""
         rows = arrays.positions(of_interest)
@@ -136,13 +131,10 @@ class Incidence:
         log = arrays.where(self.curve.exits < self.curve.at_risk, self.curve.log_factors, LOG_OF_NONE)
         return log * (self.events / self.curve.exits), log * (self._others / self.curve.exits)
 
-    def _log_f(self, jump: Any) -> Array:
-        own, others = self._logs
-        return self._multiplied(own[jump], others[jump])
-
     def _gone(self, jump: Any) -> Array:
         """One minus f, without loss of digits."""
-        log_f = self._log_f(jump)
+        own, others = self._logs
+        log_f = self._multiplied(own[jump], others[jump])
         return -arrays.namespace(log_f).expm1(log_f)
 
     # By position: before the first jump and from each jump on, stratum by stratum

@@ -24,8 +24,7 @@ from survscore.outcomes import Outcomes
 class CensoringDistribution(ABC):
     """Interface of censoring distributions for IPCW."""
 
-    #: The curves of G, one per individual, where it depends on the individual.
-    curves: SurvivalCurves | None = None
+    curves: SurvivalCurves | None = None  # The curves of G, one per individual, where it depends on the individual.
 
     @abstractmethod
     def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -80,7 +79,10 @@ class KaplanMeierCensoring(CensoringDistribution):
         if not isinstance(outcomes, Outcomes):
             raise InputError(f"outcomes must be Outcomes, not {type(outcomes).__name__}")
         self.outcomes = outcomes
-        self.curve = ProductLimit.of_censoring(outcomes)
+        # an event at the time of a censoring comes first
+        self.curve = ProductLimit.of(
+            outcomes.time, ~outcomes.event, others_first=True, weights=outcomes.weights, entry=outcomes.entry
+        )
 
     @property
     def times(self) -> NDArray[np.float64]:

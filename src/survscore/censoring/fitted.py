@@ -41,13 +41,10 @@ Array = Any
 class CensoringModel:
     """A product-limit estimate inside the weights of scored individuals."""
 
-    #: Which exits are counted, of whom, and in which order at ties.
-    curve: ProductLimit
-    #: The stratum of each scored individual; None for one stratum. Shape (n,) or None.
-    codes: Array | None
+    curve: ProductLimit  #: Which exits are counted, of whom, and in which order at ties.
+    codes: Array | None  #: The stratum of each scored individual; None for one stratum. Shape (n,) or None.
 
-    #: Whether it is estimated from the scored individuals themselves.
-    fitted_on_sample: ClassVar[bool] = False
+    fitted_on_sample: ClassVar[bool] = False  #: Whether it is estimated from the scored individuals themselves.
 
     def steps(self, time: Array) -> NDArray[np.float64]:
         """Return the weights of the sum over s: Greenwood's, at each jump, or what replaces it with sample weights."""
@@ -63,10 +60,8 @@ class FittedOnTraining(CensoringModel):
 class FittedOnSample(CensoringModel):
     r"""Estimated from the scored individuals: each of them moves the others' weights."""
 
-    #: Who exits in the way that the curve counts. Shape (n,).
-    exits: Array
-    #: How many jumps each has passed, in order of time; see `ProductLimit.in_order`. Shape (n,).
-    passed: Array
+    exits: Array  #: Who exits in the way that the curve counts. Shape (n,).
+    passed: Array  #: How many jumps each has passed, in order of time; see `ProductLimit.in_order`. Shape (n,).
     #: Whether the influence is that of the Nelson-Aalen estimate, as in R's riskRegression: :math:`1/Y_s` and
     #: :math:`q_s/Y_s^2` with all at risk just before s, tied events too, and for :math:`s \le T_i`.
     martingale: bool = False

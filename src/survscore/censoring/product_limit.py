@@ -158,11 +158,6 @@ class ProductLimit:
         weights, entry = outcomes.weights, outcomes.entry
         return cls.of(outcomes.time, outcomes.event, others_first=False, weights=weights, squares=squares, entry=entry)
 
-    @classmethod
-    def of_censoring(cls, outcomes: Outcomes) -> Self:
-        """Fit the curve of not being censored: an event at the time of a censoring comes first."""
-        return cls.of(outcomes.time, ~outcomes.event, others_first=True, weights=outcomes.weights, entry=outcomes.entry)
-
     def entered(self, entry: Array, weights: Array | None = None) -> Self:
         """Return the same, in one stratum, with those at risk at s only if they had entered before s."""
         entry = arrays.where(entry > 0, entry, -1.0)  # those observed from the start are at risk at time 0, too

@@ -15,13 +15,6 @@ Range = tuple[float | None, float | None]
 Ranges = Sequence[Range] | Literal["any"] | None
 
 
-def check_range(given: Any) -> None:
-    """Raise unless this is a pair of times, or of None."""
-    pair = isinstance(given, (tuple, list)) and len(given) == 2
-    if not pair or not all(end is None or isinstance(end, (int, float, np.number)) for end in given):
-        raise InputError(f"ranges must be pairs (lower, upper) of times, or 'any', not {given!r}")
-
-
 def check_ranges(ranges: Any) -> None:
     """Raise unless these are ranges of time, or ``"any"``, or None."""
     if isinstance(ranges, str):
@@ -30,7 +23,9 @@ def check_ranges(ranges: Any) -> None:
     if ranges is not None and not isinstance(ranges, Sequence):
         raise InputError(f"ranges must be pairs (lower, upper) of times, or 'any', not {ranges!r}")
     for given in ranges or ():
-        check_range(given)
+        pair = isinstance(given, (tuple, list)) and len(given) == 2
+        if not pair or not all(end is None or isinstance(end, (int, float, np.number)) for end in given):
+            raise InputError(f"ranges must be pairs (lower, upper) of times, or 'any', not {given!r}")
 
 
 def averaging_weights(

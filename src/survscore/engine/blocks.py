@@ -167,8 +167,10 @@ class CurveBatches(InBatches):
 
     def __post_init__(self) -> None:
         if not callable(self.batches):
-            raise InputError("batches must be a function that returns an iterable of SurvivalCurves, so that it can be "
-                             "gone through more than once")  # fmt: skip
+            raise InputError(
+                "batches must be a function that returns an iterable of SurvivalCurves, so that it can be gone through "
+                "more than once"
+            )
         first = next(iter(self), None)
         if first is None:
             raise InputError("batches is empty")
@@ -259,14 +261,13 @@ class Models:
 
     def known_to(self, weighting: Weighting, index: TimeIndex) -> Mapping[str, SurvivalCurves]:
         """Return what weights may depend on: matrices in memory, or of batches the times that a weighting reads."""
-        times = None if self.in_memory is not None else weighting.reads(index)
-        if times is None:
-            return {name: curves for name, curves in self.curves.items() if isinstance(curves, SurvivalCurves)}
-        if not self.repeatable:
-            raise InputError(f"{str(weighting)!r} needs all predictions before they are scored; strata=None needs none")
-        return {
-            name: curves for name, curves in self.collected(times).curves.items() if isinstance(curves, SurvivalCurves)
-        }
+        known, times = self.curves, None if self.in_memory is not None else weighting.reads(index)
+        if times is not None:
+            if not self.repeatable:
+                message = f"{str(weighting)!r} needs all predictions before they are scored; strata=None needs none"
+                raise InputError(message)
+            known = self.collected(times).curves
+        return {name: curves for name, curves in known.items() if isinstance(curves, SurvivalCurves)}
 
     def blocks(self, n_times: int) -> Iterator[Block]:
         """Yield all individuals, block by block; batches stay as they come."""
@@ -275,14 +276,6 @@ class Models:
             for rows in row_blocks(self.n, n_times, matrices[0].probabilities, len(matrices)):
                 yield Block(rows, [curves[rows] for curves in matrices])
             return
-        yield from self._zipped()
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether predictions can be gone through once more."""
-        return not any(isinstance(curves, PushedCurves) for curves in self.curves.values())
-
-    def _zipped(self) -> Iterator[Block]:
         running: dict[str, Any] = {name: iter(c) for name, c in self.curves.items() if isinstance(c, CurveBatches)}
         arrivals = Arrivals(self.n)
         while True:
@@ -296,3 +289,8 @@ class Models:
             curves = [c[rows] if isinstance(c, SurvivalCurves) else batches[name] for name, c in self.curves.items()]
             yield Block(rows, curves)
         arrivals.check_complete()
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether predictions can be gone through once more."""
+        return not any(isinstance(curves, PushedCurves) for curves in self.curves.values())

@@ -73,8 +73,9 @@ def first_moments(
         def block(rows: slice, a: int = a, weights: Any = weights) -> tuple[Values, ...]:
             # sums of weights with sample weights come from the ranges
             tally = len(weightings) if a == 0 and index.sample is None else 0
-            out = (np.zeros(shape), np.zeros(shape), np.zeros(shape if weights.cut.size else (0, 0, 0, 0)),
-                   np.zeros((tally, most, m + 1)), np.zeros((tally, 2, 5, m + 1)))  # fmt: skip
+            beyond = shape if weights.cut.size else (0, 0, 0, 0)
+            shapes: list[Any] = [shape, shape, beyond, (tally, most, m + 1), (tally, 2, 5, m + 1)]
+            out = tuple(map(np.zeros, shapes))
             kernels.first_moments(
                 readers, a, kinds, epsilons, weights, label, time_index, rows.start, rows.stop, *out, np.empty((3, m))
             )
@@ -113,19 +114,8 @@ def _weight_sums(weights: IntervalWeights, ends: Values, late: Values) -> Weight
     return WeightSums.of(ends, weights.weight_at_risk, counts, sums, squares)
 
 
-def second_moments(
-    scored: ScoredLoss,
-    matrices: Sequence[SurvivalCurves],
-    groups: Groups | None,
-    units: Units,
-    averages: Values,
-) -> Moments:
-    """Return the variances: every influence, row by row, and at once squared or added to its group."""
-    return _SecondMoments(scored, matrices, groups, units, averages).run()
-
-
-class _SecondMoments:
-    """What the kernel takes, and how the work is shared out."""
+class SecondMoments:
+    """What the kernel of second moments takes, and how the work is shared out."""
 
     def __init__(
         self,
@@ -160,7 +150,7 @@ class _SecondMoments:
         return np.argsort(self.groups.codes, kind="stable")
 
     def run(self) -> Moments:
-        """Share out the work, and return the variances."""
+        """Return the variances: every influence, row by row, and at once squared or added to its group."""
         squares = np.zeros((n_pairs(self.k), self.m))
         means = np.zeros((self.k, self.n_units, len(self.averages)))
         n_cores = config.n_cores()
@@ -183,9 +173,7 @@ class _SecondMoments:
             carried = each(lambda rows: self._kernel(rows, tables, carry=True), blocks[:-1], threads=True)
             starts = self._starts(carried)
         found = each(
-            lambda p: self._kernel(blocks[p], tables, means=means, start=starts[p])[2],
-            range(len(blocks)),
-            threads=True,
+            lambda p: self._kernel(blocks[p], tables, means=means, start=starts[p])[2], range(len(blocks)), threads=True
         )
         squares += sum(found)
 
@@ -315,10 +303,11 @@ class _SecondMoments:
         common = np.zeros(0) if null is None else null.of_event_free[columns]
         offset = scored.offset[:, columns] if scored.by_n else np.zeros((0, width))
         factors = self.units.factors
-        by_share = factors is not None and not factors.sample.frequency
-        shares = [factors.inverse_n[columns], factors.inverse_mass[columns]] if factors and by_share else []
-        arrays_of = (scored.centre[:, columns], scored.scale[:, columns], offset, free, with_event, slope, common,
-                     np.reshape(shares, (len(shares), width)))  # fmt: skip
+        shares = np.zeros((0, width))
+        if factors is not None and not factors.sample.frequency:
+            shares = np.array([factors.inverse_n[columns], factors.inverse_mass[columns]])
+        centre, scale = scored.centre[:, columns], scored.scale[:, columns]
+        arrays_of = (centre, scale, offset, free, with_event, slope, common, shares)
         kind = KERNELS[type(scored.loss)]
         return kernels.Deviation(kind, float(scored.loss.epsilon), *(_fixed(one, np.float64) for one in arrays_of))
 

@@ -40,7 +40,7 @@ def from_entry(
     later, entry = later.on_clock(SINCE_ENTRY), np.asarray(arrays.to_host(y.entry))
     for name, curves in models.items():
         check_after_entry(name, curves, y, caller)
-        check_length(_whose(name), len(curves), "y", len(y))
+        check_length(whose(name), len(curves), "y", len(y))
     grids = grids_after_entry(later, entry, models, times, whole=whole)
     return later, {name: after_entry(name, curves, entry, grids[name]) for name, curves in models.items()}
 
@@ -76,7 +76,7 @@ def after_entry(name: str, curves: Any, entry: Times, grid: Times) -> Any:
     try:
         return _since_entry(curves, entry, grid)
     except InputError as error:
-        raise InputError(f"{_whose(name)}, given that individuals are event-free at entry: {error}") from None
+        raise InputError(f"{whose(name)}, given that individuals are event-free at entry: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,8 @@ def looked_at_after_entry(y: Outcomes, models: Mapping[str, Any], times: ArrayLi
     return found
 
 
-def _whose(name: str) -> str:
+def whose(name: str) -> str:
+    """Return what predictions are called in messages."""
     return "the curves" if name == "curves" else f"the curves of {name!r}"
 
 
@@ -115,11 +116,11 @@ def check_after_entry(name: str, curves: Any, y: Outcomes, caller: str) -> None:
             "curves.conditional_on(entry, times=...) of its individuals"
         )
     if not isinstance(curves, (SurvivalCurves, IncidenceCurves, CurveBatches)):
-        raise InputError(f"{_whose(name)} must be SurvivalCurves or IncidenceCurves, not {type(curves).__name__}")
+        raise InputError(f"{whose(name)} must be SurvivalCurves or IncidenceCurves, not {type(curves).__name__}")
     first = curves.first if isinstance(curves, CurveBatches) else curves
     if len(y.causes) > 1 and len(getattr(first, "causes", ())) < len(y.causes):
         raise InputError(
-            f"{_whose(name)} must be IncidenceCurves of all {len(y.causes)} causes: with delayed entry, those of one "
+            f"{whose(name)} must be IncidenceCurves of all {len(y.causes)} causes: with delayed entry, those of one "
             "cause do not tell what is predicted for individuals who are event-free at entry"
         )
 
@@ -132,7 +133,7 @@ def _reach(name: str, curves: Any, entry: Times) -> float:
     if last >= end:
         beyond = entry >= end
         raise InputError(
-            f"{_whose(name)} must reach beyond entry: they end at {end:g}, and "
+            f"{whose(name)} must reach beyond entry: they end at {end:g}, and "
             f"{plural(int(beyond.sum()), 'individual')} of {entry.size} entered then or later, the first at position "
             f"{int(np.argmax(beyond))} ({entry[np.argmax(beyond)]:g}); leave them out, or predict further"
         )

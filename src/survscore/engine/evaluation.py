@@ -9,41 +9,69 @@ The steps are in the modules `plan` and `prepared`, and in that of each family: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from survscore._utils import arrays
+from survscore._validation import UnfitError
 from survscore._version import __version__
 from survscore.engine.averaging import averaging_weights
-from survscore.engine.blocks import Models
+from survscore.engine.blocks import Models, Predictions, PushedCurves
 from survscore.engine.bounds import AllBounds
 from survscore.engine.histories import FollowUpRunner
 from survscore.engine.inputs import curves_read, reads_whole_curves
-from survscore.engine.interpolation_effect import InterpolatedModels, InterpolationEffect
 from survscore.engine.loss_scores import LossRunner, score_loss
 from survscore.engine.moments import Moments, n_pairs
-from survscore.engine.multiclass import MulticlassRunner
 from survscore.engine.placing import device_memory
 from survscore.engine.plan import Plan, Values
-from survscore.engine.pooled import OnSample, SampleRunner
-from survscore.engine.prepared import (
-    MetricResult,
-    PartArrays,
-    PreparedWeights,
-    Runner,
-    WeightedSums,
-    undefined_under_any,
-)
-from survscore.engine.second_moments import MeanInfluences, mean_influences
+from survscore.engine.pooled import OnSample, SampleRunner, influences_of_sample
+from survscore.engine.prepared import MetricResult, PartArrays, PreparedWeights, WeightedSums, undefined_under_any
+from survscore.engine.second_moments import Influences, MeanInfluences, mean_influences
 from survscore.engine.sensitivity import ThetaScores
 from survscore.engine.sums import Sums
 from survscore.inference.intervals import ANY_VALUE, Direction, PossibleRange, Scale
 from survscore.inference.support import Support
 from survscore.inference.units import Units
-from survscore.metrics import FollowUpMetric, JointMetric, Loss, Metric, cause_label, metric_label
+from survscore.metrics import FollowUpMetric, JointMetric, Loss, Metric, SampleMetric, cause_label, metric_label
 from survscore.weighting.interval_weights import WeightSums
+
+Runner = LossRunner | SampleRunner | FollowUpRunner  # computes all metrics of one family
+#: A time is a grid point if it is no further from it than this share of the grid's step.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class InterpolationEffect:
+    """By how much interpolation may have changed scores.
+
+    Straight lines are above a convex curve for each individual alike. So even an error in the seventh decimal is
+    significantly different from zero, and a model from itself on another grid.
+    """
+
+    changes: Values  # For each score, the null model's last. Shape (models, times).
+    grids: tuple[int, ...]  # Models of the same number have the same grid and interpolation, so that none is favoured.
+
+    def of(self, a: int, b: int) -> Values:
+        """Return by how much the difference of two models may have changed, at each time; the null model is exact."""
+        alike = max(a, b) >= len(self.grids) or self.grids[a] == self.grids[b]
+        return np.asarray(0.0 * self.changes[a] if alike else self.changes[a] + self.changes[b])
+
+    def exceeds(self, scores: Values, r: int) -> bool:
+        """Whether some difference to model r is no larger than that."""
+        changes = np.array([self.of(a, r) for a in range(len(scores))])
+        return bool(((changes > 0) & (np.abs(scores - scores[r]) <= changes)).any())
+
+
+@dataclass(frozen=True, eq=False)
+class IndividualInfluences:
+    """The influences on one metric under one weighting."""
+
+    values: Values  # Zero where there is no score. Shape (models, n, times); the null model comes last.
+    counted: NDArray[np.bool_]  # To whom the score refers. Shape (n, times).
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,32 +81,20 @@ class ScoreArrays:
     #: What was computed, in words.
     metric: str
     weighting: str
-    #: Which values are better.
-    direction: Direction
-    #: Shape (models, times).
-    scores: Values
-    #: Variances of the scores and their differences; None where errors were not asked for.
-    moments: Moments | None
-    #: What the lost could change, where individuals are lost.
-    bounds: AllBounds | None
-    #: Where confidence intervals are made, if they are.
-    scale: Scale
-    #: Sum of the weights. Shape (times,).
-    weight_sums: Values
-    #: On how many individuals, events and groups that is based.
-    support: Support
-    #: Why scores are NaN, and for how many times.
-    undefined: dict[str, int]
-    #: The same in a form for machines.
-    settings: dict[str, Any]
-    #: Whether the null model, where there is one, has scores by this metric.
-    has_null: bool = True
-    #: Whether ratios of scores mean something.
-    has_ratios: bool = True
+    direction: Direction  # Which values are better.
+    scores: Values  # Shape (models, times).
+    moments: Moments | None  # Variances of the scores and their differences; None where errors were not asked for.
+    bounds: AllBounds | None  # What the lost could change, where individuals are lost.
+    scale: Scale  # Where confidence intervals are made, if they are.
+    weight_sums: Values  # Sum of the weights. Shape (times,).
+    support: Support  # On how many individuals, events and groups that is based.
+    undefined: dict[str, int]  # Why scores are NaN, and for how many times.
+    settings: dict[str, Any]  # The same in a form for machines.
+    has_null: bool = True  # Whether the null model, where there is one, has scores by this metric.
+    has_ratios: bool = True  # Whether ratios of scores mean something.
     #: The scores of those who could be followed to t, and of the others, where statuses are projected.
     parts: PartArrays | None = None
-    #: The smallest and the largest possible score.
-    possible: PossibleRange = ANY_VALUE
+    possible: PossibleRange = ANY_VALUE  # The smallest and the largest possible score.
     #: Projected scores for other hazards of those with hidden status, where they were asked for.
     by_theta: ThetaScores | None = None
     #: What interpolation may have changed, where models are read on different interpolated.
@@ -112,42 +128,53 @@ class Evaluation(Plan):
             return self._nothing()
         with device_memory(self.index.outcomes.device):
             if self.terms:
-                multiclass = MulticlassRunner.of(self)
-                return self._with_interpolation(self._results([multiclass], multiclass.weightings))
+                statuses = LossRunner.of_statuses(self)
+                return self._with_interpolation(self._results([statuses], statuses.terms[0]))
             weights = self.prepare()
             return self._with_interpolation(self.finish(weights, weights.total(), on_sample))
 
     def _with_interpolation(self, result: list[ScoreArrays]) -> list[ScoreArrays]:
-        """Return the scores with what interpolation may have changed, which intervals of differences allow for."""
+        """Return the scores with what interpolation may have changed, which intervals of differences allow for.
+
+        The error of a straight line grows with the square of its length. On half as fine a grid it is at least twice as
+        large, and three times by one of the two ways to halve it: so the change is no smaller than the error. That is
+        how numerical integration estimates its error, by doubling the step. Of curves that are not smooth, it shows how
+        rough they are. Where all models are read alike, none is favoured.
+        """
         # metrics of the whole follow-up need whole curves
         metrics = [metric for metric in self.metrics if not isinstance(metric, FollowUpMetric)]
         if not self.errors or not metrics or not self.models.repeatable:
             return result
-        times = self.index.times
-        interpolated = InterpolatedModels.of(self.models.curves, times)
-        coarser: list[dict[tuple[str, str], Values]] = []
-        for plan in self._coarser(times, metrics):
-            coarser.append({(scored.metric, scored.weighting): scored.scores for scored in plan.run()})
+        kinds = [(curves.interpolation, curves.times.tobytes()) for curves in self.models.curves.values()]
+        between = _read_between(self.models.curves, self.index.times)
+        if len(set(kinds)) < 2 or not between.any():
+            return result
+        runs = [self._coarser(first, metrics).run() for first in (0, 1)]
+        coarser = [{(scored.metric, scored.weighting): scored.scores for scored in run} for run in runs]
 
         def effect(scored: ScoreArrays) -> InterpolationEffect | None:
-            others = [
-                scores[scored.metric, scored.weighting]
-                for scores in coarser
-                if (scored.metric, scored.weighting) in scores
-            ]
-            return interpolated.effect(scored.scores, others) if others else None
+            name = scored.metric, scored.weighting
+            if name not in coarser[0]:
+                return None
+            changes = np.nan_to_num(np.abs(np.array([scores[name] for scores in coarser]) - scored.scores)).max(axis=0)
+            changes[: len(between)] *= between
+            return InterpolationEffect(changes, tuple(map(kinds.index, kinds)))
 
         return [replace(scored, interpolation=effect(scored)) for scored in result]
 
-    def _coarser(self, times: Values, metrics: list[Metric]) -> Iterator[Evaluation]:
-        """Yield the same with curves that are read from every second of their grid points, without errors."""
-        plans = (self, *self.terms)
-        for several in zip(*(InterpolatedModels.of(p.models.curves, times).coarser(times) for p in plans), strict=True):
-            own, *of_terms = (
-                replace(plan, models=Models(models, plan.models.n), errors=False, by_theta=False)
-                for plan, models in zip(plans, several, strict=True)
-            )
-            yield replace(self, models=own.models, metrics=metrics, errors=False, by_theta=False, terms=tuple(of_terms))
+    def _coarser(self, first: int, metrics: list[Metric]) -> Evaluation:
+        """Return the same with curves that are read from every second of their grid points, without errors."""
+
+        def thinned(plan: Plan) -> Plan:
+            given, times = plan.models.curves, self.index.times
+            coarser = {
+                name: curves if isinstance(curves, PushedCurves) or not between.any() else curves.thinned(times, first)
+                for (name, curves), between in zip(given.items(), _read_between(given, times), strict=True)
+            }
+            return replace(plan, models=Models(coarser, plan.models.n), errors=False, by_theta=False)
+
+        terms = tuple(thinned(term) for term in self.terms)
+        return replace(self, models=thinned(self).models, metrics=metrics, errors=False, by_theta=False, terms=terms)
 
     def prepare(self) -> PreparedWeights:
         """Return the weights, by which blocks of predictions become sums."""
@@ -157,7 +184,7 @@ class Evaluation(Plan):
         """Return the scores that the sums over all individuals make."""
         weightings = weights.finish(sums)
         runners: list[Runner] = [
-            LossRunner(self, weightings),
+            LossRunner(self, [weightings]),
             SampleRunner(self, weightings, on_sample),
             FollowUpRunner(self, weightings),
         ]
@@ -189,6 +216,37 @@ class Evaluation(Plan):
         averages = averages[: self.index.times.size]
         scored = [score_loss(self, 0, weighted) for weighted in weightings]
         return [mean_influences(loss_scores, self.read_models, averages) for loss_scores in scored], used_range
+
+    def individual_influences(self) -> list[IndividualInfluences]:
+        r"""Return all individuals' influences at the evaluation times, in the order of `run`.
+
+        With these, a score is to first order the truth plus :math:`\sum_i \phi_i(t)`. What a curve that was fitted to
+        other individuals varies is not in them.
+        """
+        weights = self.prepare()
+        column, weightings = np.arange(self.index.times.size), weights.finish(weights.total())
+        return [
+            IndividualInfluences(
+                self._influences(metric, weighted), column < arrays.to_host(weighted.first.population_index)[:, None]
+            )
+            for metric in self.metrics
+            for weighted in weightings
+        ]
+
+    def _influences(self, metric: Metric, weighted: WeightedSums) -> Values:
+        m = self.index.times.size
+        values = np.zeros((len(self.names), len(self.index.outcomes), m))
+        if isinstance(metric, FollowUpMetric):
+            raise UnfitError(f"metric {metric.name!r} is of the whole follow-up, and has no influences at single times")
+        if isinstance(metric, Loss):
+            scored = score_loss(self, self.losses.index(metric), weighted)
+            for rows, influences, _ in Influences(scored, self.read_models, slice(0, m)).blocks():
+                for a, influence in enumerate(influences):
+                    values[a, arrays.to_host(rows) if arrays.is_tensor(rows) else rows] = arrays.to_host(influence)
+        elif isinstance(metric, SampleMetric):
+            for a, j, influence in influences_of_sample(self, metric, weighted):
+                values[a, :, j] = influence
+        return values
 
     def _score_arrays(
         self, metric: Metric, q: int, sums: WeightSums, result: MetricResult, settings: Mapping[str, Any]
@@ -250,3 +308,10 @@ class Evaluation(Plan):
             for metric in self.metrics
             for q in range(len(self.weightings))
         ]
+
+
+def _read_between(models: Mapping[str, Predictions], times: Values) -> NDArray[np.bool_]:
+    """Return where models are read between grid points, and the user did not name how, (models, times)."""
+    weights = np.array([curves.interpolate(times).weight for curves in models.values()])
+    unnamed = np.array([curves.default_interpolation for curves in models.values()])
+    return np.asarray(unnamed[:, None] & (np.minimum(weights, 1.0 - weights) > ROUNDING))

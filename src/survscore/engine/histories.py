@@ -20,7 +20,7 @@ from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Estimation
 from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.plan import Plan
-from survscore.engine.pooled import JointMoments, PooledValues
+from survscore.engine.pooled import JointMoments, PooledValues, constant_prediction
 from survscore.engine.prepared import MetricResult, WeightedSums, reasons_of
 from survscore.inference.support import Support
 from survscore.inference.units import Groups, Units
@@ -33,10 +33,8 @@ from survscore.weighting.interval_weights import EVENT_FREE, TimeIndex
 class Histories:
     """The follow-up of all individuals, as a weighting sees it; in the processor's memory."""
 
-    #: Outcomes, the horizons, and what was estimated inside the weights.
-    estimation: Estimation
-    #: Up to when each would have been followed. Shape (n,).
-    until: NDArray[np.float64]
+    estimation: Estimation  # Outcomes, the horizons, and what was estimated inside the weights.
+    until: NDArray[np.float64]  # Up to when each would have been followed. Shape (n,).
 
     @property
     def index(self) -> TimeIndex:
@@ -111,11 +109,10 @@ class Histories:
         of_others = isinstance(null, KaplanMeierNull) and null.outcomes is None
         others = [null.curve.variance_steps] if of_others else []  # type: ignore[union-attr]
         steps, sample = np.concatenate([elsewhere, *others]), self.index.sample
-        joint = JointMoments(
-            metric, len(predictions), n, plan.host_groups, support.units, averages, steps,
-            by_units=support.weighted or (censoring_jumps is not None and censoring_jumps.martingale),
-            factors=support.units.factors, any_range=plan.any_range,
-        )  # fmt: skip
+        by_units = support.weighted or (censoring_jumps is not None and censoring_jumps.martingale)
+        sizes, groups = (len(predictions), n), plan.host_groups
+        joint = JointMoments(metric, *sizes, groups, support.units, averages, steps, by_units, plan.any_range)
+        joint.factors = support.units.factors
         tables = PooledValues.nothing(len(predictions), times.size)
         for j, horizon in enumerate(times):
             history = self.up_to(float(horizon))
@@ -132,29 +129,24 @@ class Histories:
                 influence = deviations + np.array([estimation.of_jumps(gradient) for gradient in gradients])[:, :, None]
             gradients = gradients[:, : elsewhere.size, None]
             if isinstance(null, KaplanMeierNull):
-                of_null = self._null_influence(metric, null, predictions[-1], history)
+                # by the derivative at every time of the curve's grid
+                grid, curve = predictions[-1].times, predictions[-1].probabilities[0]
+                of_null = NullInfluence.by_slope(null, grid, curve, metric.slope(predictions[-1], history))
                 if not of_others:
                     influence = influence.copy() if influence is deviations else influence
-                    before = arrays.count_below(predictions[-1].times, history.time, inclusive=False)
+                    before = arrays.count_below(grid, history.time, inclusive=False)
                     own = of_null.mean(np.ones(of_null.slopes.shape[1]), before, slice(None))
                     influence[-1, :, 0] += own if sample is None else sample.values * own
                 else:
                     by_model = np.zeros((len(predictions), null.curve.times.size, 1))
-                    by_model[-1, :, 0] = -_from(null.curve.times, predictions[-1].times, of_null.slopes[0])
+                    rest = np.append(np.cumsum(of_null.slopes[0, ::-1])[::-1], 0.0)  # of all times from each on
+                    by_model[-1, :, 0] = -rest[np.searchsorted(grid, null.curve.times, side="left")]
                     gradients = np.concatenate((gradients, by_model), axis=1)
             label = np.where(history.event, history.label, EVENT_FREE)
             joint.add(j, deviations, influence, gradients, label, metric.eligible(history))
         # results hold no data
         support = replace(support, units=replace(support.units, factors=None))
         return replace(tables, moments=joint.finish() if plan.errors else None), support
-
-    @staticmethod
-    def _null_influence(
-        metric: FollowUpMetric, null: KaplanMeierNull, prediction: SurvivalCurves, history: History
-    ) -> NullInfluence:
-        """Return what estimating the null model's curve adds: by the derivative at every time of its grid."""
-        slope = metric.slope(prediction, history)
-        return NullInfluence.by_slope(null, prediction.times, prediction.probabilities[0], slope)
 
     def _support(self, metric: FollowUpMetric, groups: Groups | None) -> Support:
         """Return on how many each value rests; status is that at the horizon, or when one could last be seen."""
@@ -216,16 +208,8 @@ def _null_prediction(
             null.table(like.times), like.times, interpolation=like.interpolation, extrapolation="hold"
         )
     if metric.of_order:
-        return SurvivalCurves(
-            np.ones((1, 1)), np.zeros(1), interpolation="step", extrapolation="hold"
-        )  # no discrimination
+        return constant_prediction()
     raise UnfitError(
         f"null='counted' is the share of one time, and metric {metric.name!r} looks at whole curves: say null=True, "
         "for the Kaplan-Meier curve, or null=False"
     )
-
-
-def _from(jumps: NDArray[np.float64], times: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of the values at `times` from each jump on."""
-    rest = np.append(np.cumsum(values[::-1])[::-1], 0.0)
-    return np.asarray(rest[np.searchsorted(times, jumps, side="left")])

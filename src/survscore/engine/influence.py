@@ -42,29 +42,22 @@ Array = Any  # a NumPy array, or a torch tensor
 class OrderedExits:
     """The scored individuals in order of time, and the jumps of a curve among them."""
 
-    #: Their positions. Shape (n,).
-    order: Array
-    #: The first evaluation time at or after each. Shape (n,).
-    first_column: Array
-    #: Their strata; None for one. Shape (n,) or None.
-    codes: Array | None
-    #: Who leaves the risk set at a jump; no individual, where the curve was fitted to others. Shape (n,).
-    exits: Array
+    order: Array  # Their positions. Shape (n,).
+    first_column: Array  # The first evaluation time at or after each. Shape (n,).
+    codes: Array | None  # Their strata; None for one. Shape (n,) or None.
+    exits: Array  # Who leaves the risk set at a jump; no individual, where the curve was fitted to others. Shape (n,).
     #: The last of those who exit together. A jump's Greenwood weight belongs to it: then sums over those before an
     #: individual hold just the jumps that it stayed through. Shape (n,).
     last: Array
-    #: The jump of each who exits. Shape (n,).
-    jump: Array
+    jump: Array  # The jump of each who exits. Shape (n,).
     #: At each jump, what X is divided by in the term of one who exits, and the Greenwood weight. Shape (jumps,).
     risk: Array
     steps: Array
     #: The curve.
     model: CensoringModel
     n_strata: int
-    #: The individuals.
-    index: TimeIndex
-    #: The evaluation time of each column.
-    times: NDArray[np.float64]
+    index: TimeIndex  # The individuals.
+    times: NDArray[np.float64]  # The evaluation time of each column.
     #: How many individuals have a time up to that of each column, in the processor's memory: looking it up makes no
     #: device wait. Shape (times,).
     n_until: NDArray[np.int32]
@@ -184,35 +177,25 @@ class OrderedExits:
 class BlockExits:
     """Who exits in a block of individuals in order of time; with several strata, one stratum after the other."""
 
-    #: Which positions in order.
-    block: slice
+    block: slice  # Which positions in order.
     #: The strata, the order by stratum, the strata in it, and where each begins; None for one stratum. Shape (rows,),
     #: and (strata + 1,).
     codes: Array | None
     order: Array
     sorted_codes: Array
     edges: Array
-    #: Who exits, by stratum. Shape (rows,).
-    exits: Array
+    exits: Array  # Who exits, by stratum. Shape (rows,).
     #: Their places by stratum, and in order of time, and their jumps. Shape (exits,).
     at: Array
     row: Array
     jump: Array
-    #: The sample weights, in order of time; None where all count alike. Shape (rows, 1).
-    weights: Array | None = None
+    weights: Array | None = None  # The sample weights, in order of time; None where all count alike. Shape (rows, 1).
 
 
 class CurveInfluence:
     """The operator for one model, block after block in order of time, at the evaluation times of some columns.
 
-    Parameters
-    ----------
-    rows : OrderedExits
-        The individuals in order of time.
-    columns : slice
-        Which evaluation times.
-    start : ndarray of shape (strata, times)
-        Where the running sum of each stratum starts: minus its total, or zero.
+    The running sum of each stratum begins at `start`, (strata, times): minus its total, or zero.
     """
 
     def __init__(self, rows: OrderedExits, columns: slice, start: Array) -> None:

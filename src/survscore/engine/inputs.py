@@ -13,7 +13,7 @@ from survscore._validation import InputError, UnfitError, as_list, check_choice,
 from survscore.causes import ALL_STATUSES, check_named_alike
 from survscore.curves import SurvivalCurves
 from survscore.engine.blocks import GivenPredictions, InBatches, Predictions
-from survscore.engine.entry import from_entry
+from survscore.engine.entry import from_entry, whose
 from survscore.engine.null import KaplanMeierNull
 from survscore.engine.times import FEW_TIMES
 from survscore.incidence import IncidenceCurves
@@ -150,16 +150,15 @@ def any_event(y: Outcomes, models: Mapping[str, Any]) -> tuple[Outcomes, dict[st
 
 def _of_all_causes(curves: Any, y: Outcomes, name: str) -> IncidenceCurves:
     """Return curves after checking that they predict just the causes of y."""
-    whose = "the curves" if name == "curves" else f"the curves of {name!r}"
     if not isinstance(curves, IncidenceCurves):
         raise InputError(
-            f"{whose} must be IncidenceCurves, of all causes, for cause='all', not {type(curves).__name__}"
+            f"{whose(name)} must be IncidenceCurves, of all causes, for cause='all', not {type(curves).__name__}"
         )
     for cause in y.causes:
         _cause_in(curves.causes, y.for_cause(cause), name)
     if len(curves.causes) != len(y.causes):
         raise InputError(
-            f"{whose} must be of just the causes of y for cause='all', {_quoted(y.causes)}, not of "
+            f"{whose(name)} must be of just the causes of y for cause='all', {_quoted(y.causes)}, not of "
             f"{_quoted(curves.causes)}"
         )
     return curves
@@ -176,12 +175,11 @@ def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> str:
     Causes that have no names go by their numbers. A cause that is predicted and never occurs needs no place among those
     of the outcomes, if all of these are predicted; otherwise it may be another spelling of one of them.
     """
-    whose = "the curves" if name == "curves" else f"the curves of {name!r}"
-    observed, n = y.causes, len(predicted)
+    subject, observed, n = whose(name), y.causes, len(predicted)
     if not observed:
         if n > 1:
             raise InputError(
-                f"{whose} predict {n} causes, {_quoted(predicted)}, and y has events of one kind: give it the causes "
+                f"{subject} predict {n} causes, {_quoted(predicted)}, and y has events of one kind: give it the causes "
                 "(event=, causes=)"
             )
         return predicted[0]
@@ -190,14 +188,14 @@ def _cause_in(predicted: tuple[str, ...], y: Outcomes, name: str) -> str:
         return predicted[y.interest - 1]
     if numbered and n == len(observed) + 1:
         raise InputError(
-            f"{whose} have {n} indices along the axis of causes, and y has {len(observed)} causes "
+            f"{subject} have {n} indices along the axis of causes, and y has {len(observed)} causes "
             f"({_quoted(observed)}). Say what index 0 is: IncidenceCurves(..., first='event-free') or "
             "first='total-risk'; if each is a cause, name them (causes=)"
         )
-    check_named_alike(predicted, observed, whose)
+    check_named_alike(predicted, observed, subject)
     wanted = observed[y.interest - 1]
     if wanted not in predicted:
-        raise InputError(f"{whose} have no predictions of cause {wanted!r}, only of {_quoted(predicted)}")
+        raise InputError(f"{subject} have no predictions of cause {wanted!r}, only of {_quoted(predicted)}")
     return wanted
 
 
@@ -231,11 +229,10 @@ def curves_read(
     """
     return {
         name: read_as(
-            curves.times, curves.interpolation, curves.extrapolation, times,
-            unsaid=curves.default_interpolation, whole=whole,
+            one.times, one.interpolation, one.extrapolation, times, unsaid=one.default_interpolation, whole=whole
         )
-        for name, curves in models.items()
-    }  # fmt: skip
+        for name, one in models.items()
+    }
 
 
 def read_as(
@@ -249,10 +246,8 @@ def read_as(
 ) -> dict[str, Any]:
     """Return how one model was read; `unsaid`: the interpolation was left to the library. See `curves_read`."""
     predicted = grid[grid > 0]
-    settings: dict[str, Any] = {
-        "n_times": int(predicted.size), "first": float(grid[0]), "last": float(grid[-1]),
-        "interpolation": interpolation, "extrapolation": extrapolation,
-    }  # fmt: skip
+    settings: dict[str, Any] = {"n_times": int(predicted.size), "first": float(grid[0]), "last": float(grid[-1])}
+    settings |= {"interpolation": interpolation, "extrapolation": extrapolation}
     if unsaid and 0 < predicted.size <= FEW_TIMES:
         between = (times > 0) & (times < grid[-1]) & ~np.isin(times, grid)
         if whole:

@@ -1,22 +1,35 @@
-"""Scores of a loss under a weighting, from sums; and what turns each individual's loss into its influence."""
+r"""Scores of a loss under a weighting, from sums; and what turns each individual's loss into its influence.
+
+Multi-class scores under competing risks are sums over statuses, event-free and all causes: with the probability
+:math:`p_{ik}(t)` of status k (0 event-free, 1 to K the causes) and the indicator :math:`y_{ik}(t)` of what happened,
+
+.. math::
+
+    \text{Brier} = \sum_{k=0}^K \frac{\sum_i w_i (y_{ik} - p_{ik})^2}{\sum_i w_i}, \qquad
+    \text{log} = -\sum_{k=0}^K \frac{\sum_i w_i\, y_{ik} \log p_{ik}}{\sum_i w_i} .
+
+Each summand, a *term*, is a score of one status as any other; influences are added before they are squared. Weights are
+the same in all terms. Projected statuses are not: status k is shared among individuals with similar predicted
+probability of status k, by the Aalen-Johansen estimate in their stratum. So the :math:`y_{ik}` of one individual add up
+to one only nearly; the mean of each is right given the predictions that its loss is made of.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore.curves import SurvivalCurves
-from survscore.engine.bounds import AllBounds, bounds_of, losses_of, n_in_population
-from survscore.engine.completions import LostUnits, with_smallest_z
+from survscore.engine.bounds import AllBounds, LostUnits, bounds_of, losses_of, n_in_population, with_smallest_z
 from survscore.engine.moments import Moments
 from survscore.engine.null import KaplanMeierNull, NullInfluence
 from survscore.engine.plan import Plan, Values, Where
-from survscore.engine.prepared import MetricResult, PartArrays, WeightedSums, averages_of
+from survscore.engine.prepared import MetricResult, PartArrays, PreparedWeights, Undefined, WeightedSums, averages_of
 from survscore.engine.second_moments import ScoredLoss, second_moments
 from survscore.engine.sensitivity import theta_scores
 from survscore.engine.sums import ModelWeights, weight_sums
@@ -24,77 +37,152 @@ from survscore.inference.units import Units, n_eligible
 from survscore.metrics import Loss
 from survscore.weighting.interval_weights import IntervalWeights, WeightSums
 
+#: The plan, the sums and the scores of a term.
+Term = tuple[Plan, WeightedSums, ScoredLoss]
+
 
 @dataclass(frozen=True, eq=False)
 class LossRunner:
-    """Means of losses, and their variances and bounds."""
+    """Means of losses, and their variances and bounds; each score is a sum of terms, mostly of one."""
 
     plan: Plan
-    weightings: Sequence[WeightedSums]
+    terms: Sequence[Sequence[WeightedSums]]  # For each term the weightings, with the sums over all individuals.
+
+    @classmethod
+    def of_statuses(cls, plan: Plan) -> LossRunner:
+        """Take the sums of each status over all individuals, for multi-class scores."""
+        first = PreparedWeights.of(plan.terms[0])
+        prepared = [first, *(_of_cause(term, first) for term in plan.terms[1:])]
+        terms = [weights.finish(weights.total()) for weights in prepared]
+        undefined = [
+            {metric.name: _undefined(of_weighting, metric.name) for metric in plan.metrics}
+            for of_weighting in zip(*terms, strict=True)
+        ]
+        alike = [[replace(one, undefined=where) for one, where in zip(of, undefined, strict=True)] for of in terms]
+        return cls(plan, alike)
 
     def run(self, q: int) -> Mapping[str, MetricResult]:
         """Return scores, variances and bounds of all losses under one weighting."""
         return {loss.name: self._result(k, q) for k, loss in enumerate(self.plan.losses)}
 
     def _result(self, k: int, q: int) -> MetricResult:
-        plan, weighted = self.plan, self.weightings[q]
-        scored = score_loss(plan, k, weighted)
-        undefined = weighted.undefined[scored.loss.name]
-        averages = averages_of(plan, scored.loss, q, self.weightings)
-        moments = None
-        if plan.errors:
-            moments = _variances(scored, plan, weighted.units, averages, any_range=plan.any_range)
-        support = weighted.support(undefined.where)
-        result = MetricResult(scored.scores, moments, None, support, undefined.where, dict(undefined.reasons))
-        if weighted.weighting.theta is not None and plan.by_theta:
-            result = replace(result, by_theta=theta_scores(plan, scored, weighted.weighting))
-        if weighted.first.observed_index is not None:
-            return replace(result, parts=self.parts(k, weighted, scored))
-        return replace(result, bounds=self._bounds(k, weighted, scored, averages))
+        plan, plans = self.plan, self.plan.terms or (self.plan,)
+        weighted = [weightings[q] for weightings in self.terms]
+        scored = [score_loss(term, k, of_term) for term, of_term in zip(plans, weighted, strict=True)]
+        first, undefined = weighted[0], weighted[0].undefined[plan.losses[k].name]
+        averages = averages_of(plan, plan.losses[k], q, self.terms[0])
+        moments = _variances(scored, plans, first.units, averages, any_range=plan.any_range) if plan.errors else None
+        scores = np.sum([of_term.scores for of_term in scored], axis=0)
+        support = first.support(undefined.where)
+        result = MetricResult(scores, moments, None, support, undefined.where, dict(undefined.reasons))
+        every = list(zip(plans, weighted, scored, strict=True))
+        if (theta := first.weighting.theta) and plan.by_theta:
+            by_theta = [
+                theta_scores(term, of_loss, theta, first.weighting.hazards, every_cause=len(plans) > 1)
+                for term, _, of_loss in every
+            ]
+            # predictions and proportions are those of event-free
+            by_status = replace(by_theta[0], scores=np.sum([term.scores for term in by_theta], axis=0))
+            result = replace(result, by_theta=by_status)
+        if first.first.observed_index is not None:
+            parts = [_parts(term, k, of_term, of_loss) for term, of_term, of_loss in every]
+            return replace(result, parts=reduce(_sum_of_parts, parts))
+        return replace(result, bounds=self._bounds(k, every, averages))
 
-    def _bounds(self, k: int, weighted: WeightedSums, scored: ScoredLoss, averages: Values) -> AllBounds | None:
+    def _bounds(
+        self, k: int, every: Sequence[tuple[Plan, WeightedSums, ScoredLoss]], averages: Values
+    ) -> AllBounds | None:
         """Return what the lost could change; None where no individual is lost."""
-        plan, known = self.plan, weighted.known
-        if known is None:
+        plan, weighted, scored = every[0]
+        if weighted.known is None:
             return None
-        losses = self.known_losses(k, weighted, scored)
-        divisor = n_in_population(weighted.first, plan.index.times, known.weights.sum(axis=0))
-        bounds = bounds_of(plan.index, partial(self.losses_of, scored), weighted.first, losses, divisor, averages)
-        # with sample weights there is no such z: it is not a function of the sums that `completions` orders
-        if not plan.errors or plan.index.sample is not None or not any(flags.any() for flags in bounds.decided):
+        known = [
+            _with_constants(of_loss.loss, sums.losses[:, k], sums.weights, of_loss.constants, plan.index.times)
+            for _, of_term, of_loss in every
+            if (sums := of_term.known) is not None
+        ]
+        divisor = n_in_population(weighted.first, plan.index.times, weighted.known.weights.sum(axis=0))
+
+        def by_status(rows: NDArray[np.intp]) -> Values:
+            each = [losses_of(rows, of_loss, term.read_models) for term, _, of_loss in every]
+            if len(each) == 1:
+                return each[0]
+            return np.stack([_of_status(each, status) for status in range(len(each))], axis=1)
+
+        bounds = bounds_of(plan.index, by_status, weighted.first, np.sum(known, axis=0), divisor, averages)
+        # with sample weights there is no such z: it is not a function of the sums that `smallest_ratio` orders
+        no_z = len(every) > 1 or not plan.errors or plan.index.sample is not None
+        if no_z or not any(flags.any() for flags in bounds.decided):
             return bounds
         lost = LostUnits.of(scored, weighted.first, plan.read_models, plan.groups, divisor)
-        others = _variances(lost.others(), plan, weighted.units, averages, any_range=False)
+        others = _variances([lost.others()], [plan], weighted.units, averages, any_range=False)
         return with_smallest_z(bounds, lost, weighted.units, others)
 
-    def known_losses(self, k: int, weighted: WeightedSums, scored: ScoredLoss) -> Values:
-        """Return the sums of losses of those of known status, each with weight one, (models, times)."""
-        known = weighted.known
-        if known is None:
-            raise TypeError("no individual is lost")
-        return _with_constants(scored.loss, known.losses[:, k], known.weights, scored.constants, self.plan.index.times)
 
-    def losses_of(self, scored: ScoredLoss, rows: NDArray[np.intp]) -> Values:
-        """Return what some individuals would cost event-free and with event, (models, 2, rows, times)."""
-        return losses_of(rows, self.plan.index.times, scored.loss, self.plan.read_models, scored.constants)
+def _of_status(losses: Sequence[Values], status: int) -> Values:
+    """Return the sum over terms of what one status costs, from what each costs event-free and with event."""
+    # event-free costs that term as event-free; any event costs it as event. An event of a cause costs this cause's term
+    # as event, and all else as event-free
+    events = [status != 0, *(status == cause for cause in range(1, len(losses)))]
+    return np.asarray(sum(of_term[:, int(event)] for of_term, event in zip(losses, events, strict=True)))
 
-    def parts(self, k: int, weighted: WeightedSums, scored: ScoredLoss) -> PartArrays:
-        """Return scores of those who could be followed to t, and of the others; their sums are the two buckets."""
-        index, sums = self.plan.index, weighted.losses[:, :, k].sum(axis=0)  # (models, 2, times)
-        weights_of, m = weighted.weights.each[-1], index.times.size
-        followed = weights_of.observed()
-        observed = weight_sums(followed, index).weights
-        defined = ~np.isnan(scored.scores)
-        # with C* >= t, and as far as their status is known
-        end, own = followed.population_index, None if index.sample is None else index.sample.values
-        n_early, n_known = (n_eligible(stop, m, own) for stop in (end, arrays.minimum(weights_of.follow_up_index, end)))
-        n_late = np.where(n_eligible(end, m) < weights_of.label.shape[0], weighted.mass - n_early, 0.0)
-        means = []
-        of_both = (observed, n_early), (weighted.weight_sums.weights - observed, n_late)
-        for place, (weights, n) in enumerate(of_both):
-            losses = _with_constants(scored.loss, sums[:, place], weights, scored.constants, index.times)
-            means.append(np.where(defined & (n > 0), losses / np.where(n > 0, n, 1.0), np.nan))
-        return PartArrays(n_early / weighted.mass, (n_early - n_known) / weighted.mass, *means)
+
+def _parts(plan: Plan, k: int, weighted: WeightedSums, scored: ScoredLoss) -> PartArrays:
+    """Return scores of those who could be followed to t, and of the others; their sums are the two buckets."""
+    index, sums = plan.index, weighted.losses[:, :, k].sum(axis=0)  # (models, 2, times)
+    weights_of, m = weighted.weights.each[-1], index.times.size
+    followed = weights_of.observed()
+    observed = weight_sums(followed, index).weights
+    defined = ~np.isnan(scored.scores)
+    # with C* >= t, and as far as their status is known
+    end, own = followed.population_index, None if index.sample is None else index.sample.values
+    n_early, n_known = (n_eligible(stop, m, own) for stop in (end, arrays.minimum(weights_of.follow_up_index, end)))
+    n_late = np.where(n_eligible(end, m) < weights_of.label.shape[0], weighted.mass - n_early, 0.0)
+    means = []
+    of_both = (observed, n_early), (weighted.weight_sums.weights - observed, n_late)
+    for place, (weights, n) in enumerate(of_both):
+        losses = _with_constants(scored.loss, sums[:, place], weights, scored.constants, index.times)
+        means.append(np.where(defined & (n > 0), losses / np.where(n > 0, n, 1.0), np.nan))
+    return PartArrays(n_early / weighted.mass, (n_early - n_known) / weighted.mass, *means)
+
+
+# Terms of multi-class scores
+
+
+def _of_cause(term: Plan, first: PreparedWeights) -> PreparedWeights:
+    """Return the weights of a cause: those of event-free, except for the status, and for what is projected."""
+    weights = PreparedWeights.of(term).weights if any(_projects(part) for part in first.weights) else first.weights
+    shared = [
+        own if _projects(own) else _relabelled(of_first, term)
+        for own, of_first in zip(weights, first.weights, strict=True)
+    ]
+    known = [_relabelled(first.every[place], term) for place in first.known.values()]
+    return PreparedWeights(term, shared, [*shared, *known], first.known)
+
+
+def _relabelled(weights: ModelWeights, term: Plan) -> ModelWeights:
+    """Return the same weights for the statuses of a term."""
+    return ModelWeights(tuple(replace(one, label=term.index.label) for one in weights.each))
+
+
+def _projects(weights: ModelWeights) -> bool:
+    return weights[0].hidden_share is not None
+
+
+def _undefined(terms: Sequence[WeightedSums], metric: str) -> Undefined:
+    """Return where the sum over statuses has no score: where one of them has none."""
+    every = [of_term.undefined[metric] for of_term in terms]
+    reasons: dict[str, int] = {}
+    for undefined in every:
+        reasons |= {reason: max(n, reasons.get(reason, 0)) for reason, n in undefined.reasons.items()}
+    return Undefined(np.asarray(np.logical_or.reduce([undefined.where for undefined in every])), reasons)
+
+
+def _sum_of_parts(mine: PartArrays, theirs: PartArrays) -> PartArrays:
+    return replace(mine, observed=mine.observed + theirs.observed, projected=mine.projected + theirs.projected)
+
+
+# One term
 
 
 def score_loss(plan: Plan, k: int, weighted: WeightedSums) -> ScoredLoss:
@@ -129,15 +217,18 @@ def score_loss(plan: Plan, k: int, weighted: WeightedSums) -> ScoredLoss:
     return replace(scored, moving_totals=_moving_totals(scored, ranges, weighted.each_sums, defined))
 
 
-def _variances(scored: ScoredLoss, plan: Plan, units: Units, averages: Values, *, any_range: bool) -> Moments:
-    """Return the variances of one loss under one weighting, compiled where that pays."""
-    models = plan.read_models
-    matrices = None if any_range else models.in_memory
-    if matrices is not None and plan.compiles([scored.loss], [scored.weights]):
+def _variances(
+    scored: Sequence[ScoredLoss], plans: Sequence[Plan], units: Units, averages: Values, *, any_range: bool
+) -> Moments:
+    """Return the variances of a sum of losses under one weighting, compiled where that pays."""
+    plan, models = plans[0], plans[0].read_models
+    matrices = None if any_range or len(plans) > 1 else models.in_memory
+    if matrices is not None and plan.compiles([scored[0].loss], [scored[0].weights]):
         from survscore.engine import compiled
 
-        return compiled.second_moments(scored, matrices, plan.groups, units, averages)
-    return second_moments([(scored, models)], plan.groups, units, averages, any_range=any_range)
+        return compiled.SecondMoments(scored[0], matrices, plan.groups, units, averages).run()
+    terms = [(of_term, term.read_models) for of_term, term in zip(scored, plans, strict=True)]
+    return second_moments(terms, plan.groups, units, averages, any_range=any_range)
 
 
 def _with_constants(
@@ -179,8 +270,10 @@ def _moving_totals(scored: ScoredLoss, ranges: Values, each_sums: Sequence[Weigh
     m, n_models = scored.index.times.size, ranges.shape[1]
     # sums of moving weights, (strata, times) and (strata, statuses, times)
     moving = [
-        _moving_weights(weights_of_model, sums, m) if _moves(weights_of_model) else None
-        for weights_of_model, sums in zip(scored.weights.each, each_sums, strict=True)
+        _moving_weights(weights, sums, m)
+        if weights.censoring_model is not None and weights.hidden_share is None and not weights.individual
+        else None
+        for weights, sums in zip(scored.weights.each, each_sums, strict=True)
     ]
     totals = []
     for a in range(len(scored.scores)):
@@ -199,11 +292,6 @@ def _moving_totals(scored: ScoredLoss, ranges: Values, each_sums: Sequence[Weigh
             total = (losses - (early + late.sum(axis=1)) * scored.centre[a]) * scored.scale[scored.weights.place(a)]
         totals.append(np.where(defined, total, 0.0))
     return totals
-
-
-def _moves(weights: IntervalWeights) -> bool:
-    """Whether the weights move with an estimated curve, and come from tables."""
-    return weights.censoring_model is not None and weights.hidden_share is None and not weights.individual
 
 
 def _at_risk(weights: IntervalWeights) -> Values:

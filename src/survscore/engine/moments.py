@@ -44,21 +44,14 @@ def contrast(values: Any, a: int, b: int) -> Any:
 class Moments:
     """Variances of scores and of their differences. Numbers only."""
 
-    #: At each time; see `pair`. Shape (pairs, times).
-    pointwise: NDArray[np.float64]
+    pointwise: NDArray[np.float64]  # At each time; see `pair`. Shape (pairs, times).
     #: The means over time that were asked for, as weights of the times. Shape (ranges, times).
     averages: NDArray[np.float64]
-    #: Variances of these. Shape (pairs, ranges).
-    of_averages: NDArray[np.float64]
+    of_averages: NDArray[np.float64]  # Variances of these. Shape (pairs, ranges).
     #: Covariances over time, which serve every mean over time. Shape (pairs, times, times).
     over_time: NDArray[np.float64] | None = None
     #: How much of `pointwise` is not of influences, but was added for what they don't see. Shape (pairs, times).
     added: NDArray[np.float64] | None = None
-
-    @property
-    def n_times(self) -> int:
-        """At how many times there are scores."""
-        return int(self.pointwise.shape[1])
 
     def variance(self, a: int, b: int) -> NDArray[np.float64]:
         """Return the variances of the difference of two models at each time, or of a model's scores (a = b)."""
@@ -78,7 +71,7 @@ class Moments:
     def added_share(self, a: int, b: int) -> NDArray[np.float64]:
         """Return which share of the variances at each time was added."""
         if self.added is None:
-            return np.zeros(self.n_times)
+            return np.zeros(self.pointwise.shape[1])
         return _share(self.added[pair(a, b)], self.variance(a, b))
 
     def added_share_of_average(self, weights: NDArray[np.float64], a: int, b: int) -> float:
@@ -103,14 +96,12 @@ class Moments:
         # the last model's pairs come last: as many as there are models
         n_models = int(np.sqrt(2 * len(self.pointwise)))
         has_null = np.arange(len(self.pointwise)) >= len(self.pointwise) - n_models
-        of_averages = np.array([null.of_mean(weights) for weights in self.averages])
-        over_time = self.over_time
+        pointwise = self.pointwise + has_null[:, None] * null.variance()
+        of_means = np.array([null.of_mean(weights) for weights in self.averages])
+        of_averages, over_time = self.of_averages + has_null[:, None] * of_means, self.over_time
         if over_time is not None:
             over_time = over_time + has_null[:, None, None] * null.covariance()
-        return Moments(
-            self.pointwise + has_null[:, None] * null.variance(), self.averages,
-            self.of_averages + has_null[:, None] * of_averages, over_time, self.added,
-        )  # fmt: skip
+        return Moments(pointwise, self.averages, of_averages, over_time, self.added)
 
     def with_added(self, added: NDArray[np.float64]) -> Moments:
         """Add variances, (pairs, times), of what errs alike at all times, so that none of it averages out."""
@@ -151,22 +142,12 @@ def _share(part: NDArray[np.float64], whole: NDArray[np.float64]) -> NDArray[np.
 
 
 class Totals:
-    """Sums of squares over units, individuals or groups, as they are added up.
+    """Sums of squares over units, individuals or groups, as they are added up; kept where `like` lives.
 
-    Parameters
-    ----------
-    n_models, n_units : int
-        How many there are.
-    averages : ndarray of shape (ranges, times)
-        The means over time that are asked for.
-    inflation : ndarray of shape (times,) or (pairs, times)
-        The small-sample correction of variances; may be filled in before a time is added.
-    any_range : bool
-        Whether covariances over time are kept: then all times must be added at once.
-    whole : bool
-        Whether all times of a unit are added at once, and only once.
-    like : ndarray or tensor, optional
-        Where sums are kept.
+    `averages` are the means over time that are asked for, (ranges, times), and `inflation`, (times,) or (pairs, times),
+    is the small-sample correction of variances, which may be filled in before a time is added. With `any_range`,
+    covariances over time are kept: then all times must be added at once. `whole` says that all times of a unit are
+    added at once, and only once.
     """
 
     def __init__(

@@ -44,13 +44,11 @@ from survscore.outcomes import Outcomes
 class KaplanMeierNull:
     """The Kaplan-Meier curve of the events, or the Aalen-Johansen estimate of one cause of them."""
 
-    #: The estimate.
-    curve: ProductLimit
+    curve: ProductLimit  # The estimate.
     #: Of whom, if these are the individuals that are scored; None for others, who are an independent source of
     #: variance.
     outcomes: Outcomes | None
-    #: That of the cause of interest, under competing risks.
-    incidence: Incidence | None = None
+    incidence: Incidence | None = None  # That of the cause of interest, under competing risks.
     #: How many jumps each individual has stayed through, which is also the own jump of those with event; None of
     #: others' curve. Shape (n,).
     passed: Any = None
@@ -129,8 +127,7 @@ class KaplanMeierNull:
 class NullInfluence:
     """What estimating the null model's curve adds to its score."""
 
-    #: The estimate.
-    null: KaplanMeierNull
+    null: KaplanMeierNull  # The estimate.
     #: The derivative of the null model's score by the logarithm of the curve; 0 where there is no score. Under
     #: competing risks, by the incidence, times -U, and as a second part by the incidence. Shape (parts,
     #: times).

@@ -79,24 +79,18 @@ def _device_of(models: Mapping[str, Predictions]) -> Any:
     """Return the device that holds the predictions: None for NumPy arrays, unless torch was asked for."""
     devices = {name: curves.device for name, curves in models.items()}
     if config.backend == "torch":
-        torch = _torch()
+        try:
+            import torch
+        except ImportError:
+            raise InputError("config.backend='torch' needs torch: pip install torch") from None
         devices = {name: torch.device("cpu") if device is None else device for name, device in devices.items()}
     if len(set(devices.values())) > 1:
-        places = ", ".join(f"{name!r} {_in_words(device)}" for name, device in devices.items())
+        places = ", ".join(
+            f"{name!r} " + ("in the processor's memory" if device is None else f"on {device}")
+            for name, device in devices.items()
+        )
         raise InputError(f"curves must all be in one place: {places}; move them with .to(device) or .numpy()")
     device = next(iter(devices.values()))
     if device is not None and device.type not in ("cpu", "cuda"):
         raise InputError(f"scores are computed on CUDA devices or the processor, not on {device}: give .numpy()")
     return device
-
-
-def _in_words(device: Any) -> str:
-    return "in the processor's memory" if device is None else f"on {device}"
-
-
-def _torch() -> Any:
-    try:
-        import torch
-    except ImportError:
-        raise InputError("config.backend='torch' needs torch: pip install torch") from None
-    return torch

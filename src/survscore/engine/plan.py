@@ -50,12 +50,9 @@ Where = NDArray[np.bool_]
 class Plan:
     """Everything that a score needs, checked."""
 
-    #: What each model predicts.
-    models: Models
-    #: The evaluation times; `index` has those that all models predict.
-    times: Values
-    #: Outcomes, and where their times fall.
-    index: TimeIndex
+    models: Models  # What each model predicts.
+    times: Values  # The evaluation times; `index` has those that all models predict.
+    index: TimeIndex  # Outcomes, and where their times fall.
     #: What to compute, and under which weightings; `labels` are their names in results.
     metrics: list[Metric]
     weightings: list[Weighting]
@@ -63,25 +60,19 @@ class Plan:
     #: The prediction that is the same for all individuals, scored after the models: a curve, or the share of event-free
     #: among those counted, under each weighting its own.
     null: KaplanMeierNull | Literal["counted"] | None
-    #: The groups of the individuals.
-    groups: Groups | None
-    #: Of confidence intervals.
-    level: float
+    groups: Groups | None  # The groups of the individuals.
+    level: float  # Of confidence intervals.
     #: Over which ranges of time means are asked for, beside the whole; "any": covariances over time are computed.
     ranges: Ranges
-    #: Whether standard errors are computed.
-    errors: bool
-    #: Why there are no scores after the last time of `index`.
-    far: dict[str, int]
+    errors: bool  # Whether standard errors are computed.
+    far: dict[str, int]  # Why there are no scores after the last time of `index`.
     #: Whether variances are needed at each time, of means over time, or both. Those of means of a pooled metric take
     #: memory for all individuals.
     variances: Variances = "both"
-    #: Whether projected scores are computed for other hazards of those with hidden status, too.
-    by_theta: bool = False
+    by_theta: bool = False  # Whether projected scores are computed for other hazards of those with hidden status, too.
     #: Of multi-class scores, which are sums over statuses: the plan of event-free, and one of each cause.
     terms: tuple[Plan, ...] = ()
-    #: The names of all causes, under competing risks.
-    causes: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()  # The names of all causes, under competing risks.
 
     @classmethod
     def of(
@@ -110,11 +101,15 @@ class Plan:
         y, models = of_cause(y, models, times=times, multiclass=True)
         y = without_equal_weights(y)
         if y.interest == ALL_STATUSES:
-            return cls._of_statuses(
-                y, models, metric, groups=groups, times=times, null=null, weighting=weighting, level=level,
-                ranges=ranges, errors=errors, variances=variances, by_theta=by_theta, needs_numpy=needs_numpy,
-            )  # fmt: skip
-        named = _checked_models(y, models, needs_numpy)
+            asked = {"weighting": weighting, "times": times, "groups": groups, "level": level, "ranges": ranges}
+            asked |= {"errors": errors, "variances": variances, "by_theta": by_theta, "needs_numpy": needs_numpy}
+            return cls._of_statuses(y, models, metric, null=null, **asked)
+        check_outcomes(y)
+        named = as_models(models)
+        for name, curves in named.items():
+            check_predictions(y, curves, "curves" if list(named) == ["curves"] else f"the curves of {name!r}")
+        if needs_numpy:
+            check_on_processor(needs_numpy, y, named)
         check_level(level)
         check_ranges(ranges)
         metrics = [as_metric(given) for given in one_or_more(metric, Metric, "metric")]
@@ -147,10 +142,9 @@ class Plan:
         missing = int((~reached).sum())
         far = {where_they_end(named, y): missing} if missing else {}
         index = TimeIndex(y, wanted[reached])
-        return cls(
-            Models(named, len(y)), wanted, index, metrics, weightings, labels, null_model(null, y), grouping, level,
-            ranges, errors, far, variances, by_theta, causes=y.causes,
-        )  # fmt: skip
+        computed = metrics, weightings, labels, null_model(null, y), grouping
+        of_all = Models(named, len(y))
+        return cls(of_all, wanted, index, *computed, level, ranges, errors, far, variances, by_theta, causes=y.causes)
 
     @classmethod
     def _of_statuses(
@@ -165,21 +159,19 @@ class Plan:
                     "a time"
                 )
         statuses = [loss.of_statuses() for loss in losses if isinstance(loss, Loss)]
-        own = {cause: _of_null(null, place, y) for place, cause in enumerate(y.causes)}
-        first = cls.of(
-            y.any_event(), {name: curves.event_free() for name, curves in models.items()},
-            metric=[status.event_free for status in statuses],
-            null=null.any_event() if isinstance(null, Outcomes) else null, **settings,
-        )  # fmt: skip
+        nulls, of_any = [null] * len(y.causes), null
+        if isinstance(null, Outcomes):  # of the same place, if there are as many causes
+            named = null.causes if len(null.causes) == len(y.causes) else y.causes
+            nulls, of_any = [null.for_cause(cause) for cause in named], null.any_event()
+        event_free = {name: curves.event_free() for name, curves in models.items()}
+        losses_of_any = [status.event_free for status in statuses]
+        first = cls.of(y.any_event(), event_free, metric=losses_of_any, null=of_any, **settings)
         if any(weighting.theta not in (None, 1) for weighting in first.weightings):
             raise UnfitError("theta is not available for cause='all': it multiplies the hazard of one cause")
+        settings = {**settings, "metric": [status.cause for status in statuses], "times": first.times}
         others = [
-            cls.of(
-                y.for_cause(cause), models,
-                metric=[status.cause for status in statuses], null=own[cause], **{**settings, "times": first.times},
-            )
-            for cause in y.causes
-        ]  # fmt: skip
+            cls.of(y.for_cause(cause), models, null=own, **settings) for cause, own in zip(y.causes, nulls, strict=True)
+        ]
         return replace(first, metrics=losses, terms=(first, *others), causes=y.causes)
 
     @property
@@ -254,26 +246,6 @@ class Plan:
         values = np.full(self.times.size, np.nan)
         values[: undefined.size] = np.where(undefined, np.nan, 0.0)
         return values
-
-
-def _checked_models(
-    y: Outcomes, models: Mapping[str, GivenPredictions] | Iterable[tuple[str, GivenPredictions]], needs_numpy: str
-) -> dict[str, Predictions]:
-    """Return the models by name, after checking them and the outcomes."""
-    check_outcomes(y)
-    named = as_models(models)
-    for name, curves in named.items():
-        check_predictions(y, curves, "curves" if list(named) == ["curves"] else f"the curves of {name!r}")
-    if needs_numpy:
-        check_on_processor(needs_numpy, y, named)
-    return named
-
-
-def _of_null(null: Any, place: int, y: Outcomes) -> Any:
-    """Return the null model's outcomes of one of the causes: those of the same place, if there are as many."""
-    if not isinstance(null, Outcomes):
-        return null
-    return null.for_cause((null.causes if len(null.causes) == len(y.causes) else y.causes)[place])
 
 
 def _check_metrics(metrics: Sequence[Metric], y: Outcomes, models: Mapping[str, Any]) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._utils.parallel import cached_property
+from survscore._validation import UnfitError
 from survscore.curves import SurvivalCurves
 from survscore.engine.influence import Estimation, joint_covariance
 from survscore.engine.moments import Moments, Totals, contrast, pairs
@@ -27,12 +27,9 @@ Covariance = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 class PooledValues:
     """What a metric of all individuals taken together came to, by model and time."""
 
-    #: Shape (models, times).
-    values: NDArray[np.float64]
-    #: Their variances, where errors were asked for.
-    moments: Moments | None
-    #: Why there is no value; nothing where there is. Shape (models, times).
-    reasons: NDArray[np.object_]
+    values: NDArray[np.float64]  # Shape (models, times).
+    moments: Moments | None  # Their variances, where errors were asked for.
+    reasons: NDArray[np.object_]  # Why there is no value; nothing where there is. Shape (models, times).
 
     @classmethod
     def nothing(cls, n_models: int, n_times: int) -> PooledValues:
@@ -44,10 +41,8 @@ class PooledValues:
 class SquaredErrors:
     """Errors whose squares are part of the values of models (see `MetricValue.squared`)."""
 
-    #: Shape (errors, errors).
-    covariance: NDArray[np.float64]
-    #: Whose they are. Shape (errors,).
-    model: NDArray[np.intp]
+    covariance: NDArray[np.float64]  # Shape (errors, errors).
+    model: NDArray[np.intp]  # Whose they are. Shape (errors,).
 
     def mean(self, a: int) -> float:
         """Return what they add to the value of a model on average."""
@@ -64,43 +59,6 @@ class SquaredErrors:
         return max(2.0 * float(np.sum(signed * signed.T)), 0.0)
 
 
-def models_of_squares(values: Sequence[MetricValue]) -> NDArray[np.intp]:
-    """Return whose errors are squared, in the order of `MetricValue.squared`."""
-    return np.repeat(np.arange(len(values)), [0 if value.squared is None else len(value.squared) for value in values])
-
-
-def added_variances(
-    metric: SampleMetric, n_models: int, squares: SquaredErrors | None, weight: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Return what comes on top of squared influences, for every model and every difference of two."""
-    unseen = metric.unseen_variance(weight)
-    return np.array(
-        [(0.0 if a == b else unseen) + (0.0 if squares is None else squares.variance(a, b)) for a, b in pairs(n_models)]
-    )
-
-
-def why_no_value(value: MetricValue, n_units: float, *, grouped: bool) -> str:
-    """Return why there is no value; nothing where there is. A bias can't be taken off where one unit is left."""
-    if not value.reason and value.squared is not None and n_units <= 1:
-        unit = "group" if grouped else "individual"
-        return f"only one {unit} is counted, so that the part of chance cannot be estimated"
-    return value.reason
-
-
-@dataclass(frozen=True, eq=False)
-class SampleRequest:
-    """One of the metrics that are evaluated together."""
-
-    metric: SampleMetric
-    #: For how many of the predictions, from the first on: the null model's is the last, and not all metrics score it.
-    n_models: int
-    #: The means over time that are asked for, (ranges, times), and whether covariances over time are.
-    averages: NDArray[np.float64]
-    any_range: bool
-    #: Where there is nothing to say. Shape (times,).
-    undefined: NDArray[np.bool_]
-
-
 @dataclass(frozen=True, eq=False)
 class SampleView:
     """What there is to see of one model at one time."""
@@ -112,58 +70,12 @@ class SampleView:
     #: How many individuals are counted, or groups of them.
     n_units: float
     grouped: bool
-    #: Turns influences of the sample on several numbers, (numbers, rows), into their covariance.
-    covariance: Covariance
+    covariance: Covariance  # Turns influences of the sample on several numbers, (numbers, rows), into their covariance.
 
 
 #: Is shown all models at all times, with the position of the weighting, so that nothing need be fitted again for
 #: numbers that are no metrics.
 OnSample = Callable[[int, SampleView], None]
-
-
-def evaluate_pooled(
-    requests: Sequence[SampleRequest],
-    estimations: Sequence[Estimation],
-    curves: Sequence[SurvivalCurves],
-    groups: Groups | None,
-    units: Units,
-    *,
-    errors: bool,
-    on_sample: Callable[[SampleView], None] | None = None,
-) -> list[PooledValues]:
-    """Return the values of several metrics and their moments; time by time, so that no matrix is made of large data.
-
-    All metrics of a model share one sample. Predictions on a device come to the processor's memory one time at a time.
-    `estimations` has one for all models, or where strata differ one for each.
-    """
-    index = estimations[0].index
-    m, n = index.times.size, len(index.outcomes)
-    joint = [JointMoments.of(request, n, groups, units, estimations[0]) if errors else None for request in requests]
-    results = [PooledValues.nothing(request.n_models, m) for request in requests]
-    for j in np.flatnonzero(~np.logical_and.reduce([request.undefined for request in requests])).tolist():
-        column, here = slice(j, j + 1), [q for q, request in enumerate(requests) if not request.undefined[j]]
-        several = [_AtTime.of(j, estimation, groups, units) for estimation in estimations]
-        at_time = [several[a if len(several) > 1 else 0] for a in range(len(curves))]
-        by_model = []
-        for a, of_model in enumerate(curves):
-            survival = _at(of_model, index.times[column], n)
-            sample = at_time[a].counted.with_predictions(survival)
-            if on_sample is not None:
-                on_sample(at_time[a].view(a, sample))
-            found = {}
-            for q in (q for q in here if a < requests[q].n_models):
-                own = at_time[a].seen_by(requests[q].metric).counted
-                seen = sample if own is at_time[a].counted else own.with_predictions(survival)
-                found[q] = requests[q].metric.evaluate(seen)
-            by_model.append(found)
-        for q in here:
-            of_models = [by_model[a].pop(q) for a in range(requests[q].n_models)]
-            at = [one.seen_by(requests[q].metric) for one in at_time[: len(of_models)]]
-            _put(at, requests[q], of_models, results[q], joint[q])
-    return [
-        values if moments is None else replace(values, moments=moments.finish())
-        for values, moments in zip(results, joint, strict=True)
-    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +113,7 @@ class _AtTime:
 
     @cached_property
     def source(self) -> tuple[Estimation, CountedStatuses]:
-        """What influences are made of."""
+        """What influences are made of; the same tuple for all models that share it."""
         return self.estimation, self.counted
 
     @property
@@ -216,65 +128,30 @@ class _AtTime:
 
     def covariance(self, influence: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the covariance of several numbers; see `influence.joint_covariance`."""
-        return covariance_of([influence], [self])
+        return _covariance([influence], [self])
 
 
-def covariance_of(several: Sequence[NDArray[np.float64]], at: Sequence[_AtTime]) -> NDArray[np.float64]:
+def _covariance(several: Sequence[NDArray[np.float64]], at: Sequence[_AtTime]) -> NDArray[np.float64]:
     """Return the covariance of numbers of each model; see `influence.joint_covariance`."""
     factor = at[0].units.inflation[at[0].place]
     return joint_covariance(several, [at_time.source for at_time in at], at[0].column, at[0].groups, factor)
 
 
-def _put(
-    at: Sequence[_AtTime],
-    request: SampleRequest,
-    of_models: Sequence[MetricValue],
-    values: PooledValues,
-    moments: JointMoments | None,
-) -> None:
-    """Put what models have of a metric into its tables, and add their influences to its moments."""
-    first, n_models = at[0], len(of_models)
-    j, counted = first.place, first.counted
-    squares = squared_errors(of_models, at)
-    for a, value in enumerate(of_models):
-        values.values[a, j] = value.value - (0.0 if squares is None else squares.mean(a))
-        values.reasons[a, j] = why_no_value(value, first.units.counted[j], grouped=first.groups is not None)
-    if moments is None:
-        return
-    weight = first.weight / first.estimation.mean_weight
-    added = added_variances(request.metric, n_models, squares, weight)
-    if first.estimation.exits is None and counted.other is None:  # no other individual has any influence
-        deviations = np.array([value.influence for value in of_models])[:, :, None]
-        all_rows = np.ones(len(counted), dtype=np.bool_)
-        nothing = np.zeros((n_models, 0, 1))
-        moments.add(j, deviations, deviations, nothing, counted.label, all_rows, added, counted.rows)
-        return
-    influences = [
-        at_time.estimation.of_counted(of_model.influence[None], at_time.counted, at_time.column)
-        for at_time, of_model in zip(at, of_models, strict=True)
-    ]
-    of_all, influence, X = (np.concatenate(parts) for parts in zip(*influences, strict=True))
-    moments.add(j, of_all, influence, X, first.label, first.weight > 0, added)
+def _squared_errors(values: Sequence[MetricValue], at: Sequence[_AtTime]) -> SquaredErrors | None:
+    """Return the errors whose squares are part of the values; None where there are none."""
+    rows = [(value.squared, here) for value, here in zip(values, at, strict=True) if value.squared is not None]
+    if not rows:
+        return None
+    n_errors = [0 if value.squared is None else len(value.squared) for value in values]
+    return SquaredErrors(_covariance(*zip(*rows, strict=True)), np.repeat(np.arange(len(values)), n_errors))
 
 
 class JointMoments:
     """Second moments of a metric of several individuals taken together, as influences at one time after another come.
 
-    Parameters
-    ----------
-    metric : JointMetric
-        Which corrects for small samples.
-    n_models, n : int
-        How many there are.
-    groups, units, averages, any_range
-        As for `influence.by_influence`.
-    steps : ndarray of shape (jumps,)
-        Greenwood's weights of the curves that are estimated from others.
-    by_units : bool
-        Whether variances have n/(n - 1) of a mean whatever the metric says: where weights are estimated as in R's
-        riskRegression, where statuses are fractions, and where sample weights are not counts.
-    factors : InfluenceFactors, optional
-        What sample weights multiply influences by.
+    `steps` are Greenwood's weights of the curves that are estimated from others. By units, variances have n/(n - 1) of
+    a mean whatever the metric says: where weights are estimated as in R's riskRegression, where statuses are fractions,
+    and where sample weights are not counts.
     """
 
     def __init__(
@@ -286,13 +163,12 @@ class JointMoments:
         units: Units,
         averages: NDArray[np.float64],
         steps: NDArray[np.float64],
-        *,
         by_units: bool,
         any_range: bool,
-        factors: InfluenceFactors | None = None,
     ) -> None:
         self.metric, self.groups, self.units, self.steps, self.any_range = metric, groups, units, steps, any_range
-        self.by_units, self.factors = groups is not None or by_units, factors
+        self.by_units = groups is not None or by_units
+        self.factors: InfluenceFactors | None = None  # what sample weights multiply influences by
         m = averages.shape[1]
         n_units = n if groups is None else groups.n_groups
         self.totals = Totals(n_models, n_units, averages, np.ones((1, m)), any_range=any_range, whole=any_range)
@@ -300,20 +176,6 @@ class JointMoments:
         self.influences = np.zeros((n_models, n_units, m)) if any_range else None
         self.jumps = np.zeros((n_models, steps.size, m)) if any_range else None
         self.added = np.zeros((len(self.totals.pairs), m))
-
-    @classmethod
-    def of(
-        cls, request: SampleRequest, n: int, groups: Groups | None, units: Units, estimation: Estimation
-    ) -> JointMoments:
-        """Take what is asked of a pooled metric."""
-        censoring_jumps = estimation.exits
-        return cls(
-            request.metric, request.n_models, n, groups, units, request.averages, estimation.training_steps,
-            by_units=(censoring_jumps is not None and censoring_jumps.martingale)
-            or estimation.weights.hidden_share is not None
-            or (estimation.factors is not None and not estimation.factors.sample.frequency),
-            factors=None if groups is not None else estimation.factors, any_range=request.any_range,
-        )  # fmt: skip
 
     def add(
         self,
@@ -391,10 +253,9 @@ def _inflation(
     return factors
 
 
-def squared_errors(values: Sequence[MetricValue], at: Sequence[_AtTime]) -> SquaredErrors | None:
-    """Return the errors whose squares are part of the values; None where there are none."""
-    rows = [(value.squared, here) for value, here in zip(values, at, strict=True) if value.squared is not None]
-    return SquaredErrors(covariance_of(*zip(*rows, strict=True)), models_of_squares(values)) if rows else None
+def constant_prediction() -> SurvivalCurves:
+    """Return what the null model predicts where only order counts: the same for all, without discrimination."""
+    return SurvivalCurves(np.ones((1, 1)), np.zeros(1), interpolation="step", extrapolation="hold")
 
 
 def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np.float64]:
@@ -402,9 +263,77 @@ def _at(curves: SurvivalCurves, time: NDArray[np.float64], n: int) -> NDArray[np
     return np.broadcast_to(arrays.to_host(curves.at(time)[:, 0]), n)
 
 
+def influences_of_sample(
+    plan: Plan, metric: SampleMetric, weighted: WeightedSums
+) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
+    """Yield the influences on a metric of all who are counted at a time, by model and time."""
+    index, undefined = plan.index.numpy(), weighted.undefined[metric.name].where
+    curves = [*plan.read_models.matrices(metric.name)]
+    if plan.null is not None and metric.scores_null:
+        curves.append(constant_prediction())
+    estimations = weighted.estimations(index)
+    for j in np.flatnonzero(~undefined).tolist():
+        for a, of_model in enumerate(curves):
+            estimation = estimations[a if len(estimations) > 1 else 0]
+            counted = CountedStatuses.of(*estimation.statuses(j), counts=index.counts)
+            survival = _at(of_model, index.times[j : j + 1], len(index.outcomes))
+            value = metric.evaluate(counted.with_predictions(survival))
+            if value.squared is not None:
+                raise UnfitError(f"metric {metric.name!r} holds squares of errors, and has no influences by individual")
+            if not value.reason and np.isfinite(value.value):
+                yield a, j, estimation.of_counted(value.influence[None], counted, slice(j, j + 1))[1][0, :, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class _Requested:
+    """One of the metrics that are evaluated together, with its tables."""
+
+    metric: SampleMetric
+    #: For how many of the predictions, from the first on: the null model's is the last, and not all metrics score it.
+    n_models: int
+    #: Where there is nothing to say. Shape (times,).
+    undefined: NDArray[np.bool_]
+    values: PooledValues
+    moments: JointMoments | None
+
+    def put(self, of_models: Sequence[MetricValue], several: Sequence[_AtTime]) -> None:
+        """Put what models have of the metric at a time into the tables, and add their influences to the moments."""
+        at = [at_time.seen_by(self.metric) for at_time in several[: self.n_models]]
+        first, j, counted = at[0], at[0].place, at[0].counted
+        squares = _squared_errors(of_models, at)
+        for a, value in enumerate(of_models):
+            self.values.values[a, j] = value.value - (0.0 if squares is None else squares.mean(a))
+            self.values.reasons[a, j] = value.reason
+            if not value.reason and value.squared is not None and first.units.counted[j] <= 1:
+                unit = "group" if first.groups is not None else "individual"  # a bias can't be taken off
+                reason = f"only one {unit} is counted, so that the part of chance cannot be estimated"
+                self.values.reasons[a, j] = reason
+        if self.moments is None:
+            return
+        unseen = self.metric.unseen_variance(first.weight / first.estimation.mean_weight)
+        # on top of squared influences, for every model and every difference of two
+        of_squares = [0.0 if squares is None else squares.variance(a, b) for a, b in pairs(self.n_models)]
+        added = np.array([0.0 if a == b else unseen for a, b in pairs(self.n_models)]) + of_squares
+        if first.estimation.exits is None and counted.other is None:  # no other individual has any influence
+            deviations = np.array([value.influence for value in of_models])[:, :, None]
+            everybody, no_jumps = np.ones(len(counted), dtype=np.bool_), np.zeros((self.n_models, 0, 1))
+            self.moments.add(j, deviations, deviations, no_jumps, counted.label, everybody, added, counted.rows)
+            return
+        influences = [
+            at_time.estimation.of_counted(of_model.influence[None], at_time.counted, at_time.column)
+            for at_time, of_model in zip(at, of_models, strict=True)
+        ]
+        of_all, influence, X = (np.concatenate(parts) for parts in zip(*influences, strict=True))
+        self.moments.add(j, of_all, influence, X, first.label, first.weight > 0, added)
+
+
 @dataclass(frozen=True, eq=False)
 class SampleRunner:
-    """Metrics of all who are counted at a time, taken together: they share what they look at."""
+    """Metrics of all who are counted at a time, taken together: they share what they look at.
+
+    They are evaluated time by time, so that no matrix is made of large data, and predictions on a device come to the
+    processor's memory one time at a time. All metrics of a model share one sample.
+    """
 
     plan: Plan
     weightings: Sequence[WeightedSums]
@@ -417,28 +346,54 @@ class SampleRunner:
         if not metrics:
             return {}
         curves = plan.read_models.matrices(metrics[0].name)
-        n_models = len(curves)
-        if plan.null is not None and any(metric.scores_null for metric in metrics):  # without discrimination
-            curves = [*curves, SurvivalCurves(np.ones((1, 1)), np.zeros(1), interpolation="step", extrapolation="hold")]
-        requests = []
-        for metric in metrics:
-            averages = averages_of(plan, metric, q, self.weightings)
-            k, undefined = len(curves) if metric.scores_null else n_models, weighted.undefined[metric.name]
-            requests.append(SampleRequest(metric, k, averages, plan.any_range, undefined.where))
-        results = evaluate_pooled(
-            requests, weighted.estimations(plan.index), curves, plan.host_groups, weighted.units, errors=plan.errors,
-            on_sample=None if self.on_sample is None else partial(self.on_sample, q),
-        )  # fmt: skip
-        return {
-            request.metric.name: self._result(request, values, weighted)
-            for request, values in zip(requests, results, strict=True)
-        }
+        n_models, estimations = len(curves), weighted.estimations(plan.index)
+        if plan.null is not None and any(metric.scores_null for metric in metrics):
+            curves = [*curves, constant_prediction()]
+        requests = [
+            self._requested(metric, q, len(curves) if metric.scores_null else n_models, estimations[0])
+            for metric in metrics
+        ]
+        n, times = len(plan.index.outcomes), plan.index.times
+        for j in np.flatnonzero(~np.logical_and.reduce([request.undefined for request in requests])).tolist():
+            here = [request for request in requests if not request.undefined[j]]
+            several = [_AtTime.of(j, estimation, plan.host_groups, weighted.units) for estimation in estimations]
+            # where each model has weights of its own, so has the null model, even if no metric scores it
+            several = several if len(several) > 1 else several * len(curves)
+            results: list[list[MetricValue]] = [[] for _ in here]
+            for a, (of_model, at_time) in enumerate(zip(curves, several, strict=False)):
+                survival = _at(of_model, times[j : j + 1], n)
+                sample = at_time.counted.with_predictions(survival)
+                if self.on_sample is not None:
+                    self.on_sample(q, at_time.view(a, sample))
+                for request, values in zip(here, results, strict=True):
+                    if a < request.n_models:
+                        own = at_time.seen_by(request.metric).counted
+                        seen = sample if own is at_time.counted else own.with_predictions(survival)
+                        values.append(request.metric.evaluate(seen))
+            while here:  # what a metric needed is let go before the next one
+                here.pop(0).put(results.pop(0), several)
+        return {request.metric.name: self._result(request, weighted) for request in requests}
 
-    def _result(self, request: SampleRequest, values: PooledValues, weighted: WeightedSums) -> MetricResult:
-        scores, moments = values.values, values.moments
+    def _requested(self, metric: SampleMetric, q: int, n_models: int, estimation: Estimation) -> _Requested:
+        plan, weighted = self.plan, self.weightings[q]
+        moments, groups, factors = None, plan.host_groups, estimation.factors
+        if plan.errors:
+            by_units = estimation.weights.hidden_share is not None
+            by_units |= estimation.exits is not None and estimation.exits.martingale
+            by_units |= factors is not None and not factors.sample.frequency
+            sizes, averages = (n_models, len(plan.index.outcomes)), averages_of(plan, metric, q, self.weightings)
+            moments = JointMoments(
+                metric, *sizes, groups, weighted.units, averages, estimation.training_steps, by_units, plan.any_range
+            )
+            moments.factors = None if groups is not None else factors
+        tables = PooledValues.nothing(n_models, plan.index.times.size)
+        return _Requested(metric, n_models, weighted.undefined[metric.name].where, tables, moments)
+
+    def _result(self, request: _Requested, weighted: WeightedSums) -> MetricResult:
+        scores, moments = request.values.values, None if request.moments is None else request.moments.finish()
         if request.n_models < len(self.plan.names):  # the null model has no value
             scores = np.concatenate((scores, np.full((1, scores.shape[1]), np.nan)))
             moments = None if moments is None else moments.and_one_without()
         undefined = weighted.undefined[request.metric.name]
-        reasons = {**undefined.reasons, **reasons_of(self.plan.names, values.reasons)}
+        reasons = {**undefined.reasons, **reasons_of(self.plan.names, request.values.reasons)}
         return MetricResult(scores, moments, None, weighted.support(undefined.where), undefined.where, reasons)

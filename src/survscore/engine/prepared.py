@@ -2,7 +2,7 @@
 
 Blocks of predictions become `Sums` by `PreparedWeights`, all at once or as they come; `finish` makes of these, for each
 weighting, the sums over all individuals and what they are based on. From there each family of metrics has its own
-`Runner`: losses in `loss_scores`, metrics of all who are counted at a time in `pooled`, of all that happened up to it
+runner: losses in `loss_scores`, metrics of all who are counted at a time in `pooled`, of all that happened up to it
 in `histories`.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,20 +39,16 @@ if TYPE_CHECKING:
 class Undefined:
     """Where a metric has no score under a weighting."""
 
-    #: Shape (times,).
-    where: Where
-    #: Why, and for how many times.
-    reasons: dict[str, int]
+    where: Where  # Shape (times,).
+    reasons: dict[str, int]  # Why, and for how many times.
 
 
 @dataclass(frozen=True, eq=False)
 class KnownSums:
     """Sums over the individuals of known status alone, each with weight one, for the bounds."""
 
-    #: Of losses. Shape (models, losses, times).
-    losses: Values
-    #: Of weights, as in `WeightSums`. Shape (3, times).
-    weights: Values
+    losses: Values  # Of losses. Shape (models, losses, times).
+    weights: Values  # Of weights, as in `WeightSums`. Shape (3, times).
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,21 +59,15 @@ class WeightedSums:
     weights: ModelWeights
     #: Sums of the weights at each time, as `weights` has them; where statuses are projected, all are the last one's.
     each_sums: tuple[WeightSums, ...]
-    #: Weight times loss. Shape (2, models, losses, buckets, times).
-    losses: Values
-    #: None where no individual is lost.
-    known: KnownSums | None
+    losses: Values  # Weight times loss. Shape (2, models, losses, buckets, times).
+    known: KnownSums | None  # None where no individual is lost.
     #: How many individuals the score describes, and the sum of their sample weights. Shape (times,).
     n_population: Values
     mass: Values
-    #: Of how many of them the status is known. Shape (times,).
-    n_known: Values
-    #: On how many independent units that is.
-    units: Units
-    #: Whether these are groups.
-    grouped: bool
-    #: By metric; those of the follow-up find out themselves.
-    undefined: Mapping[str, Undefined]
+    n_known: Values  # Of how many of them the status is known. Shape (times,).
+    units: Units  # On how many independent units that is.
+    grouped: bool  # Whether these are groups.
+    undefined: Mapping[str, Undefined]  # By metric; those of the follow-up find out themselves.
 
     @property
     def first(self) -> IntervalWeights:
@@ -111,11 +101,9 @@ class WeightedSums:
         n_event_free = self.n_known - sums.events
         hidden = self.first.hidden_share is not None and bool((self.n_known < self.n_population).any())
         units = replace(self.units, factors=None)  # results hold no data
-        sample = self.first.sample
-        return Support(
-            self.n_population, n_effective, sums.events, n_event_free, units, self.grouped, hidden,
-            weighted=sample is not None and not sample.frequency,
-        )  # fmt: skip
+        weighted = self.first.sample is not None and not self.first.sample.frequency
+        numbers = self.n_population, n_effective, sums.events, n_event_free
+        return Support(*numbers, units, self.grouped, hidden, weighted)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +154,10 @@ class PreparedWeights:
 
     def _finished(self, q: int, sums: Sums) -> WeightedSums:
         plan, weights, m = self.plan, self.weights[q], self.plan.index.times.size
-        each_sums = self._each_sums(q, sums)
+        if len(weights.each) == 1 or weights[0].hidden_share is not None:
+            each_sums = (self._weight_sums(q, sums),) * len(weights.each)
+        else:
+            each_sums = tuple(of_model.sums(m) for of_model in weights.each)
         first, weight_sums = weights[0], each_sums[0]
         known = None
         if q in self.known:
@@ -186,17 +177,8 @@ class PreparedWeights:
             for metric in plan.metrics
             if not isinstance(metric, FollowUpMetric)
         }
-        return WeightedSums(
-            weighting, weights, each_sums, sums.losses[q], known, n_population, mass, n_known, units,
-            plan.groups is not None, undefined,
-        )  # fmt: skip
-
-    def _each_sums(self, q: int, sums: Sums) -> tuple[WeightSums, ...]:
-        """Return the sums of the weights of each model."""
-        several = self.weights[q].each
-        if len(several) == 1 or several[0].hidden_share is not None:
-            return (self._weight_sums(q, sums),) * len(several)
-        return tuple(weights.sums(self.plan.index.times.size) for weights in several)
+        of_all = n_population, mass, n_known, units, plan.groups is not None
+        return WeightedSums(weighting, weights, each_sums, sums.losses[q], known, *of_all, undefined)
 
     def _weight_sums(self, place: int, sums: Sums) -> WeightSums:
         """Return the sums of the weights, from the ranges alone where they follow from these.
@@ -229,11 +211,7 @@ def averages_of(plan: Plan, metric: Metric, q: int, weightings: Sequence[Weighte
 
 
 def undefined_times(
-    metric: Metric,
-    times: Values,
-    subject: str,
-    weights: IntervalWeights,
-    weight_sums: Values,
+    metric: Metric, times: Values, subject: str, weights: IntervalWeights, weight_sums: Values
 ) -> Undefined:
     """Return at which times there is nothing to say, and why, from the sums of weights by range and status."""
     total = weight_sums.sum(axis=0)
@@ -305,26 +283,16 @@ class PartArrays:
 class MetricResult:
     """What a family computes of a metric under a weighting."""
 
-    #: Shape (models, times).
-    scores: Values
+    scores: Values  # Shape (models, times).
     #: As in `ScoreArrays`.
     moments: Moments | None
     bounds: AllBounds | None
     support: Support
-    #: Where there is no score. Shape (times,).
-    undefined: Where
-    #: Why, and for how many times.
-    reasons: dict[str, int]
+    undefined: Where  # Where there is no score. Shape (times,).
+    reasons: dict[str, int]  # Why, and for how many times.
     #: As in `ScoreArrays`.
     parts: PartArrays | None = None
     by_theta: ThetaScores | None = None
-
-
-class Runner(Protocol):
-    """Computes all metrics of one family."""
-
-    def run(self, q: int) -> Mapping[str, MetricResult]:
-        """Return the results under the q-th weighting, by the name of the metric."""
 
 
 def reasons_of(names: Sequence[str], reasons: NDArray[np.object_]) -> dict[str, int]:

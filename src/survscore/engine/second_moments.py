@@ -7,7 +7,7 @@ estimating the curve inside the weights adds (`engine.influence`), for which ind
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -43,21 +43,15 @@ class ScoredLoss:
     index: TimeIndex
     loss: Loss
     weights: ModelWeights
-    #: Predictions that are the same for all individuals, after those of the models.
-    constants: Sequence[SurvivalCurves]
-    #: Shape (models and constants, times).
-    scores: NDArray[np.float64]
-    #: Shape (models and constants, times).
-    centre: NDArray[np.float64]
-    #: As `weights` has them. Shape (weights, times).
-    scale: NDArray[np.float64]
-    #: Shape (models and constants, times).
-    offset: NDArray[np.float64]
+    constants: Sequence[SurvivalCurves]  # Predictions that are the same for all individuals, after those of the models.
+    scores: NDArray[np.float64]  # Shape (models and constants, times).
+    centre: NDArray[np.float64]  # Shape (models and constants, times).
+    scale: NDArray[np.float64]  # As `weights` has them. Shape (weights, times).
+    offset: NDArray[np.float64]  # Shape (models and constants, times).
     #: For each model, by stratum, the sum of the deviations whose weights move with the curve that was estimated. Shape
     #: (strata, times).
     moving_totals: Sequence[NDArray[np.float64]]
-    #: What estimating the last of the constants adds.
-    null: NullInfluence | None = None
+    null: NullInfluence | None = None  # What estimating the last of the constants adds.
 
     @property
     def by_n(self) -> bool:
@@ -75,6 +69,12 @@ class ScoredLoss:
         models = [weights.censoring_model for weights in self.weights.each]
         return [None if model is None else OrderedExits.of(self.index, model) for model in models]
 
+    @property
+    def training_steps(self) -> NDArray[np.float64]:
+        """The Greenwood weights of a curve that was fitted to others."""
+        model = self.weights[0].censoring_model
+        return np.zeros(0) if model is None else model.curve.variance_steps
+
     def constant_losses(self, constant: SurvivalCurves) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the losses of a prediction that is the same for all individuals: event-free, and with event."""
         survival = constant.at(self.index.times)[0]
@@ -86,12 +86,7 @@ Term = tuple[ScoredLoss, Models]
 
 
 def second_moments(
-    terms: Sequence[Term],
-    groups: Groups | None,
-    units: Units,
-    averages: NDArray[np.float64],
-    *,
-    any_range: bool,
+    terms: Sequence[Term], groups: Groups | None, units: Units, averages: NDArray[np.float64], *, any_range: bool
 ) -> Moments:
     """Make every influence, and add up its squares: any weighting, groups, batches, covariances over time.
 
@@ -115,11 +110,16 @@ def second_moments(
             Influences(of_term, of_models.collected(scored.index.times[columns]) if collected else of_models, columns)
             for of_term, of_models in terms
         ]
-        for rows, influences, jumps in _sums_of_blocks(visits):
+        of_first, *of_others = (visit.blocks() for visit in visits)
+        for of_block in of_first:  # not by zip, which keeps the matrices of an earlier block
+            rows, influences, jumps = reduce(_added, (next(blocks) for blocks in of_others), of_block)
             if jumps is not None:
-                totals.add_jumps(jumps.places, jumps.steps, jumps.X, columns)
+                totals.add_jumps(jumps[0], scored.training_steps, jumps[1], columns)
             if table is None:
-                totals.add(_scaled(influences, units, rows, columns), columns, rows)
+                if units.factors is not None:
+                    factors = units.factors.of_rows(rows, columns)
+                    influences[:] = [influence * factors for influence in influences]
+                totals.add(influences, columns, rows)
             else:
                 codes = groups.codes[rows]  # type: ignore[union-attr]
                 for of_groups, influence in zip(table, influences, strict=True):
@@ -129,34 +129,9 @@ def second_moments(
     return totals.finish().with_null(scored.null)
 
 
-def _scaled(influences: list[Array], units: Units, rows: Any, columns: slice) -> list[Array]:
-    """Return influences of some individuals as they are squared; see `InfluenceFactors`."""
-    if units.factors is None:
-        return influences
-    factors = units.factors.of_rows(rows, columns)
-    return [influence * factors for influence in influences]
-
-
-@dataclass(frozen=True, eq=False)
-class JumpInfluences:
-    """What the jumps of a curve that was fitted to others add: X(s; t) at those that fall into a block."""
-
-    places: Array
-    #: Greenwood's weights of all jumps.
-    steps: NDArray[np.float64]
-    #: Shape (jumps, times), for each model.
-    X: list[Array]
-
-
-#: Which individuals a block is of, their influences, (rows, times) for each model, and those of jumps.
-BlockInfluences = tuple[Any, list[Array], JumpInfluences | None]
-
-
-def _sums_of_blocks(visits: Sequence[Influences]) -> Iterator[BlockInfluences]:
-    """Yield the influences of all terms together, block by block."""
-    first, *others = (visit.blocks() for visit in visits)
-    for of_block in first:  # not by zip, which keeps the matrices of an earlier block
-        yield reduce(_added, (next(blocks) for blocks in others), of_block)
+#: Which individuals a block is of, and their influences, (rows, times) for each model; of a curve that was fitted to
+#: others, which of its jumps fall into the block, and X(s; t) at these, (jumps, times) for each model.
+BlockInfluences = tuple[Any, list[Array], tuple[Array, list[Array]] | None]
 
 
 def _added(mine: BlockInfluences, theirs: BlockInfluences) -> BlockInfluences:
@@ -165,7 +140,7 @@ def _added(mine: BlockInfluences, theirs: BlockInfluences) -> BlockInfluences:
     for a, other in enumerate(others):
         influences[a] += other
     if jumps is not None and other_jumps is not None:
-        jumps = replace(jumps, X=[X + other for X, other in zip(jumps.X, other_jumps.X, strict=True)])
+        jumps = jumps[0], [X + other for X, other in zip(jumps[1], other_jumps[1], strict=True)]
     return rows, influences, jumps
 
 
@@ -224,10 +199,6 @@ class Influences:
                     operator.add(influences[a], x[:, lo:], in_block, lo)
                 else:
                     jumps.append(operator.at_training_jumps(x, in_block, lo))
-            of_jumps = None
-            if jumps:
-                steps = self.operators[0].rows.model.curve.variance_steps  # type: ignore[union-attr]
-                of_jumps = JumpInfluences(jumps[0][0], steps, [X for _, X in jumps])
             sample = scored.weights[0].sample
             own = None if sample is None else sample.values[rows][:, None]
             if scored.by_n:
@@ -240,7 +211,7 @@ class Influences:
             if scored.null is not None and scored.null.of_scored:
                 of_null = scored.null.influence(rows, scored.index.before_time, columns)
                 influences[-1] += of_null if own is None else of_null * own
-            yield rows, influences, of_jumps
+            yield rows, influences, (jumps[0][0], [X for _, X in jumps]) if jumps else None
 
     def _deviations(self) -> Iterator[tuple[slice, Any, list[Array], dict[int, tuple[Array, int]]]]:
         """Yield where a block is in order, which individuals these are, and their deviations, (rows, times) each.
@@ -261,8 +232,9 @@ class Influences:
                 part, cell, status = cells[self.scored.weights.place(a)]
                 survival = self._read(curves[a], picked) if a < len(curves) else self.constants[a - len(curves)]
                 deviation, moving = self._deviation(a, part, survival, status, cell)
-                if self.operators[a] is not None:
-                    gradients[a] = moving, self._first_column(a, block)
+                if (operator := self.operators[a]) is not None:
+                    first = operator.rows.column_of(block.start) - self.columns.start  # that the block's jumps reach
+                    gradients[a] = moving, min(max(first, 0), len(self.column))
                 influences.append(deviation)
                 del survival, moving
             del cells, parts, event_free, part, cell, status  # matrices that are not needed any more
@@ -334,11 +306,6 @@ class Influences:
         late = (part.weight_at_event < part.max_weight)[:, None]
         return arrays.where(self.column < part.event_index[:, None], early, late)
 
-    def _first_column(self, a: int, block: slice) -> int:
-        """Return the first column that the jumps of a block reach."""
-        first: int = self.operators[a].rows.column_of(block.start) - self.columns.start  # type: ignore[union-attr]
-        return min(max(first, 0), len(self.column))
-
 
 def _between_times(blocks: Iterator[slice], index: TimeIndex) -> Iterator[slice]:
     """Move the ends of blocks to where a time ends: all individuals of one time are in one block."""
@@ -354,10 +321,8 @@ def _between_times(blocks: Iterator[slice], index: TimeIndex) -> Iterator[slice]
 class MeanInfluences:
     """The influences on the mean over time of each model's score; what two weightings have in common shows in these."""
 
-    #: The means over time. Shape (models,).
-    scores: NDArray[np.float64]
-    #: The influences. Shape (models, n).
-    values: NDArray[np.float64]
+    scores: NDArray[np.float64]  # The means over time. Shape (models,).
+    values: NDArray[np.float64]  # The influences. Shape (models, n).
     #: Where the curve was fitted to others, its Greenwood weights and the means of X(s; t); else empty. Shape (jumps,)
     #: and (models, jumps).
     steps: NDArray[np.float64]
@@ -371,7 +336,7 @@ def mean_influences(scored: ScoredLoss, models: Models, weights: NDArray[np.floa
     totals = Totals(k, models.n, weights[None], np.ones(m), any_range=False, whole=True)
     for rows, influences, jumps in Influences(scored, models, slice(0, m)).blocks():
         if jumps is not None:
-            totals.add_jumps(jumps.places, jumps.steps, jumps.X, slice(0, m))
+            totals.add_jumps(jumps[0], scored.training_steps, jumps[1], slice(0, m))
         for of_model, influence in zip(values, influences, strict=True):
             of_model[rows] = influence @ weights
     used = weights > 0

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,6 @@ from survscore.engine.second_moments import ScoredLoss
 from survscore.engine.sums import ModelWeights, both_losses, weight_sums
 from survscore.inference.units import n_eligible
 from survscore.metrics import Loss
-from survscore.weighting import Weighting
 from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
 
 Array = Any  # a NumPy array, or a torch tensor
@@ -45,8 +43,7 @@ class ThetaScores:
     #: That of the weighting, and the hazards that it assumes, in words.
     theta: float
     hazards: str
-    #: At `THETAS`. Shape (models, times, thetas).
-    scores: Values
+    scores: Values  # At `THETAS`. Shape (models, times, thetas).
     #: Mean predicted survival of those with C* >= t, and of those with C* < t; NaN of none. Shape (models, 2, times).
     predicted: Values
     #: The proportion event-free: observed, and projected where that is hidden. Shape (models, 2, times).
@@ -58,57 +55,40 @@ class ThetaScores:
         return np.asarray(np.einsum("atk,t->ak", self.scores[:, used], weights[used]))
 
 
-@dataclass(frozen=True, eq=False)
-class _HiddenSums:
-    """What `ThetaScores` are made of; they merge by adding."""
-
-    #: Of m^theta (l1 - l0) over the hidden, at `THETAS` and at the weighting's own. Shape (models, times, thetas + 1).
-    losses: Values
-    #: Of predicted survival, with C* >= t and with C* < t. Shape (models, 2, times).
-    predicted: Values
-
-    def __add__(self, other: _HiddenSums) -> _HiddenSums:
-        return _HiddenSums(self.losses + other.losses, self.predicted + other.predicted)
-
-
 LARGEST_LOG = 700.0  # of a number: the power of the curve that it is multiplied by is as small
 
 
-def theta_scores(
-    plan: Plan, scored: ScoredLoss, weighting: Weighting, *, every_cause: bool = False
-) -> ThetaScores | None:
-    """Return the scores of one loss at all powers of the reference; None where the weighting has it to the power 0.
+def theta_scores(plan: Plan, scored: ScoredLoss, theta: float, hazards: str, *, every_cause: bool) -> ThetaScores:
+    """Return the scores of one loss at all powers of the reference; that of the weighting is `theta`, above zero.
 
     Under competing risks theta multiplies the hazard of the cause of interest, or those of `every_cause`.
     """
-    weights, index, models, theta = scored.weights, plan.index, plan.read_models, weighting.theta
+    weights, index, models = scored.weights, plan.index, plan.read_models
     own = None if index.sample is None else index.sample.values
-    if not theta:
-        return None
     m, n = index.times.size, float(models.n if own is None else own.sum())
     null = [constant.at(index.times) for constant in scored.constants]
     in_threads = index.outcomes.device is None
     statuses = each(lambda one: _Statuses.of(one, index, theta, every_cause), weights.each, threads=in_threads)
 
-    def of_block(block: Block) -> _HiddenSums:
+    def of_block(block: Block) -> tuple[Values, Values]:
         return _sums(block, index, scored.loss, weights, null, statuses)
 
     if models.in_memory is not None:  # products of small matrices, which release the lock
         parts = each(of_block, list(models.blocks(m)), threads=in_threads)
     else:
         parts = [of_block(block) for block in models.blocks(m)]
-    total = reduce(_HiddenSums.__add__, parts)
-    change = (total.losses[..., :-1] - total.losses[..., -1:]) / n
+    losses, predicted_sums = (np.asarray(sum(several)) for several in zip(*parts, strict=True))
+    change = (losses[..., :-1] - losses[..., -1:]) / n
     end = weights[0].observed_index
     n_observed = np.full(m, np.nan) if end is None else n_eligible(end, m, own)
     n_others = (
         n - n_observed if own is None or end is None else np.where(n_eligible(end, m) < models.n, n - n_observed, 0)
     )
     sizes = np.stack((n_observed, n_others))
-    sums = [total.predicted, np.array([_event_free(weights[a], index) for a in range(len(change))])]
+    sums = [predicted_sums, np.array([_event_free(weights[a], index) for a in range(len(change))])]
     with np.errstate(invalid="ignore", divide="ignore"):
         predicted, event_free = (np.where(sizes > 0, part / sizes, np.nan) for part in sums)
-    return ThetaScores(theta, weighting.hazards, scored.scores[..., None] + change, predicted, event_free)
+    return ThetaScores(theta, hazards, scored.scores[..., None] + change, predicted, event_free)
 
 
 def _sums(
@@ -118,8 +98,12 @@ def _sums(
     weightings: ModelWeights,
     null: Sequence[Array],
     statuses: Sequence[_Statuses],
-) -> _HiddenSums:
-    """Return the sums over a block."""
+) -> tuple[Values, Values]:
+    """Return sums over a block, of what theta changes and of predicted survival.
+
+    Of m^theta (l1 - l0) over the hidden, at `THETAS` and at the weighting's own, (models, times, thetas + 1); and of
+    those with C* >= t and with C* < t, (models, 2, times).
+    """
     times, before_time = index.times, index.before_time[block.rows]
     columns, column = slice(0, times.size), arrays.columns(times.size, before_time)
     losses, means = [], []
@@ -138,15 +122,14 @@ def _sums(
             slope, survival = slope * some.sample.values[:, None], survival * weights.sample.values[:, None]
         losses.append(statuses[weightings.place(a)].sums(some, block.rows, rows, times, slope))
         means.append(_early_and_late(weights, survival, column))
-    return _HiddenSums(np.array(losses), np.array(means))
+    return np.array(losses), np.array(means)
 
 
 @dataclass(frozen=True, eq=False)
 class _Statuses:
     """The probability that the hidden are event-free, at each of `THETAS` and at the weighting's own theta."""
 
-    #: The powers of what the weighting projects by.
-    powers: Values
+    powers: Values  # The powers of what the weighting projects by.
     #: Under competing risks, the estimates at these, and where each individual stands by position; and U at the
     #: evaluation times. Shape (n,), and (strata, times, thetas).
     incidence: Incidence | None = None

@@ -30,8 +30,7 @@ class RandomEffects:
     lower: float
     upper: float
     p_value: float
-    #: The standard deviation between data sets, beyond chance.
-    tau: float
+    tau: float  #: The standard deviation between data sets, beyond chance.
     #: Cochran's Q, its p-value, and the share of the variation between estimates that is not chance.
     q: float
     q_p_value: float
@@ -60,10 +59,10 @@ class RandomEffects:
         wider = math.nan
         if k >= LEAST_FOR_PREDICTION:
             wider = float(student_quantile(level, k - 2)) * math.sqrt(tau_squared + se**2)
-        return cls(
-            mean, se, mean - half, mean + half, float(student_p(mean / se, k - 1)), math.sqrt(tau_squared), q,
-            chi_square_p(q, k - 1), max(0.0, 1.0 - (k - 1) / q) if q > 0 else 0.0, mean - wider, mean + wider, k,
-        )  # fmt: skip
+        i_squared = max(0.0, 1.0 - (k - 1) / q) if q > 0 else 0.0
+        of_mean = mean, se, mean - half, mean + half, float(student_p(mean / se, k - 1))
+        heterogeneity = math.sqrt(tau_squared), q, chi_square_p(q, k - 1), i_squared
+        return cls(*of_mean, *heterogeneity, mean - wider, mean + wider, k)
 
 
 def _spread(tau_squared: float, value: Values, variance: Values) -> float:

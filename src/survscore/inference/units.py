@@ -22,8 +22,7 @@ Vector = NDArray[np.float64]
 class SampleWeights:
     """The sample weights of individuals, all above zero, and of which kind they are."""
 
-    #: Shape (n,).
-    values: Any
+    values: Any  #: Shape (n,).
     #: Whether an individual of weight f stands for f individuals who are alike; else it is one, who counts so much.
     frequency: bool
 
@@ -59,8 +58,7 @@ class InfluenceFactors:
     """
 
     sample: SampleWeights
-    #: Individual i is in the population at the times before it. Shape (n,).
-    stop: Any
+    stop: Any  #: Individual i is in the population at the times before it. Shape (n,).
     #: 1/n, and one divided by the sum of the weights, of the population at each time; 0 where none is left, or one.
     #: Shape (times,).
     inverse_n: Vector

@@ -9,8 +9,7 @@ from survscore._validation import InputError, check_choice
 from survscore.metrics import FollowUpMetric
 from survscore.outcomes import Outcomes
 from survscore.weighting.administrative import Administrative
-from survscore.weighting.base import Weighting
-from survscore.weighting.choices import WeightingChoices, weightings_that_fit
+from survscore.weighting.base import Weighting, WeightingChoices, weightings_that_fit
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 from survscore.weighting.ipcw import IPCW
 from survscore.weighting.projected import Projected

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, check_choice, check_length, plural
-from survscore.censoring.distributions import CensoringFunction
-from survscore.censoring.fitted import CensoringModel
+from survscore.censoring.distributions import CensoringCurves, CensoringFunction
 from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import (
@@ -27,17 +26,16 @@ from survscore.weighting.base import (
     check_rounding,
     check_strata,
     fit_by_code,
-    fit_on_sample,
-    fit_on_training,
     last_times,
     placed_curves,
     refuse_drop_outs,
     settings_in_words,
     support_end,
     weighted_by,
+    weighted_by_source,
 )
-from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
-from survscore.weighting.ranks import MIN_FOLLOWED, Codes, Neighbours, by_own_ranks, number_of_strata, some_times
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
+from survscore.weighting.ranks import MIN_FOLLOWED, Codes, Neighbours, number_of_strata, some_times
 from survscore.weighting.strata import Strata
 
 RANKS = ("own-ranks",)
@@ -172,16 +170,16 @@ class Administrative(Weighting):
         )
 
     def _check_population(self) -> None:
-        known = self.population is None or self.population == "fixed" if isinstance(self.population, str) else True
-        number = isinstance(self.population, (int, float, np.number)) and not isinstance(self.population, bool)
-        if not known or not (self.population is None or isinstance(self.population, (str, SurvivalCurves)) or number):
+        given = self.population
+        number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
+        fixed = isinstance(given, str) and given == "fixed"
+        if not (given is None or fixed or number or isinstance(given, SurvivalCurves)):
             raise InputError(
-                "population must be None, 'fixed', a time, or SurvivalCurves of P(C* >= t | X), not "
-                f"{self.population!r}"
+                f"population must be None, 'fixed', a time, or SurvivalCurves of P(C* >= t | X), not {given!r}"
             )
-        if number and not (np.isfinite(self.population) and self.population >= 0):
-            raise InputError(f"population must be a time, zero or later, not {self.population!r}")
-        if isinstance(self.population, SurvivalCurves) and self.normalize == "n":
+        if number and not (np.isfinite(given) and given >= 0):
+            raise InputError(f"population must be a time, zero or later, not {given!r}")
+        if isinstance(given, SurvivalCurves) and self.normalize == "n":
             raise InputError("normalize='n' does not fit population curves: the weights stand for all already")
 
     @property
@@ -192,17 +190,20 @@ class Administrative(Weighting):
         return replace(self, dropout_strata=None) if self._ranks else self
 
     def reads(self, index: TimeIndex) -> NDArray[np.float64] | None:  # noqa: D102
-        ranked = _Ranked.of(index) if self._ranks else None
-        return None if ranked is None else ranked.times
+        ranked = _ranked(index) if self._ranks else None
+        return None if ranked is None else ranked[0]
 
     def prepare_models(  # noqa: D102
         self, index: TimeIndex, curves: Mapping[str, SurvivalCurves], *, null: bool = False
     ) -> list[IntervalWeights]:
-        ranked = _Ranked.of(index) if self._ranks else None
+        ranked = _ranked(index) if self._ranks else None
         if ranked is None:
             return [self.prepare(index)]
-        weights, left = self.unweighted(index), index.outcomes.dropped_out
-        strata = [*ranked.strata(index, curves), *([(None, 1)] if null else [])]
+        outcomes, weights, left = index.outcomes, self.unweighted(index), index.outcomes.dropped_out
+        neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
+        times, n_strata = ranked
+        own = [neighbours.strata(neighbours.ranks(of_model, times), n_strata) for of_model in curves.values()]
+        strata = [*(_joined(index, codes, n) for codes, n in own), *([(None, 1)] if null else [])]
         martingale = self.variance == "martingale"
         models = [fit_by_code(index, left, codes, n, martingale=martingale) for codes, n in strata]
         return [weighted_by(weights, model, index, left, cap_of(self.max_weight)) for model in models]
@@ -264,27 +265,16 @@ class Administrative(Weighting):
 
     def _weighted(self, weights: IntervalWeights, index: TimeIndex) -> IntervalWeights:
         """Return the ranges with the inverse of G_d as weights."""
-        outcomes, cap = index.outcomes, cap_of(self.max_weight)
-        if isinstance(self.dropout, SurvivalCurves):
-            check_length("dropout curves", len(self.dropout), "outcomes", len(outcomes))
-            own = inverse(self.dropout.before(outcomes.time), cap)
-            return replace(weights, weight_at_risk=None, weight_at_event=own, survival=self.dropout)
-        if isinstance(self.dropout, CensoringFunction):
-            at, before = self.dropout.at(index.times)[None], self.dropout.before(outcomes)
-            return replace(weights, weight_at_risk=inverse(at, cap), weight_at_event=inverse(before, cap))
-        model: CensoringModel
-        if isinstance(self.dropout, Outcomes):
-            given = self.dropout
-            if not given.n_dropped_out:
-                raise InputError(
-                    "`dropout=Outcomes`: no individual dropped out in the given outcomes, which have no information "
-                    f"about the {int(outcomes.dropped_out.sum())} of {len(outcomes)} who did here"
-                )
-            model = fit_on_training(index, given, given.dropped_out, self.dropout_strata, self.training_strata)
-        else:
-            strata = None if self._ranks else self.dropout_strata
-            model = fit_on_sample(index, outcomes.dropped_out, strata, self.variance)
-        return weighted_by(weights, model, index, outcomes.dropped_out, cap)
+        n, source, strata = len(index.outcomes), self.dropout, None if self._ranks else self.dropout_strata
+        if isinstance(source, SurvivalCurves):
+            check_length("dropout curves", len(source), "outcomes", n)
+            source = CensoringCurves(source)
+        if isinstance(source, Outcomes) and not source.n_dropped_out:
+            raise InputError(
+                "`dropout=Outcomes`: no individual dropped out in the given outcomes, which have no information "
+                f"about the {int(index.outcomes.dropped_out.sum())} of {n} who did here"
+            )
+        return weighted_by_source(self, weights, None if self.estimated else source, index, strata)
 
     def of_rows(self, rows: NDArray[np.intp]) -> Weighting:  # noqa: D102
         some = self._with_curves(lambda _, curves: curves[rows])
@@ -355,33 +345,19 @@ class Administrative(Weighting):
         return self.named(somebody_left=False)
 
 
-@dataclass(frozen=True)
-class _Ranked:
-    """Which strata there are by ranks."""
+def _ranked(index: TimeIndex) -> tuple[NDArray[np.float64], int] | None:
+    """Return at which times predictions are ranked, and how many strata there are before some are joined.
 
-    #: At which times predictions are ranked.
-    times: NDArray[np.float64]
-    #: How many strata there are before some are joined.
-    n_strata: int
-
-    @classmethod
-    def of(cls, index: TimeIndex) -> _Ranked | None:
-        """Count drop-outs and those followed event-free; None where one stratum is left, or none dropped out."""
-        outcomes, m = index.outcomes, index.times.size
-        if outcomes.censoring_time is None or not outcomes.n_dropped_out or m == 0:
-            return None
-        followed = index.n_followed
-        last = max(int(np.count_nonzero(followed >= MIN_FOLLOWED)), 1) - 1
-        stayed = index.n_eligible(arrays.where(outcomes.dropped_out, index.until_time, np.int32(m)))
-        n_strata = number_of_strata(min(index.n - stayed[last], followed[last]))
-        return cls(some_times(index.times[: last + 1]), n_strata) if n_strata > 1 else None
-
-    def strata(self, index: TimeIndex, curves: Mapping[str, SurvivalCurves]) -> list[Codes]:
-        """Return the strata of each model."""
-        outcomes = index.outcomes
-        neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
-        found = by_own_ranks(neighbours, list(curves.values()), self.times, self.n_strata)
-        return [_joined(index, codes, n_strata) for codes, n_strata in found]
+    None where one stratum is left by the number of drop-outs and of those followed event-free, or none dropped out.
+    """
+    outcomes, m = index.outcomes, index.times.size
+    if outcomes.censoring_time is None or not outcomes.n_dropped_out or m == 0:
+        return None
+    followed = index.n_followed
+    last = max(int(np.count_nonzero(followed >= MIN_FOLLOWED)), 1) - 1
+    stayed = index.n_eligible(arrays.where(outcomes.dropped_out, index.until_time, np.int32(m)))
+    n_strata = number_of_strata(min(index.n - stayed[last], followed[last]))
+    return (some_times(index.times[: last + 1]), n_strata) if n_strata > 1 else None
 
 
 def _joined(index: TimeIndex, codes: Any, n_strata: int) -> Codes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, UnfitError, plural
+from survscore.censoring.distributions import CensoringDistribution
 from survscore.censoring.fitted import CensoringModel, FittedOnSample, FittedOnTraining
 from survscore.censoring.product_limit import ProductLimit
 from survscore.curves import SurvivalCurves
@@ -37,8 +38,7 @@ class Weighting(ABC):
     name: ClassVar[str]
     #: What the weighted sum is divided by: the sum of the weights, or the number in the population.
     normalize: Normalize = "weights"
-    #: What the inverse of its weights is the distribution of.
-    weights_for: ClassVar[str] = "censoring"
+    weights_for: ClassVar[str] = "censoring"  #: What the inverse of its weights is the distribution of.
     #: The power of the curves by which statuses are projected (`IntervalWeights.reference` has it in them), from which
     #: scores at other powers are made; None where no status is projected.
     theta: float | None = None
@@ -212,10 +212,10 @@ def fit_on_training(
     rows = arrays.beside(np.flatnonzero(np.isin(there, used)), training.time)
     there = arrays.beside(np.searchsorted(used, there), training.time)
     own, squares = (None if values is None else values[rows] for values in (own, squares))
+    time_there, exits, there = training.time[rows], exits[rows], there[rows]
     curve = ProductLimit.of(
-        training.time[rows], exits[rows], others_first=True, codes=there[rows], n_strata=used.size, weights=own,
-        squares=squares,
-    )  # fmt: skip
+        time_there, exits, others_first=True, codes=there, n_strata=used.size, weights=own, squares=squares
+    )
     return FittedOnTraining(curve.beside(time), arrays.beside(place.astype(np.int32), time))
 
 
@@ -236,14 +236,37 @@ def weighted_by(
     weights: IntervalWeights, model: CensoringModel, index: TimeIndex, left: NDArray[np.bool_], max_weight: float
 ) -> IntervalWeights:
     """Return index ranges with the inverse of an estimated curve as weights; `left` says who exited in its way."""
-    at, before = curve_weights(model, index)
+    at_risk, own = (inverse(G, max_weight) for G in curve_weights(model, index))
     end = weights.support_end
     if model.codes is not None:  # by stratum
         end = support_end(index.outcomes, left, index.times, model.codes)
-    return replace(
-        weights, weight_at_risk=inverse(at, max_weight), weight_at_event=inverse(before, max_weight), codes=model.codes,
-        censoring_model=model, support_end=end,
-    )  # fmt: skip
+    weights = replace(weights, weight_at_risk=at_risk, weight_at_event=own)
+    return replace(weights, codes=model.codes, censoring_model=model, support_end=end)
+
+
+def weighted_by_source(
+    weighting: Any,
+    weights: IntervalWeights,
+    source: Outcomes | CensoringDistribution | None,
+    index: TimeIndex,
+    strata: Strata | None,
+) -> IntervalWeights:
+    """Return index ranges with the inverse of G as weights, from where it comes: None for the scored outcomes.
+
+    `weighting` says who leaves, and what the variance and the training strata of an estimate are.
+    """
+    outcomes, cap = index.outcomes, weights.max_weight
+    if isinstance(source, CensoringDistribution):
+        own = inverse(source.before(outcomes), cap)
+        if source.curves is not None:
+            return replace(weights, weight_at_risk=None, weight_at_event=own, survival=source.curves)
+        return replace(weights, weight_at_risk=inverse(source.at(index.times)[None], cap), weight_at_event=own)
+    model: CensoringModel
+    if source is None:
+        model = fit_on_sample(index, weighting.leaves(outcomes), strata, weighting.variance)
+    else:
+        model = fit_on_training(index, source, weighting.leaves(source), strata, weighting.training_strata)
+    return weighted_by(weights, model, index, weighting.leaves(outcomes), cap)
 
 
 def support_end(
@@ -358,3 +381,58 @@ def check_rounding(outcomes: Outcomes) -> None:
             f"most {gap[close].max():.1g}, the first at position {first}; that is rounding: set time to censoring_time "
             "there"
         )
+
+
+@dataclass(frozen=True)
+class WeightingChoices:
+    """Which weightings fit some data."""
+
+    names: tuple[str, ...]  #: Those that are possible, the one to use first.
+    misleading: bool  #: Whether the only possible one may mislead, if follow-up ends on a known date.
+    sentence: str  #: The same in words.
+    #: Those that comparisons show unless others are asked for; none where the choice is the user's.
+    default: tuple[str, ...] = ()
+
+
+def weightings_that_fit(y: Outcomes) -> WeightingChoices:
+    """Return which weightings these data allow, and which to use.
+
+    Parameters
+    ----------
+    y : Outcomes
+        What was observed.
+
+    Returns
+    -------
+    survscore.weighting.WeightingChoices
+        Whose `names` begin with the one to use; `sentence` says why, and `default` is what comparisons show.
+
+    Examples
+    --------
+    >>> import survscore as ss
+    >>> y = ss.Outcomes(time=[1, 3, 4], event=[1, 0, 1], censoring_time=[4, 3, 6])
+    >>> ss.weightings_that_fit(y).names
+    ('administrative', 'ipcw')
+    """
+    if not isinstance(y, Outcomes):
+        raise InputError(f"y must be Outcomes, not {type(y).__name__}")
+    if y.event.all():
+        sentence = "No individual is censored, so 'uncensored' fits these data"
+        return WeightingChoices(("uncensored",), False, sentence, ("uncensored",))
+    if y.censoring_time is None:
+        return WeightingChoices(
+            ("ipcw",),
+            True,
+            "Without censoring_time the choice is `IPCW()`; if follow-up ends on a known date, give each individual's "
+            "censoring_time (`Outcomes.from_dates` derives it) and use 'administrative' and 'projected'",
+        )
+    dropped_out = int(y.dropped_out.sum())
+    weighted = f" and weights for the {dropped_out} of {len(y)} who dropped out" if dropped_out else ""
+    return WeightingChoices(
+        ("administrative", "ipcw"),
+        False,
+        f"All censoring times are known: 'administrative' counts those with C* >= t{weighted}, 'projected' counts all "
+        "individuals; `IPCW()` is possible, but biased if the predictions encode the censoring time",
+        # a model that encodes C* may be good for those with C* >= t alone: both populations are shown
+        ("administrative", "projected"),
+    )

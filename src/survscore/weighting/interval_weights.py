@@ -75,7 +75,11 @@ class TimeIndex:
         In this order those who leave a risk set together are neighbours, whichever exits a product limit counts, and
         those at risk of an exit are those who come at or after the first who exits then.
         """
-        return time_order(self.outcomes)
+        rank = 1 - arrays.as_int8(self.outcomes.event)
+        if self.outcomes.censoring_time is not None:
+            rank = rank + arrays.as_int8(self.outcomes.dropped_out)
+        order: NDArray[np.intp] = order_of(self.outcomes.time, rank)
+        return order
 
     @property
     def ordered_time(self) -> NDArray[np.float64]:
@@ -197,15 +201,6 @@ class _Buckets:
         return count
 
 
-def time_order(outcomes: Outcomes) -> NDArray[np.intp]:
-    """Return positions in order of time; at ties events, then administrative ends, then drop-outs."""
-    rank = 1 - arrays.as_int8(outcomes.event)
-    if outcomes.censoring_time is not None:
-        rank = rank + arrays.as_int8(outcomes.dropped_out)
-    order: NDArray[np.intp] = order_of(outcomes.time, rank)
-    return order
-
-
 @dataclass(frozen=True, eq=False)
 class IntervalWeights:
     """The weights of n individuals at m evaluation times."""
@@ -214,13 +209,11 @@ class IntervalWeights:
     #: there to ``follow_up_index[i]``, which is not smaller. Shape (n,).
     event_index: NDArray[np.int32]
     follow_up_index: NDArray[np.int32]
-    #: The final status. Shape (n,).
-    label: NDArray[np.int8]
+    label: NDArray[np.int8]  #: The final status. Shape (n,).
     #: The weight in the first range; None where it is 1/G_i(t) of `survival`, at most `max_weight`. Shape (strata, m)
     #: or None.
     weight_at_risk: NDArray[np.float64] | None
-    #: The weight in the second range. Shape (n,).
-    weight_at_event: NDArray[np.float64]
+    weight_at_event: NDArray[np.float64]  #: The weight in the second range. Shape (n,).
     #: At the times before it, individual i belongs to the population that the score describes, lost or not. Shape (n,).
     population_index: NDArray[np.int32]
     #: The stratum of each individual, from 0 on; None for one stratum. Shape (n,).
@@ -228,8 +221,7 @@ class IntervalWeights:
     #: Curves of G_i, and of P(C* >= t | X), by which both weights are divided.
     survival: SurvivalCurves | None = None
     population: SurvivalCurves | None = None
-    #: Larger weights were set to this.
-    max_weight: float = np.inf
+    max_weight: float = np.inf  #: Larger weights were set to this.
     #: What was estimated inside the weights (or inside the projected status).
     censoring_model: CensoringModel | None = None
     #: From here to `population_index` the status of individual i is unknown; None where none is known to have dropped
@@ -397,42 +389,32 @@ class IntervalWeights:
         """
         if self.weight_at_risk is None or self.individual:
             raise TypeError("weights come from the curves of each individual")
-        m, unit = n_times + 1, arrays.is_repeated(self.weight_at_event)
-        if self.sample is not None:
-            return self._weighted_sums(self.sample, m)
-        starts = arrays.sums_by(self._by_stratum(self.event_index, m), None, m * self.n_strata)
+        m, own, sample = n_times + 1, self.weight_at_event, self.sample
+        by_stratum = self._by_stratum(self.event_index, m)
+
+        def ends_of(values: Any) -> NDArray[np.float64]:
+            sums = arrays.to_host(arrays.sums_by(by_stratum, values, m * self.n_strata))
+            return np.asarray(sums.reshape(self.n_strata, m))
+
         # the second range by final status: of the event-free, and of those with event
         status = (self.label != EVENT_FREE) * m
-        ends = self.event_index + status, self.follow_up_index + status
-        own, counts = self.weight_at_event, _open_at(*ends, None, m)
-        late = late_squares = counts
-        if not unit:
+        late = self.event_index + status, self.follow_up_index + status
+        counts = _open_at(*late, None, m)
+        if sample is None and arrays.is_repeated(own):
+            factor = float(own[0]) if len(own) else 1.0
+            of_weights, of_squares = counts * factor, counts * factor**2
+        else:
             with np.errstate(over="ignore"):  # weights may be as large as numbers go
-                late, late_squares = _open_at(*ends, own, m), _open_at(*ends, own**2, m)
-        elif len(own):
-            late, late_squares = counts * float(own[0]), counts * float(own[0]) ** 2
-        if not unit and bool((own == 0).any()):
-            counts = counts - _open_at(*ends, (own == 0) * 1.0, m)
-        starts = arrays.to_host(starts).reshape(self.n_strata, m)
-        found = WeightSums.of(starts, self.weight_at_risk, counts, late, late_squares)
-        return found if self.hidden_share is None else found + self._hidden_sums(m)
-
-    def _weighted_sums(self, sample: SampleWeights, m: int) -> WeightSums:
-        """Return the same where individuals have sample weights."""
-        by_stratum, own = self._by_stratum(self.event_index, m), self.weight_at_event
-        starts, squares = (
-            arrays.to_host(arrays.sums_by(by_stratum, values, m * self.n_strata)).reshape(self.n_strata, m)
-            for values in (sample.values, sample.squares)
-        )
-        status = (self.label != EVENT_FREE) * m
-        ends = self.event_index + status, self.follow_up_index + status
-        with np.errstate(over="ignore"):  # weights may be as large as numbers go
-            late = _open_at(*ends, own * sample.values, m)
-            late_squares = _open_at(*ends, own**2 * sample.squares, m)
-        counts = _open_at(*ends, (own != 0) * 1.0, m)
-        events = None if sample.counts is None else _open_at(*ends, (own != 0) * sample.counts, m)[1]
-        at_risk: Any = self.weight_at_risk
-        found = WeightSums.of(starts, at_risk, counts, late, late_squares, squares, events)
+                of_weights = _open_at(*late, own if sample is None else own * sample.values, m)
+                of_squares = _open_at(*late, own**2 if sample is None else own**2 * sample.squares, m)
+            if bool((own == 0).any()):
+                counts = counts - _open_at(*late, (own == 0) * 1.0, m)
+        if sample is None:
+            found = WeightSums.of(ends_of(None), self.weight_at_risk, counts, of_weights, of_squares)
+        else:
+            events = None if sample.counts is None else _open_at(*late, (own != 0) * sample.counts, m)[1]
+            ends, squares = ends_of(sample.values), ends_of(sample.squares)
+            found = WeightSums.of(ends, self.weight_at_risk, counts, of_weights, of_squares, squares, events)
         return found if self.hidden_share is None else found + self._hidden_sums(m)
 
     def _hidden_sums(self, m: int) -> WeightSums:
@@ -484,8 +466,7 @@ class ReferenceCurves:
     """Curves of each individual, of which projected statuses are the ratios."""
 
     curves: SurvivalCurves
-    #: The power that ratios are raised to.
-    theta: float
+    theta: float  #: The power that ratios are raised to.
 
     def at(self, times: NDArray[np.float64]) -> Any:
         """Return them at some times, (individuals, times)."""
@@ -509,8 +490,7 @@ class WeightSums:
     #: Of squared weights, and how many are counted with event. Shape (times,).
     squares: NDArray[np.float64]
     events: NDArray[np.float64]
-    #: Those of the first range by stratum. Shape (strata, times).
-    at_risk: NDArray[np.float64]
+    at_risk: NDArray[np.float64]  #: Those of the first range by stratum. Shape (strata, times).
 
     @classmethod
     def of(

@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, check_choice
-from survscore.censoring.distributions import (
-    CensoringCurves,
-    CensoringFunction,
-    KaplanMeierCensoring,
-    KnownCensoring,
-    as_censoring,
-)
-from survscore.censoring.fitted import CensoringModel
+from survscore.censoring.distributions import CensoringCurves, KaplanMeierCensoring, KnownCensoring, as_censoring
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import (
     NORMALIZE,
@@ -29,15 +22,13 @@ from survscore.weighting.base import (
     check_cap,
     check_censoring_time,
     check_strata,
-    fit_on_sample,
-    fit_on_training,
     placed_curves,
     refuse_drop_outs,
     settings_in_words,
     support_end,
-    weighted_by,
+    weighted_by_source,
 )
-from survscore.weighting.interval_weights import IntervalWeights, TimeIndex, inverse
+from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 from survscore.weighting.strata import Strata
 
 
@@ -123,24 +114,15 @@ class IPCW(Weighting):
         return ~outcomes.event
 
     def prepare(self, index: TimeIndex) -> IntervalWeights:  # noqa: D102
-        outcomes, cap, censoring = index.outcomes, cap_of(self.max_weight), self.censoring
-        weights = self.unweighted(index)
-        if isinstance(censoring, (CensoringCurves, CensoringFunction, KnownCensoring)) or not self._product_limit:
-            if isinstance(censoring, KnownCensoring):
-                subject, other = "'known' censoring", "`IPCW(max_weight=1)` gives the same weights"
-                check_censoring_time(outcomes, subject, other)
-                refuse_drop_outs(outcomes, subject, other)
-            own = inverse(censoring.before(outcomes), cap)
-            if censoring.curves is not None:
-                return replace(weights, weight_at_risk=None, weight_at_event=own, survival=censoring.curves)
-            return replace(weights, weight_at_risk=inverse(censoring.at(index.times)[None], cap), weight_at_event=own)
-        model: CensoringModel
-        if self.estimated:
-            model = fit_on_sample(index, ~outcomes.event, self.strata, self.variance)
-        else:
-            fitted = censoring.outcomes
-            model = fit_on_training(index, fitted, ~fitted.event, self.strata, self.training_strata)
-        return weighted_by(weights, model, index, ~outcomes.event, cap)
+        censoring = self.censoring
+        if isinstance(censoring, KnownCensoring):
+            subject, other = "'known' censoring", "`IPCW(max_weight=1)` gives the same weights"
+            check_censoring_time(index.outcomes, subject, other)
+            refuse_drop_outs(index.outcomes, subject, other)
+        if isinstance(censoring, KaplanMeierCensoring):
+            censoring = censoring.outcomes
+        source = None if self.estimated else censoring
+        return weighted_by_source(self, self.unweighted(index), source, index, self.strata)
 
     def unweighted(self, index: TimeIndex) -> IntervalWeights:  # noqa: D102
         outcomes = index.outcomes

@@ -26,15 +26,7 @@ from survscore.curves import SurvivalCurves
 from survscore.outcomes import Outcomes
 from survscore.weighting.base import Weighting, curve_weights, fit_by_code, placed_curves
 from survscore.weighting.interval_weights import IntervalWeights, ReferenceCurves, TimeIndex
-from survscore.weighting.ranks import (
-    MIN_FOLLOWED,
-    Codes,
-    Neighbours,
-    by_mean_ranks,
-    by_own_ranks,
-    number_of_strata,
-    some_times,
-)
+from survscore.weighting.ranks import MIN_FOLLOWED, Codes, Neighbours, number_of_strata, some_times
 from survscore.weighting.strata import Strata
 
 RANKS = ("own-ranks", "mean-ranks")
@@ -216,9 +208,10 @@ class Projected(Weighting):
             return [(arrays.beside(codes, outcomes.time), n_strata) if n_strata > 1 else (None, 1)]
         times, models = followed.ranked_times(index.times), list(curves.values())
         neighbours = Neighbours(outcomes.censoring_time, outcomes.time, index.counts)
+        ranks = [neighbours.ranks(predicted, times) for predicted in models]
         if self.strata == "mean-ranks":
-            return [by_mean_ranks(neighbours, models, times, followed.n_strata)]
-        return by_own_ranks(neighbours, models, times, followed.n_strata)
+            return [neighbours.strata(sum(ranks), followed.n_strata)]
+        return [neighbours.strata(of_model, followed.n_strata) for of_model in ranks]
 
     def _by_strata(self, weights: IntervalWeights, index: TimeIndex, strata: Codes) -> IntervalWeights:
         """Return the ranges with the statuses that the Kaplan-Meier, or Aalen-Johansen, curves of strata tell."""
@@ -241,13 +234,17 @@ class Projected(Weighting):
         of_interest = arrays.take(arrays.as_bool(index.label), index.order)
         weights_of_events = None if index.sample is None else arrays.take(index.sample.values, index.order)
         incidence = Incidence.in_order(model.curve, model.passed, of_interest, self.theta, weights_of_events)
-        weights = replace(
+        model, table = replace(model, incidence=incidence), incidence.later_table(index.times)
+        position = incidence.position(arrays.put(model.passed, index.order), model.codes)
+        base, share = incidence.statuses(position)
+        hidden = ~index.outcomes.event
+        return replace(
             weights,
-            censoring_model=replace(model, incidence=incidence),
-            reference=incidence.later_table(index.times),
+            censoring_model=model,
+            reference=table,
+            hidden_share=arrays.where(hidden, share, 0.0),
+            hidden_base=arrays.where(hidden, base, 1.0),
         )
-        passed = arrays.put(model.passed, index.order)
-        return replace(weights, **hidden_statuses(incidence, passed, model.codes, ~index.outcomes.event))
 
     def _by_curves(
         self, weights: IntervalWeights, index: TimeIndex, curves: Mapping[str, SurvivalCurves]
@@ -327,23 +324,12 @@ class Projected(Weighting):
         return f"projected ({source}{'' if self.theta == 1 else f', theta={self.theta:.15g}'})"
 
 
-def hidden_statuses(incidence: Incidence, passed: Any, codes: Any, hidden: Any) -> dict[str, Any]:
-    """Return what makes U of an incidence the statuses of those who had passed so many jumps when last seen.
-
-    See `IntervalWeights.event_free`; 0 for those who are not `hidden`.
-    """
-    base, share = incidence.statuses(incidence.position(passed, codes))
-    return {"hidden_share": arrays.where(hidden, share, 0.0), "hidden_base": arrays.where(hidden, base, 1.0)}
-
-
 @dataclass(frozen=True)
 class _Followed:
     """How far the data reach."""
 
-    #: At how many evaluation times, from the first on, there is a score.
-    n_scored: int
-    #: How many strata there are by ranks.
-    n_strata: int
+    n_scored: int  # At how many evaluation times, from the first on, there is a score.
+    n_strata: int  # How many strata there are by ranks.
 
     def ranked_times(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return at which of the evaluation times predictions are ranked: among those with a score."""

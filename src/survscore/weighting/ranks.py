@@ -5,7 +5,6 @@ Ranked within C*, predictions that encode the entry date cannot choose whom thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -162,20 +161,6 @@ def _at(curves: SurvivalCurves, times: NDArray[np.float64]) -> Array:
 def number_of_strata(rarer: float) -> int:
     """Return into how many strata to cut, where so many are of the rarer kind: those who leave, or who stay."""
     return int(np.clip(rarer // PER_STRATUM, 1, MOST_STRATA))
-
-
-def by_own_ranks(
-    neighbours: Neighbours, several: Sequence[SurvivalCurves], times: NDArray[np.float64], n_strata: int
-) -> list[Codes]:
-    """Return the strata of each model, by its own predictions."""
-    return [neighbours.strata(neighbours.ranks(curves, times), n_strata) for curves in several]
-
-
-def by_mean_ranks(
-    neighbours: Neighbours, several: Sequence[SurvivalCurves], times: NDArray[np.float64], n_strata: int
-) -> Codes:
-    """Return strata by the mean rank over all models."""
-    return neighbours.strata(sum(neighbours.ranks(curves, times) for curves in several), n_strata)
 
 
 def mid_ranks(values: Array) -> Array:

@@ -15,10 +15,8 @@ from survscore._validation import InputError, as_labels, check_length, shown
 class Strata:
     """One label per individual."""
 
-    #: Shape (n,).
-    labels: NDArray[Any]
-    #: The argument by which they were given, for messages.
-    name: str
+    labels: NDArray[Any]  #: Shape (n,).
+    name: str  #: The argument by which they were given, for messages.
 
     @classmethod
     def of(cls, given: Any, name: str) -> Strata | None:

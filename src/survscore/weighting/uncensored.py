@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from survscore._utils import arrays
 from survscore._validation import InputError, plural
-from survscore.weighting.base import Weighting
-from survscore.weighting.choices import weightings_that_fit
+from survscore.weighting.base import Weighting, weightings_that_fit
 from survscore.weighting.interval_weights import IntervalWeights, TimeIndex
 
 
