@@ -508,3 +508,55 @@ class TestWarning:
     def test_it_is_found(self, late):
         found = [assumptions._sign(*self._late(5000 if late < 1 else 300, seed, late)[::2]) for seed in range(10)]
         assert all(found)
+
+
+TRUE_RATE = 0.1
+
+
+def _drawn(n, rng):
+    """Return outcomes after entry, the truth, and a wrong model; hazards depend on x and on the time of entry."""
+    x, entry = rng.normal(size=3 * n), rng.uniform(0, 5, 3 * n)
+    rate = TRUE_RATE * np.exp(0.8 * x - 0.1 * entry)
+    event_time, end = rng.exponential(1 / rate), entry + rng.uniform(2, 8, 3 * n)
+    kept = np.flatnonzero(event_time > entry)[:n]
+    rate, entry, event_time, end = rate[kept], entry[kept], event_time[kept], end[kept]
+    times = np.arange(0.0, 13.0)
+    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end, entry=entry)
+    models = {
+        name: ss.SurvivalCurves(np.exp(-power * rate[:, None] * times), times, interpolation="constant-hazard")
+        for name, power in (("true", 1.0), ("wrong", 1.5))
+    }
+    return y, models, rate
+
+
+def _coverage(replicates, n, weighting, horizon=3.0):
+    """Return how often the true model's interval of O/E holds 1, and Brier scores and their differences the truth."""
+    # the truth, of statuses without censoring: means of E[(1(T > a + h) - p)^2] over individuals as they were observed
+    _, _, rate = _drawn(400_000, np.random.default_rng(0))
+    p = np.exp(-rate * horizon)
+    truth = np.mean(p * (1 - p))
+    difference = np.mean((p**1.5 - p) ** 2)
+    held = []
+    for seed in range(replicates):
+        y, models, _ = _drawn(n, np.random.default_rng(seed + 1))
+        asked = {"weighting": weighting, "null": False}
+        table = ss.score_table(y, models, horizons=[horizon], metric=["brier", "oe"], **asked).to_frame()
+        brier, wrong, oe = (table.iloc[k] for k in (0, 1, 2))
+        held.append(
+            (
+                brier.lower <= truth <= brier.upper,
+                wrong.difference_lower <= difference <= wrong.difference_upper,
+                oe.lower <= 1 <= oe.upper,
+                oe.estimate,
+            )
+        )
+    return np.mean(held, axis=0), np.std([row[-1] for row in held]) / np.sqrt(replicates)
+
+
+@pytest.mark.nightly
+@pytest.mark.statistical
+@pytest.mark.parametrize("weighting", ["administrative", "projected", "ipcw"])
+def test_intervals_cover_and_observed_is_expected(weighting):
+    (*coverage, oe), error = _coverage(1000, 1000, weighting)
+    assert 0.93 <= min(coverage) <= max(coverage) <= 0.97
+    assert abs(oe - 1) < 2.6 * error

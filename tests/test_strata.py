@@ -426,3 +426,29 @@ def test_where_predictions_are_not_at_hand_there_is_one_curve():
     training = two_orders(seed=7)[0]
     for settings in ({"dropout": training}, {"population": curve}, {"dropout": curve}):
         assert ss.Administrative(**settings).dropout_strata is None
+
+
+@pytest.mark.nightly
+@pytest.mark.statistical
+@pytest.mark.parametrize(("slope", "rate"), [(0.8, 0.038), (-1.0, 0.024)])
+def test_intervals_hold_the_truth_where_drop_out_depends_on_the_covariate(slope, rate):
+    """Of 300 data sets of 4 000 each, a coverage of 95 % is known to 1.3 points: 92 % is more than two of these off."""
+    covered, t = [], np.array([6.0])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(100)
+    S = np.exp(-0.6 * np.exp(0.8 * nodes))
+    truth = (weights * S * (1 - S)).sum() / weights.sum()
+    for seed in range(300):
+        rng = np.random.default_rng([30, seed])
+        x, end = rng.normal(size=4000), rng.uniform(2, 10, 4000)
+        star, left = rng.exponential(10 * np.exp(-0.8 * x)), rng.exponential(np.exp(-slope * x) / rate)
+        time = np.minimum(star, np.minimum(end, left))
+        y = ss.Outcomes(time, star <= np.minimum(end, left), end)
+        curves = ss.SurvivalCurves(np.exp(-0.1 * np.exp(0.8 * x)[:, None] * t), t)
+        scores = [
+            ss.brier_score(y, curves, weighting=ss.Administrative(dropout_strata=strata), times=t)
+            for strata in ("own-ranks", None)
+        ]
+        covered.append([one.lower[0] <= truth <= one.upper[0] for one in scores])
+    by_strata, one_curve = np.mean(covered, axis=0)
+    assert by_strata >= 0.92
+    assert one_curve <= 0.85  # so the first could fail

@@ -27,6 +27,7 @@ from registry import (
     random_problem,
 )
 from survscore.engine.evaluation import Evaluation
+from survscore.inference.intervals import student_quantile
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),
@@ -737,3 +738,55 @@ def test_tensors_with_weights_of_zero():
     expected = ss.brier_score(problem.y.weighted(w), problem.curves, **asked)
     np.testing.assert_allclose(found.scores, expected.scores, rtol=1e-12)
     np.testing.assert_allclose(found.se, expected.se, rtol=1e-9)
+
+
+def drawn_sample(rng, n):
+    """A sample in which those at high risk are more likely to be, in whole units of time."""
+    x = rng.integers(-2, 3, n) / 2
+    star, end = np.ceil(rng.exponential(10 * np.exp(-x))), np.ceil(rng.uniform(2, 10, n))
+    left = np.ceil(rng.exponential(40, n))
+    time = np.minimum(np.minimum(star, end), left)
+    y = ss.Outcomes(time, star == time, end)
+    # a prediction that errs, and another one
+    risks = {"a": 0.12 * np.exp(0.7 * x), "b": np.full(n, 0.15)}
+    models = {name: ss.SurvivalCurves(np.exp(-rate[:, None] * 5.0), [5]) for name, rate in risks.items()}
+    return x, y, models
+
+
+def coverage(kind, replicates, n=900):
+    """How often intervals of a score and of a difference contain the population's, under three weightings."""
+    rng = np.random.default_rng(11)
+    weightings = ["administrative", "ipcw", "projected"]
+    asked = {"weighting": weightings, "times": [5], "null": False}
+    _, y, models = drawn_sample(rng, 300_000)
+    truth = [one.scores[:, 0] for one in Evaluation.of(y, models, errors=False, **asked).run()]
+    hits = np.zeros((replicates, 3, 2))
+    for r in range(replicates):
+        x, y, models = drawn_sample(rng, n)
+        if kind == "frequency":  # rows that are alike are one
+            table = np.column_stack([x, y.time, y.event, y.censoring_time])
+            _, rows, often = np.unique(table, axis=0, return_index=True, return_counts=True)
+            y = y[rows].weighted(often, kind)
+        else:
+            chance = np.where(x > 0, 0.6, 0.2)
+            rows = np.flatnonzero(rng.random(n) < chance)
+            y = y[rows].weighted(1 / chance[rows], kind)
+        found = ss.compare(y, {name: curves[rows] for name, curves in models.items()}, **asked)
+        for q, one in enumerate(found.scored):
+            support, scores = one.support, one.scores[:, 0]
+            critical = student_quantile(0.95, support.score_degrees)[0]
+            for k, (value, true, pair) in enumerate(
+                [(scores[0], truth[q][0], (0, 0)), (scores[1] - scores[0], truth[q][1] - truth[q][0], (0, 1))]
+            ):
+                hits[r, q, k] = abs(value - true) <= critical * np.sqrt(one.moments.variance(*pair)[0])
+    return hits.mean(axis=0)
+
+
+@pytest.mark.nightly
+@pytest.mark.statistical
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["probability", "frequency"])
+def test_intervals_cover_the_scores_of_the_population(kind):
+    """95 percent: within what chance does of 2 000 data sets, and a percent and a half of bias and of approximation."""
+    tolerance = 0.015 + 3.3 * np.sqrt(0.95 * 0.05 / 2000)
+    assert (np.abs(coverage(kind, 2000) - 0.95) <= tolerance).all()

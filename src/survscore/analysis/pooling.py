@@ -22,6 +22,7 @@ from survscore._validation import (
     shown,
 )
 from survscore.analysis.score_tables import INTEGRATED, SKILL, rows_of
+from survscore.inference.estimate import rubin
 from survscore.inference.intervals import (
     chi_square_p,
     difference_interval,
@@ -32,7 +33,6 @@ from survscore.inference.intervals import (
     verdicts,
 )
 from survscore.inference.random_effects import RandomEffects
-from survscore.inference.estimate import rubin
 from survscore.inference.support import Support
 from survscore.inference.units import Units
 from survscore.metrics import Brier, Metric, as_metric
