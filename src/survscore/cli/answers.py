@@ -396,9 +396,17 @@ def scored_segments(study: Study, weightings: list[Weighting], arguments: dict[s
     from survscore.reports.segments import SegmentFindings
 
     segmented = compare_models(
-        study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
-        null=False, groups=study.groups, level=arguments["level"], ranges=[arguments["time_range"]], by=study.by,
-    )  # fmt: skip
+        study.outcomes,
+        study.models,
+        metric=arguments["metrics"],
+        weighting=weightings,
+        times=arguments["times"],
+        null=False,
+        groups=study.groups,
+        level=arguments["level"],
+        ranges=[arguments["time_range"]],
+        by=study.by,
+    )
     return SegmentFindings.of(segmented, arguments["time_range"])
 
 

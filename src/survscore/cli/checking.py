@@ -28,11 +28,15 @@ OWN = ("rules", "results", "history", "record", "run_id", "init", "json_path", "
 @click.argument("rules", type=FILE, metavar="RULES")
 @click.argument("outcomes", type=options.FILE_OR_ADDRESS, required=False)
 @click.argument("predictions", nargs=-1, metavar="[[NAME=]PREDICTIONS[[OPTIONS]]]...", type=FILE)
-@options.option("--results", type=FILE, metavar="FILE",
-                help='Check what "survscore compare --json FILE" wrote, instead of files.')  # fmt: skip
+@options.option(
+    "--results", type=FILE, metavar="FILE", help='Check what "survscore compare --json FILE" wrote, instead of files.'
+)
 @click.option("--history", type=FILE, metavar="FILE", help="Earlier runs, to which this one is appended (.jsonl).")
-@click.option("--record/--no-record", default=None,
-              help="Whether this run is appended to the history, also if checks fail.  [default: record]")  # fmt: skip
+@click.option(
+    "--record/--no-record",
+    default=None,
+    help="Whether this run is appended to the history, also if checks fail.  [default: record]",
+)
 @click.option("--run-id", metavar="ID", help="What this run is called there.  [default: date and a digest]")
 @click.option("--json", "json_path", type=FILE, metavar="FILE", help="Write findings as JSON; - is standard output.")
 @click.option("--junit", "junit_path", type=FILE, metavar="FILE", help="Write findings as JUnit XML.")
@@ -118,8 +122,11 @@ def _given_options(but: Sequence[str] = ()) -> list[str]:
         if parameter.name not in but and context.get_parameter_source(str(parameter.name)) is here
     ]
     # an argument that was left out comes from the command line as well
-    return [parameter.opts[0] for parameter in given if not isinstance(parameter, click.Argument)
-            or context.params[str(parameter.name)] not in (None, ())]  # fmt: skip
+    return [
+        parameter.opts[0]
+        for parameter in given
+        if not isinstance(parameter, click.Argument) or context.params[str(parameter.name)] not in (None, ())
+    ]
 
 
 def _given(arguments: Arguments) -> Run:
@@ -157,9 +164,17 @@ def _of_files(arguments: Arguments, rules: Sequence[Rule], show: Any) -> tuple[A
     times, whole = _times(arguments, rules, study, weightings)
     ranges = [whole, *dict.fromkeys(rule.range for rule in rules if rule.range is not None)]
     compared = compare_models(
-        study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=times,
-        null=arguments["null"], groups=study.groups, level=arguments["level"], ranges=ranges, by=study.by,
-    )  # fmt: skip
+        study.outcomes,
+        study.models,
+        metric=arguments["metrics"],
+        weighting=weightings,
+        times=times,
+        null=arguments["null"],
+        groups=study.groups,
+        level=arguments["level"],
+        ranges=ranges,
+        by=study.by,
+    )
     asked = {name: value for name, value in arguments.items() if name not in OWN}
     return compared, whole, settings_of("check", study, weightings, asked)
 
@@ -178,9 +193,14 @@ def _of_lake(arguments: Arguments, rules: Sequence[Rule], show: Any) -> tuple[An
         )
     columns = {name: arguments[name] for name in COLUMNS if arguments[name] is not None}
     compared = evaluate(
-        source, metric=arguments["metrics"], weighting=list(arguments["names"]) or None, outcomes=columns or None,
-        ranges="any", progress=show, **{name: arguments[name] for name in OF_LAKE},
-    )  # fmt: skip
+        source,
+        metric=arguments["metrics"],
+        weighting=list(arguments["names"]) or None,
+        outcomes=columns or None,
+        ranges="any",
+        progress=show,
+        **{name: arguments[name] for name in OF_LAKE},
+    )
     return compared, arguments["time_range"], {"command": "check", "files": {"source": without_secrets(source)}}
 
 

@@ -33,21 +33,36 @@ if TYPE_CHECKING:
 WEIGHTINGS = (Administrative.name, Projected.name, IPCW.name, Uncensored.name)
 
 asked = options.several(
-    choice("-w", "--weighting", "names", of=WEIGHTINGS, multiple=True,
-           help="administrative: individuals with C* >= t; projected: all, with projected statuses after C*; ipcw: "
-           "inverse probability of censoring; uncensored: all, if none is censored. Repeat it for several.",
-           usual="administrative and projected, where C* is known; administrative with --state, --state-out or --add"),
-    option("--strata", metavar="COLUMN", help="With projected, share statuses among individuals of the same label.",
-           usual="strata by ranks of predictions"),
+    choice(
+        "-w",
+        "--weighting",
+        "names",
+        of=WEIGHTINGS,
+        multiple=True,
+        help="administrative: individuals with C* >= t; projected: all, with projected statuses after C*; ipcw: "
+        "inverse probability of censoring; uncensored: all, if none is censored. Repeat it for several.",
+        usual="administrative and projected, where C* is known; administrative with --state, --state-out or --add",
+    ),
+    option(
+        "--strata",
+        metavar="COLUMN",
+        help="With projected, share statuses among individuals of the same label.",
+        usual="strata by ranks of predictions",
+    ),
     options.dropout,
     options.population,
     options.caps,
-    options.metrics("Metric to compute. Metrics other than brier and log need all predictions in memory at once.",
-                    LOSSES[:1]),
+    options.metrics(
+        "Metric to compute. Metrics other than brier and log need all predictions in memory at once.", LOSSES[:1]
+    ),
     options.horizons("those of the columns that all models have"),
-    option("--range", "time_range", type=options.RANGE,
-           help="Range of times for means with standard errors: 0:365, or : for all. Takes about twice as long.",
-           usual="no means"),
+    option(
+        "--range",
+        "time_range",
+        type=options.RANGE,
+        help="Range of times for means with standard errors: 0:365, or : for all. Takes about twice as long.",
+        usual="no means",
+    ),
     options.level,
     options.reference,
     options.by,
@@ -55,10 +70,18 @@ asked = options.several(
     options.columns,
     options.long,
     options.time_column,
-    option("--cause", metavar="NAME",
-           help="Under competing risks, the cause of events that scores are of, by its name or its number."),
-    option("--outcomes", "outcomes_from", metavar="SOURCE",
-           help="Outcomes in a table of their own, a file or a folder, joined by --id.", usual="with the predictions"),
+    option(
+        "--cause",
+        metavar="NAME",
+        help="Under competing risks, the cause of events that scores are of, by its name or its number.",
+    ),
+    option(
+        "--outcomes",
+        "outcomes_from",
+        metavar="SOURCE",
+        help="Outcomes in a table of their own, a file or a folder, joined by --id.",
+        usual="with the predictions",
+    ),
     option("--id", default="id", metavar="COLUMN", help="With --outcomes, column of ids."),
     option("--models", metavar="NAME", multiple=True, help="Score only these models. Repeat it for several."),
     options.outcome_columns,
@@ -68,21 +91,38 @@ asked = options.several(
     options.origin,
     options.values,
     choice("--format", of=["parquet", "csv", "arrow"], help="Format of the files.", usual="by their endings"),
-    option("--manifest", metavar="FILE", help="Text file of the names of all files, relative to the folder: one more "
-           "or one less is an error."),
-    option("--skip-bad-files", is_flag=True, help="Leave out and report files that cannot be read, instead of "
-           "stopping."),
+    option(
+        "--manifest",
+        metavar="FILE",
+        help="Text file of the names of all files, relative to the folder: one more or one less is an error.",
+    ),
+    option(
+        "--skip-bad-files", is_flag=True, help="Leave out and report files that cannot be read, instead of stopping."
+    ),
     option("--checksums", is_flag=True, help="Verify the checksums of Parquet pages."),
     options.storage_options,
-    option("--state", metavar="FOLDER", type=FILE,
-           help="Keep the sums of finished files here: after an interruption, the same command continues."),
+    option(
+        "--state",
+        metavar="FOLDER",
+        type=FILE,
+        help="Keep the sums of finished files here: after an interruption, the same command continues.",
+    ),
     option("--state-out", metavar="FILE", type=FILE, help="Write the sums of all rows, to be added to other days."),
-    option("--add", metavar="FILE", type=FILE, multiple=True,
-           help="Add sums that --state-out wrote for other files. Repeat it for several."),
+    option(
+        "--add",
+        metavar="FILE",
+        type=FILE,
+        multiple=True,
+        help="Add sums that --state-out wrote for other files. Repeat it for several.",
+    ),
     option("--threads", type=click.IntRange(min=1), help="Number of files to process at once.", usual="all cores"),
-    option("--memory-limit", metavar="SIZE", help="Such as 1GB: read less at once, and reject what would not fit.",
-           usual="300 MB a thread, and for sums half of the memory"),
-)  # fmt: skip
+    option(
+        "--memory-limit",
+        metavar="SIZE",
+        help="Such as 1GB: read less at once, and reject what would not fit.",
+        usual="300 MB a thread, and for sums half of the memory",
+    ),
+)
 
 
 @command(short_help="Score data in many files, without loading them.")
@@ -121,18 +161,39 @@ def evaluate(sources: tuple[str, ...], **arguments: Any) -> None:
     write = _writer(sources, arguments)
     ranged = arguments["time_range"]
     as_they_are = (
-        "times", "level", "by", "groups", "reference", "outcomes_from", "cause", "id", "format", "manifest",
-        "skip_bad_files", "checksums", "state", "strata", "storage_options", "weights", "weight_kind",
-    )  # fmt: skip
+        "times",
+        "level",
+        "by",
+        "groups",
+        "reference",
+        "outcomes_from",
+        "cause",
+        "id",
+        "format",
+        "manifest",
+        "skip_bad_files",
+        "checksums",
+        "state",
+        "strata",
+        "storage_options",
+        "weights",
+        "weight_kind",
+    )
     with noted(), config.using(threads=arguments["threads"]), progress(total=1) as show:
         total, result = sums_and_result(
-            list(sources), weighting=_weightings(arguments), metric=arguments["metrics"],
-            models=_models(arguments, form), outcomes=_outcomes(arguments, form), form=form,
-            ranges=None if ranged is None else "any", add=list(arguments["add"]),
+            list(sources),
+            weighting=_weightings(arguments),
+            metric=arguments["metrics"],
+            models=_models(arguments, form),
+            outcomes=_outcomes(arguments, form),
+            form=form,
+            ranges=None if ranged is None else "any",
+            add=list(arguments["add"]),
             memory_limit=arguments["memory_limit"],
-            lasting=arguments["state_out"] is not None, progress=show,
+            lasting=arguments["state_out"] is not None,
+            progress=show,
             **{name: arguments[name] for name in as_they_are},
-        )  # fmt: skip
+        )
         warn_about_all(total, result)
         unit = arguments["unit"] or ("D" if arguments["cutoff"] else None)
         used = list(total.specification.weightings)

@@ -110,10 +110,30 @@ LARGEST = 1 << 20  # bytes
 # Which tables there are, beside [models.NAME]: what an option is about.
 TABLES = ("outcomes", "models", "score", "compare", "report", "table")
 OUTCOME_OPTIONS = (
-    "id", "time", "event", "causes", "censoring-time", "entry", "cutoff", "start", "event-date", "last-seen",
-    "entry-date", "unit", "end", "reason", "event-reasons", "competing-reasons", "censored-reasons", "date-format",
-    "origin", "open-end", "drop-late-starts", "weights", "weight-kind",
-)  # fmt: skip
+    "id",
+    "time",
+    "event",
+    "causes",
+    "censoring-time",
+    "entry",
+    "cutoff",
+    "start",
+    "event-date",
+    "last-seen",
+    "entry-date",
+    "unit",
+    "end",
+    "reason",
+    "event-reasons",
+    "competing-reasons",
+    "censored-reasons",
+    "date-format",
+    "origin",
+    "open-end",
+    "drop-late-starts",
+    "weights",
+    "weight-kind",
+)
 
 
 def _load(context: click.Context, parameter: click.Parameter, path: Path | None) -> None:
@@ -125,9 +145,14 @@ def _load(context: click.Context, parameter: click.Parameter, path: Path | None)
 
 
 study = click.option(
-    "--study", type=options.FILE, metavar="FILE", is_eager=True, expose_value=False, callback=_load,
+    "--study",
+    type=options.FILE,
+    metavar="FILE",
+    is_eager=True,
+    expose_value=False,
+    callback=_load,
     help="Take files and options from a TOML file, where the command line leaves them out.",
-)  # fmt: skip
+)
 
 
 def read_study_file(path: Path) -> dict[str, Any]:
@@ -162,9 +187,11 @@ def defaults(command: click.Command, tables: Mapping[str, Any], path: Path) -> d
     said: dict[str, Any] = {}
     for table, allowed in (
         ("outcomes", {name: parameters["score"][name] for name in OUTCOME_OPTIONS}),
-        *((name, {key: one for key, one in known.items() if key not in OUTCOME_OPTIONS})
-          for name, known in parameters.items()),
-    ):  # fmt: skip
+        *(
+            (name, {key: one for key, one in known.items() if key not in OUTCOME_OPTIONS})
+            for name, known in parameters.items()
+        ),
+    ):
         for key, value in tables.get(table, {}).items():
             if table == "outcomes" and key == "file":
                 said["outcomes"] = _file(path, "[outcomes] file", value)

@@ -33,9 +33,25 @@ FITS = (1 / 3, 1.5)  # how far predictions reach, by the longest follow-up, wher
 HARMLESS = ("is the event", "is no event", "treated as rounding")
 # Options that `survscore evaluate` has, which reads folders.
 OF_FOLDERS = (
-    "time", "event", "censoring-time", "cutoff", "start", "event-date", "last-seen", "end", "date-format", "origin",
-    "unit", "columns", "id", "predicts", "percent", "predictions-unit", "cause", "causes",
-)  # fmt: skip
+    "time",
+    "event",
+    "censoring-time",
+    "cutoff",
+    "start",
+    "event-date",
+    "last-seen",
+    "end",
+    "date-format",
+    "origin",
+    "unit",
+    "columns",
+    "id",
+    "predicts",
+    "percent",
+    "predictions-unit",
+    "cause",
+    "causes",
+)
 Options = dict[str, Any]  # by long name without dashes
 
 

@@ -96,9 +96,18 @@ def warn_if_reversed(study: Study, weightings: list[Weighting], arguments: Argum
 def outcome_arguments(arguments: Arguments) -> dict[str, Any]:
     """Return the arguments of `read_outcomes` that options stand for."""
     named = (
-        "time", "event", "causes", "censoring_time", "entry", "cutoff", *DATES, *REASONS, "unit", "weights",
+        "time",
+        "event",
+        "causes",
+        "censoring_time",
+        "entry",
+        "cutoff",
+        *DATES,
+        *REASONS,
+        "unit",
+        "weights",
         "weight_kind",
-    )  # fmt: skip
+    )
     late = "drop" if arguments["drop_late_starts"] else "raise"
     return {name: arguments[name] for name in named if arguments[name] is not None} | {"late_starts": late}
 

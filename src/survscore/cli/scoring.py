@@ -118,9 +118,16 @@ def _scores(study: Study, weightings: list[Weighting], arguments: Arguments, sho
         for done, name in enumerate(study.models):
             show(done, len(study.models), f"scoring {name}")
             scores[name] = score_among(
-                study.outcomes, study.models, name, metric=metrics, weighting=weightings, times=plan.times,
-                groups=study.groups, level=level, ranges=[arguments["time_range"]],
-            )  # fmt: skip
+                study.outcomes,
+                study.models,
+                name,
+                metric=metrics,
+                weighting=weightings,
+                times=plan.times,
+                groups=study.groups,
+                level=level,
+                ranges=[arguments["time_range"]],
+            )
     return scores
 
 
@@ -166,10 +173,18 @@ def compare(reference: str | None, null: Any, **arguments: Any) -> None:
         study, weightings = read(arguments, show, usual="shown", metrics=arguments["metrics"])
         show(0, 1, "comparing")
         compared: Any = compare_models(
-            study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=arguments["times"],
-            reference=reference, null=null, groups=study.groups, level=arguments["level"], ranges=[time_range],
+            study.outcomes,
+            study.models,
+            metric=arguments["metrics"],
+            weighting=weightings,
+            times=arguments["times"],
+            reference=reference,
+            null=null,
+            groups=study.groups,
+            level=arguments["level"],
+            ranges=[time_range],
             by=study.by,
-        )  # fmt: skip
+        )
         segments = None
         if isinstance(compared, SegmentedComparison):
             segments = SegmentFindings.of(compared.corrected(arguments["correction"] or "holm"), time_range)
@@ -261,19 +276,43 @@ def report(
             raise InputError(f"--as-of is for one cause of events: {listed_causes(study.outcomes)}; --cause names one")
         if as_of:
             tested = backtest(
-                studies[0].outcomes, studies[0].models, as_of=list(as_of), horizons=times, weighting=weightings,
-                metric=arguments["metrics"][0], predicted_on=predicted_on, groups=study.groups, n_draws=draws,
-                level=arguments["level"], seed=seed, progress=show,
-            )  # fmt: skip
+                studies[0].outcomes,
+                studies[0].models,
+                as_of=list(as_of),
+                horizons=times,
+                weighting=weightings,
+                metric=arguments["metrics"][0],
+                predicted_on=predicted_on,
+                groups=study.groups,
+                n_draws=draws,
+                level=arguments["level"],
+                seed=seed,
+                progress=show,
+            )
         made = make_report(
-            study.outcomes, study.models, metric=arguments["metrics"], weighting=weightings, times=times,
-            time_range=arguments["time_range"], reference=reference, null=null, horizons=horizons,
-            groups=study.groups, by=study.by, correction=arguments["correction"] or "holm", level=arguments["level"],
-            n_curves=individuals, title=title,
+            study.outcomes,
+            study.models,
+            metric=arguments["metrics"],
+            weighting=weightings,
+            times=times,
+            time_range=arguments["time_range"],
+            reference=reference,
+            null=null,
+            horizons=horizons,
+            groups=study.groups,
+            by=study.by,
+            correction=arguments["correction"] or "holm",
+            level=arguments["level"],
+            n_curves=individuals,
+            title=title,
             ids=None if study.ids is None else study.ids.to_pylist(),
-            settings={"files": study.files, "options": asked_options({**arguments, "as_of": as_of})}, history=history,
-            backtest=tested, unit=study.unit, cause=cause if len(studies) == 1 else None, progress=show,
-        )  # fmt: skip
+            settings={"files": study.files, "options": asked_options({**arguments, "as_of": as_of})},
+            history=history,
+            backtest=tested,
+            unit=study.unit,
+            cause=cause if len(studies) == 1 else None,
+            progress=show,
+        )
         made.save(out)
     parts = made.summary.get("causes", [])
     if parts:

@@ -29,10 +29,20 @@ CODE = re.compile(r"`([^`]+)`")
 ARGUMENT = re.compile(r"(?P<name>\w+)(=(?P<value>'[^']*'|\w*))?")
 # What has another name here than its option, and Python that stands for an option.
 OTHER_NAMES = {
-    "by": "--by", "groups": "--groups", "horizons": "--horizons", "id": "--id", "lower": "--range START",
-    "max_weight": "--cap", "storage_options": "--storage-option", "times": "--horizons", "upper": "STOP",
-    "weighting": "--weighting", "null": "--null", "format": "--format", "unit": "--unit",
-}  # fmt: skip
+    "by": "--by",
+    "groups": "--groups",
+    "horizons": "--horizons",
+    "id": "--id",
+    "lower": "--range START",
+    "max_weight": "--cap",
+    "storage_options": "--storage-option",
+    "times": "--horizons",
+    "upper": "STOP",
+    "weighting": "--weighting",
+    "null": "--null",
+    "format": "--format",
+    "unit": "--unit",
+}
 OTHER_CODE = {
     "times or horizons": "--horizons",
     "late_starts='drop'": "--drop-late-starts",
@@ -55,8 +65,12 @@ def _options() -> dict[str, str]:
     """Return the options of all commands by the name of their argument."""
     from survscore.cli import cli
 
-    named = [(one.name, max(one.opts, key=len)) for command in cli.commands.values() for one in command.params
-             if isinstance(one, click.Option)]  # fmt: skip
+    named = [
+        (one.name, max(one.opts, key=len))
+        for command in cli.commands.values()
+        for one in command.params
+        if isinstance(one, click.Option)
+    ]
     return {str(name): option for name, option in named} | OTHER_NAMES
 
 

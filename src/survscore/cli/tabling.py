@@ -113,11 +113,22 @@ def table(
             own, thresholds = metrics, arguments["thresholds"]
             if len(studies) > 1 and study.outcomes.interest == ALL_STATUSES:
                 own, thresholds = _of_all_causes(metrics), ()
-            tables.append(score_table(
-                study.outcomes, study.models, horizons=horizons, thresholds=thresholds,
-                metric="all" if own == ("all",) else own or None, weighting=weightings, reference=reference,
-                null=null, groups=study.groups, by=study.by, level=arguments["level"], unit=study.unit,
-            ))  # fmt: skip
+            tables.append(
+                score_table(
+                    study.outcomes,
+                    study.models,
+                    horizons=horizons,
+                    thresholds=thresholds,
+                    metric="all" if own == ("all",) else own or None,
+                    weighting=weightings,
+                    reference=reference,
+                    null=null,
+                    groups=study.groups,
+                    by=study.by,
+                    level=arguments["level"],
+                    unit=study.unit,
+                )
+            )
     frame = pd.concat([found.to_frame() for found in tables], ignore_index=True)
     taken = write(frame, {"rows": frame}, _settings(studies, weightings, arguments, tables))
     if out is not None:
@@ -199,10 +210,21 @@ def backtest(
     with noted(), progress(total=1) as show:
         study, weightings = read(asked, show)
         found = run(
-            study.outcomes, study.models, as_of=list(arguments["as_of"]), horizons=horizons, weighting=weightings,
-            metric=arguments["metric"], predicted_on=predicted_on, groups=study.groups, n_draws=draws,
-            level=arguments["level"], seed=seed, state=state, n_jobs=jobs, progress=show,
-        )  # fmt: skip
+            study.outcomes,
+            study.models,
+            as_of=list(arguments["as_of"]),
+            horizons=horizons,
+            weighting=weightings,
+            metric=arguments["metric"],
+            predicted_on=predicted_on,
+            groups=study.groups,
+            n_draws=draws,
+            level=arguments["level"],
+            seed=seed,
+            state=state,
+            n_jobs=jobs,
+            progress=show,
+        )
     settings = {**settings_of("backtest", study, weightings, asked), **found.settings, "sentence": found.sentence}
     frames = {"table": found.table, "scores": found.scores}
     dated = {name: frame.assign(cutoff=frame["cutoff"].astype(str)) for name, frame in frames.items()}

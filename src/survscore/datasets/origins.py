@@ -17,9 +17,15 @@ from survscore._validation import InputError, shown
 LIBRARY_VARIABLES = ("R_LIBS", "R_LIBS_USER", "R_LIBS_SITE")
 # Where R is at home, with folders site-library and library in it; a star stands for a version
 HOMES = (
-    "/usr/local/lib/R", "/usr/lib/R", "/usr/lib64/R", "/usr/share/R", "/opt/R/*/lib/R", "/opt/homebrew/opt/r/lib/R",
-    "/Library/Frameworks/R.framework/Resources", "C:/Program Files/R/R-*",
-)  # fmt: skip
+    "/usr/local/lib/R",
+    "/usr/lib/R",
+    "/usr/lib64/R",
+    "/usr/share/R",
+    "/opt/R/*/lib/R",
+    "/opt/homebrew/opt/r/lib/R",
+    "/Library/Frameworks/R.framework/Resources",
+    "C:/Program Files/R/R-*",
+)
 # What users install for themselves
 PERSONAL = (
     "~/R/*-library/*",

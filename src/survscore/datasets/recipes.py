@@ -25,9 +25,15 @@ DAYS_OF_A_YEAR = 365.25
 JULIAN_ORIGIN = "1960-01-01"  # of S, from which MASS has its dates
 CANCER = 2  # of the causes of death in Epi's gmortDK, 1 to 15; 47 deaths have 16, which it doesn't explain
 TRANSMISSION = {
-    "hs": "homosexual", "hsid": "homosexual and drugs", "id": "drugs", "het": "heterosexual", "haem": "haemophilia",
-    "blood": "blood", "mother": "mother", "other": "other",
-}  # fmt: skip
+    "hs": "homosexual",
+    "hsid": "homosexual and drugs",
+    "id": "drugs",
+    "het": "heterosexual",
+    "haem": "haemophilia",
+    "blood": "blood",
+    "mother": "mother",
+    "other": "other",
+}
 
 
 class Made(NamedTuple):
@@ -59,9 +65,14 @@ def senators(table: pd.DataFrame) -> Made:
     start, end = (pd.to_datetime(served[name], format="ISO8601").dt.normalize() for name in ("start_date", "end_date"))
     left = served["observed"].astype(bool)
     return Made(
-        X, start, end.where(left), "2013-10-01", end.where(~left), served["Name"].to_numpy(dtype=object),
+        X,
+        start,
+        end.where(left),
+        "2013-10-01",
+        end.where(~left),
+        served["Name"].to_numpy(dtype=object),
         served["reason"].to_numpy(dtype=object),
-    )  # fmt: skip
+    )
 
 
 def heads_of_government(table: pd.DataFrame) -> Made:
@@ -165,9 +176,11 @@ def first_insulin(table: pd.DataFrame) -> Made:
     insulin, death = _of_years(without["doins"]), made.event_date
     started = insulin.notna() & ~(insulin > death)  # no comparison with a missing date is true
     return made._replace(
-        X=made.X.drop(columns="insulin"), event_date=insulin.where(started, death),
-        last_seen=made.last_seen.where(~started), cause=np.where(started, "insulin", "death"),
-    )  # fmt: skip
+        X=made.X.drop(columns="insulin"),
+        event_date=insulin.where(started, death),
+        last_seen=made.last_seen.where(~started),
+        cause=np.where(started, "insulin", "death"),
+    )
 
 
 def cancer(table: pd.DataFrame) -> Made:

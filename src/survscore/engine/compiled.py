@@ -231,11 +231,25 @@ class SecondMoments:
         squares = np.zeros((len(self.pairs), width))
         steps = np.zeros((2, len(self.visits.step), self.n_strata, width + 1 if carry else 0))
         kernels.second_moments(
-            self.readers, weights, deviation, self.visits, rows.start, rows.stop, first_column, carry,
-            self.scored.fitted, averages, self.pairs, running, greenwood, squares, steps,
+            self.readers,
+            weights,
+            deviation,
+            self.visits,
+            rows.start,
+            rows.stop,
+            first_column,
+            carry,
+            self.scored.fitted,
+            averages,
+            self.pairs,
+            running,
+            greenwood,
+            squares,
+            steps,
             np.zeros((self.k, 0, 0)) if means is None else means,
-            np.zeros((self.k, 0, width)) if table is None else table, np.zeros((2 * self.k + 1, width)),
-        )  # fmt: skip
+            np.zeros((self.k, 0, width)) if table is None else table,
+            np.zeros((2 * self.k + 1, width)),
+        )
         return running, greenwood, squares, steps
 
     def _starts(self, carried: Sequence[tuple[Values, Values, Values, Values]]) -> list[tuple[Values, Values]]:

@@ -21,12 +21,26 @@ KEY_LENGTH = 16  # of the digest in names of files
 MOST_BYTES = 1 << 28  # of a day
 #: Of every array of a day, its types, and its axes: weightings, models, pairs, horizons, draws, halves.
 AXES = {
-    "date": ("M", ""), "weightings": ("U", "w"), "n": ("iu", ""), "n_events": ("iu", ""), "judged": ("f", "h"),
-    "scores": ("f", "wmh"), "truth": ("f", "mh"), "truth_se": ("f", "mh"), "sure": ("b", "ph"),
-    "claimed": ("b", "wph"), "recommended": ("i", "ph"), "drawn_scores": ("f", "dwmh"), "drawn_truth": ("f", "dmh"),
-    "half_scores": ("f", "swmh"), "half_truth": ("f", "smh"), "half_sure": ("b", "sph"),
-    "half_claimed": ("b", "swph"), "half_recommended": ("i", "sph"), "undefined": ("Uf", "u"),
-}  # fmt: skip
+    "date": ("M", ""),
+    "weightings": ("U", "w"),
+    "n": ("iu", ""),
+    "n_events": ("iu", ""),
+    "judged": ("f", "h"),
+    "scores": ("f", "wmh"),
+    "truth": ("f", "mh"),
+    "truth_se": ("f", "mh"),
+    "sure": ("b", "ph"),
+    "claimed": ("b", "wph"),
+    "recommended": ("i", "ph"),
+    "drawn_scores": ("f", "dwmh"),
+    "drawn_truth": ("f", "dmh"),
+    "half_scores": ("f", "swmh"),
+    "half_truth": ("f", "smh"),
+    "half_sure": ("b", "sph"),
+    "half_claimed": ("b", "swph"),
+    "half_recommended": ("i", "sph"),
+    "undefined": ("Uf", "u"),
+}
 
 
 class Checkpoints:

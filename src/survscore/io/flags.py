@@ -19,9 +19,16 @@ from survscore.io.tables import TableFile, arrow, listed, vector
 # Words that mean one thing only. Others, such as "closed" or "2", are for `Reasons`.
 ANSWERS = {"yes": True, "y": True, "true": True, "1": True, "no": False, "n": False, "false": False, "0": False}
 STATES = {
-    "event": True, "churned": True, "died": True, "dead": True, "deceased": True, "failed": True,
-    "censored": False, "active": False, "alive": False,
-}  # fmt: skip
+    "event": True,
+    "churned": True,
+    "died": True,
+    "dead": True,
+    "deceased": True,
+    "failed": True,
+    "censored": False,
+    "active": False,
+    "alive": False,
+}
 WORDS = ANSWERS | STATES
 MEANT = ("event", "competing", "censored")  # what a reason can mean
 REASON_OPTIONS = tuple(f"{what}-reasons" for what in MEANT)
@@ -34,8 +41,10 @@ def codes_of_words(values: NDArray[Any], name: str, causes: Sequence[str], where
     found, places = np.unique(words, return_inverse=True)
     known = dict.fromkeys(("", *(free for free, happened in WORDS.items() if not happened)), 0)
     numbered = {str(code): code for code in range(1, len(causes) + 1)}
-    codes = [({cause: code for code, cause in enumerate(causes, 1)} | numbered).get(word, known.get(word.lower(), -1))
-             for word in found.tolist()]  # fmt: skip
+    codes = [
+        ({cause: code for code, cause in enumerate(causes, 1)} | numbered).get(word, known.get(word.lower(), -1))
+        for word in found.tolist()
+    ]
     unknown = np.array(codes)[places] < 0
     if unknown.any():
         labels, counts = np.unique(words[unknown], return_counts=True)

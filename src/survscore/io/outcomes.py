@@ -302,9 +302,14 @@ def _from_dates(
     with about(file.path, read.names):
         dates = read.dates
         found = _dates.follow_up(
-            dates["start"], dates["event_date"], cutoff, unit, dates.get("last_seen"), late_starts == "drop",
+            dates["start"],
+            dates["event_date"],
+            cutoff,
+            unit,
+            dates.get("last_seen"),
+            late_starts == "drop",
             dates.get("entry_date"),
-        )  # fmt: skip
+        )
         if read.ended is None or read.ended.causes is None:
             return Outcomes.of_follow_up(found), found.kept
         numbered = {name: code for code, name in enumerate(read.ended.causes, start=1)}

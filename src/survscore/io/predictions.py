@@ -147,8 +147,9 @@ def read_predictions(
     >>> curves.times, curves.probabilities.tolist()
     (array([30.4375, 60.875 ]), [[0.75, 0.5], [1.0, 0.5]])
     """
-    form = Form(grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long, unit,
-                time_column)  # fmt: skip
+    form = Form(
+        grid, columns, interpolation, extrapolation, monotone, predicts, percent, transposed, long, unit, time_column
+    )
     if (unit is None) != (outcomes_unit is None):
         raise InputError("unit and outcomes_unit go together: times are converted from one to the other")
     to = None if outcomes_unit is None else as_unit("outcomes_unit", outcomes_unit)

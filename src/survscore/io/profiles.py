@@ -36,9 +36,22 @@ LONG_TEXT = 200  # no date and no reason
 ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d(:\d\d)*(\.\d+)?(Z|[+-]\d\d:?\d\d)?)?")
 # How text may be a date, besides as 2017-01-29; where two fit, which day is meant can't be known.
 TEXT_DATES = (
-    "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y", "%m/%d/%Y", "%d/%m/%Y %H:%M", "%m/%d/%Y %H:%M",
-    "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d%b%Y", "%d-%b-%Y", "%d %b %Y", "%b %d, %Y", "%Y%m%d",
-)  # fmt: skip
+    "%d.%m.%Y",
+    "%d.%m.%Y %H:%M",
+    "%d.%m.%Y %H:%M:%S",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d/%m/%Y %H:%M",
+    "%m/%d/%Y %H:%M",
+    "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%Y/%m/%d",
+    "%d%b%Y",
+    "%d-%b-%Y",
+    "%d %b %Y",
+    "%b %d, %Y",
+    "%Y%m%d",
+)
 # How numbers may be dates: from and below which, whether they must be whole, format, origin, and in words.
 NUMBER_DATES = (
     (19_000_101, 21_001_232, True, "%Y%m%d", None, "dates written as %Y%m%d"),

@@ -205,9 +205,16 @@ def read_study(
         raise InputError("a grid is for list columns, and no file has one")
     progress(total, total, "read")
     return Study(
-        observed.outcomes, models, observed.ids, observed.groups, others.get("censoring"), files, observed.by, to,
+        observed.outcomes,
+        models,
+        observed.ids,
+        observed.groups,
+        others.get("censoring"),
+        files,
+        observed.by,
+        to,
         others.get("reference"),
-    )  # fmt: skip
+    )
 
 
 def _only_model(predicted: PredictedFile, what: str) -> SurvivalCurves:

@@ -155,8 +155,9 @@ def _kind_of_file(path: Path) -> str:
     if name.endswith(WORKBOOKS):
         raise InputError(f"{path}: is a workbook; save its sheet as CSV UTF-8 (in Excel: File, Save As), and name that")
     if not name.endswith(ENDINGS):
-        raise InputError(f"{path}: the ending must say what it is: .csv or .tsv (also .gz, .zst), .parquet, .pq, "
-                         ".arrow or .feather")  # fmt: skip
+        raise InputError(
+            f"{path}: the ending must say what it is: .csv or .tsv (also .gz, .zst), .parquet, .pq, .arrow or .feather"
+        )
     check_regular(path)
     return "parquet" if name.endswith(PARQUET_ENDINGS) else "arrow" if name.endswith(ARROW_ENDINGS) else "csv"
 
@@ -216,8 +217,9 @@ def complete(path: Path, name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the column, unless it has missing values."""
     if column.null_count:
         first = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise InputError(f"{path}: column {name!r} has {plural(column.null_count, 'missing value')}, "
-                         f"the first in row {first}")  # fmt: skip
+        raise InputError(
+            f"{path}: column {name!r} has {plural(column.null_count, 'missing value')}, the first in row {first}"
+        )
     return column
 
 

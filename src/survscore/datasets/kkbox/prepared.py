@@ -21,10 +21,19 @@ from survscore.outcomes import Outcomes
 
 OUTCOMES = ("time", "event", "censoring_time")
 NUMERIC = (
-    "n_prev_churns", "log_days_between_subs", "log_days_since_reg_init", "log_payment_plan_days", "log_plan_list_price",
-    "log_actual_amount_paid", "is_auto_renew", "is_cancel", "age_at_start", "strange_age", "nan_days_since_reg_init",
+    "n_prev_churns",
+    "log_days_between_subs",
+    "log_days_since_reg_init",
+    "log_payment_plan_days",
+    "log_plan_list_price",
+    "log_actual_amount_paid",
+    "is_auto_renew",
+    "is_cancel",
+    "age_at_start",
+    "strange_age",
+    "nan_days_since_reg_init",
     "no_prev_churns",
-)  # fmt: skip
+)
 CATEGORICAL = ("city", "gender", "registered_via", "payment_method_id")
 DEFAULT_SHARES = {"train": 0.6, "validation": 0.1, "test": 0.3}
 HORIZONS = (30.0, 90.0, 180.0, 365.0, 550.0, 730.0)

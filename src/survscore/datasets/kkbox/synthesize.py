@@ -42,12 +42,20 @@ RETURNS, TWICE_A_DAY, EXPIRED_BEFORE, NOT_A_MEMBER = 0.4, 0.03, 0.01, 0.11
 #: churn, and how often it renews by itself.
 METHODS = np.array(
     [
-        (41, 0.52, 0.00, -0.5, 0.95), (40, 0.09, 0.00, -0.1, 0.90), (39, 0.07, 0.00, 0.1, 0.85),
-        (38, 0.10, 0.00, 0.9, 0.02), (37, 0.05, 0.00, -0.2, 0.95), (36, 0.04, 0.15, 0.2, 0.50),
-        (35, 0.03, 0.30, 1.0, 0.05), (34, 0.04, 0.40, -0.4, 0.98), (33, 0.02, 0.55, -0.3, 0.95),
-        (30, 0.02, 0.65, 0.0, 0.80), (29, 0.05, 0.75, 0.6, 0.10), (23, 0.05, 0.85, 0.2, 0.60),
+        (41, 0.52, 0.00, -0.5, 0.95),
+        (40, 0.09, 0.00, -0.1, 0.90),
+        (39, 0.07, 0.00, 0.1, 0.85),
+        (38, 0.10, 0.00, 0.9, 0.02),
+        (37, 0.05, 0.00, -0.2, 0.95),
+        (36, 0.04, 0.15, 0.2, 0.50),
+        (35, 0.03, 0.30, 1.0, 0.05),
+        (34, 0.04, 0.40, -0.4, 0.98),
+        (33, 0.02, 0.55, -0.3, 0.95),
+        (30, 0.02, 0.65, 0.0, 0.80),
+        (29, 0.05, 0.75, 0.6, 0.10),
+        (23, 0.05, 0.85, 0.2, 0.60),
     ]
-)  # fmt: skip
+)
 #: Plans: days, share, list price.
 PLANS = np.array(
     [(30, 0.86, 149), (7, 0.03, 0), (31, 0.03, 149), (90, 0.04, 447), (180, 0.025, 894), (410, 0.015, 1788)]
@@ -257,9 +265,15 @@ def _draw(
     auto_renew = (rng.random(n) < method[:, 4]).astype(np.int64)
     age = np.clip(person["bd"][customer], 0, 80)
     logit = (
-        -1.9 - 1.7 * auto_renew + method[:, 3] + 0.5 * np.log(plan_days / 30.0) - 0.012 * age
-        + 0.3 * (person["registered_via"][customer] == 4) + 0.25 * spell - 0.004 * (price - 149)
-    )  # fmt: skip
+        -1.9
+        - 1.7 * auto_renew
+        + method[:, 3]
+        + 0.5 * np.log(plan_days / 30.0)
+        - 0.012 * age
+        + 0.3 * (person["registered_via"][customer] == 4)
+        + 0.25 * spell
+        - 0.004 * (price - 149)
+    )
     churn = 1.0 / (1.0 + np.exp(-logit))
     n_plans = np.minimum(rng.geometric(churn), 2000)
     number = method[:, 0].astype(np.int64)
@@ -290,10 +304,19 @@ def _transactions(rounds: list[_Spells], msno: NDArray[np.object_], rng: np.rand
         paid = np.where(rng.random(row.size) < 0.04, 0, price)
         parts.append(
             np.column_stack(
-                [spells.customer[row], spells.method[row], spells.plan_days[row], price, paid, spells.auto_renew[row],
-                 made, due + spells.plan_days[row], np.zeros(row.size, dtype=np.int64)]
+                [
+                    spells.customer[row],
+                    spells.method[row],
+                    spells.plan_days[row],
+                    price,
+                    paid,
+                    spells.auto_renew[row],
+                    made,
+                    due + spells.plan_days[row],
+                    np.zeros(row.size, dtype=np.int64),
+                ]
             )
-        )  # fmt: skip
+        )
     true = np.concatenate(parts)
     twice = true[rng.random(len(true)) < TWICE_A_DAY]
     twice[:, 4] = 0  # a first try, before the one that counts
