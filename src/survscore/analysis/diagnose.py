@@ -278,6 +278,8 @@ def diagnose(
     grouping = None if groups is None else Groups.of(groups, len(y))
     scored_at = default_times(y, named) if times is None else as_times(times)
     last = min(float(curves.times[-1]) for curves in named.values())
+    if scored_at[0] > last:
+        raise InputError(f"times must begin where all models have predictions, up to {last:g}, not at {scored_at[0]:g}")
     width = _default_width(y.censoring_time, last) if width is None else width
     rule = f"positive, and less than half of {last:g}, the time that all predictions reach"
     check_number("width", width, rule, lambda value: 0 < value < last / 2)

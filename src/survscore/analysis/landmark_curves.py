@@ -290,7 +290,8 @@ def _landmarks(given: Any, made: Mapping[str, LandmarkCurves]) -> list[Landmark]
             raise InputError("landmarks are needed: at which times predictions are scored")
         wanted = list(next(iter(made.values())).landmarks)
     else:
-        values = [given] if isinstance(given, str) or not hasattr(given, "__len__") else list(given)
+        several = not isinstance(given, str) and np.ndim(given) > 0
+        values = list(given) if several else [given]
         wanted = [as_landmark(value) for value in values]
         if not wanted:
             raise InputError("landmarks is empty")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.frames import columns_of
-from survscore._validation import InputError, as_times, check_length
+from survscore._validation import InputError, as_times, check_length, check_number
 from survscore.curves import SurvivalCurves
 from survscore.engine.evaluation import Evaluation, ScoreArrays
 from survscore.engine.influence import Estimation
@@ -79,6 +79,8 @@ def counted_population(
     1   3.0          3   0.75           0.400  60.0
     2   5.0          1   0.25           0.300  70.0
     """
+    if horizon is not None:
+        check_number("horizon", horizon, "a time, zero or later", lambda value: 0 <= value < np.inf)
     read_at = [moment for given in (times, horizon) if given is not None for moment in np.atleast_1d(given)]
     if models is None:
         y, named = without_models(y), dict[str, Any]()

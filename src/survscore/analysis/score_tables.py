@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from survscore._utils.dates import Unit, plural_word
 from survscore._utils.parallel import LONG_VECTOR, each
-from survscore._validation import InputError, UnfitError, as_times, check_choice, plural
+from survscore._validation import InputError, UnfitError, as_list, as_times, check_choice, check_number, plural
 from survscore._version import __version__
 from survscore.analysis.assumptions import warn_if_entry_is_late
 from survscore.analysis.calibration_measures import Distance, Spline, distance_limits
@@ -234,7 +234,9 @@ def asked_metrics(
         names_or_metrics: list[str | Metric] = [name for name in every if name not in unfit]
     else:
         names_or_metrics = one_or_more(metric, Metric, "metric")
-    names_or_metrics += [f"net_benefit@{float(threshold):g}" for threshold in thresholds]
+    for threshold in as_list(thresholds, "thresholds", "a sequence of numbers"):
+        check_number("threshold", threshold, "between 0 and 1", lambda value: 0 < value < 1)
+        names_or_metrics.append(f"net_benefit@{float(threshold):g}")
     for entry in names_or_metrics:
         if isinstance(entry, str) and entry.split("@")[0] not in METRICS:
             check_choice("metric", entry, (*METRICS, *MADE))

@@ -130,7 +130,7 @@ class Administrative(Weighting):
         check_choice("variance", self.variance, VARIANCE)
         check_cap(self.max_weight)
         match self.dropout:
-            case "kaplan-meier" | "refuse" | SurvivalCurves() | CensoringFunction():
+            case str("kaplan-meier" | "refuse") | SurvivalCurves() | CensoringFunction():
                 pass
             case Outcomes():
                 if self.dropout.censoring_time is None:
@@ -177,7 +177,7 @@ class Administrative(Weighting):
             raise InputError(
                 f"population must be None, 'fixed', a time, or SurvivalCurves of P(C* >= t | X), not {given!r}"
             )
-        if number and not (np.isfinite(given) and given >= 0):
+        if number and not 0 <= given < np.inf:
             raise InputError(f"population must be a time, zero or later, not {given!r}")
         if isinstance(given, SurvivalCurves) and self.normalize == "n":
             raise InputError("normalize='n' does not fit population curves: the weights stand for all already")
