@@ -143,7 +143,9 @@ def evaluate(
     engine : optional
         What does the work: by default threads of this machine over files; a Dask client, or a Spark session.
     storage_options, format, manifest
-        How to reach remote storage, what files are written in, and which files there must be: see `scale.open_source`.
+        How to reach remote storage: what pyarrow's file systems of S3, GCS and Azure take, or for other addresses
+        fsspec; ``"parquet"``, ``"csv"`` or ``"arrow"``, by default what the endings say; and the names of all files
+        that there must be, relative to the folder, or a text file of these.
     skip_bad_files : bool, default False
         Leave out files that can't be read; `State.skipped`, a warning and the settings name them.
     checksums : bool, default False
