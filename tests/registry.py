@@ -79,12 +79,6 @@ class Case:
     definition: Callable[..., Weighted]
     data: str = "any"  # or "drop-outs", "administrative", "uncensored": what the weighting accepts
     by_n: bool = False
-    #: Whether a score at one time does not depend on which other times are scored.
-    by_time: bool = True
-    #: Which metrics stay the same if there is everybody twice. The number of strata by ranks does not, and pairs of a
-    #: case and a control are of two individuals.
-    twice: tuple[str, ...] = ("brier", "log", "auc")
-
     #: Whether scores may be of one of several causes.
     of_causes: bool = True
 
@@ -224,10 +218,7 @@ HISTORIES = {
     "concordance (pooled)": (lambda p: ss.Concordance("pooled"), _concordance("pooled")),
     "concordance (weighted)": (lambda p: ss.Concordance("weighted", strata=strata_of(p)), _concordance("weighted")),
     "concordance (harrell)": (lambda p: ss.Concordance("harrell"), _concordance("harrell")),
-    "concordance (antolini)": (
-        lambda p: ss.Concordance(risk="antolini"),
-        _concordance("cohort", "antolini"),
-    ),
+    "concordance (antolini)": (lambda p: ss.Concordance(risk="antolini"), _concordance("cohort", "antolini")),
     "concordance (weighted, antolini)": (
         lambda p: ss.Concordance("weighted", "antolini", strata=strata_of(p)),
         _concordance("weighted", "antolini"),
@@ -378,8 +369,6 @@ CASES = [
         lambda p: "administrative",
         _administrative("scored", strata_by=_dropout_strata),
         data="drop-outs",
-        by_time=False,
-        twice=(),
     ),
     Case(
         "administrative own ranks capped / n",
@@ -387,16 +376,10 @@ CASES = [
         _administrative("scored", strata_by=_dropout_strata, cap=1.2718),
         data="drop-outs",
         by_n=True,
-        by_time=False,
-        twice=(),
     ),
     Case("administrative, nobody lost", lambda p: "administrative", _administrative(), data="administrative"),
     Case(
-        "administrative / n",
-        lambda p: one_curve(normalize="n"),
-        _administrative("scored"),
-        data="drop-outs",
-        by_n=True,
+        "administrative / n", lambda p: one_curve(normalize="n"), _administrative("scored"), data="drop-outs", by_n=True
     ),
     Case(
         "administrative capped",
@@ -440,7 +423,6 @@ CASES = [
         lambda p: one_curve(population="fixed"),
         _administrative("scored", followed_to=lambda p: max([p.times[0], *p.times[p.curves.reaches(p.times)]])),
         data="drop-outs",
-        by_time=False,
     ),
     Case(
         "administrative from 3",
@@ -467,12 +449,6 @@ CASES = [
         data="drop-outs",
     ),
     Case(
-        "administrative strata capped",
-        lambda p: ss.Administrative(dropout_strata=strata_of(p), max_weight=1.2718),
-        _administrative("scored", stratified=True, cap=1.2718),
-        data="drop-outs",
-    ),
-    Case(
         "administrative strata training / n",
         lambda p: ss.Administrative(
             p.training, dropout_strata=_strata_in_training(p), training_strata=_training_strata(p), normalize="n"
@@ -481,66 +457,40 @@ CASES = [
         data="drop-outs",
         by_n=True,
     ),
-    Case(
-        "projected",
-        lambda p: ss.Projected(min_followed=1),
-        _projected("ranks"),
-        by_time=False,
-        twice=(),
-    ),
+    Case("projected", lambda p: ss.Projected(min_followed=1), _projected("ranks")),
     Case(
         "projected mean ranks",
         lambda p: ss.Projected(strata="mean-ranks", theta=0.7, min_followed=1),
         _projected("ranks", 0.7),
-        by_time=False,
-        twice=(),
     ),
-    Case(
-        "projected one stratum",
-        lambda p: ss.Projected(strata=None, min_followed=1),
-        _projected(),
-        twice=("brier", "log"),
-    ),
+    Case("projected one stratum", lambda p: ss.Projected(strata=None, min_followed=1), _projected()),
     Case(
         "projected strata",
         lambda p: ss.Projected(strata=strata_of(p), theta=1.5, min_followed=1),
         _projected("given", 1.5),
         data="drop-outs",
-        twice=("brier", "log"),
     ),
     Case(
         "projected curves",
         lambda p: ss.Projected(reference=p.censoring, theta=0.5, min_followed=1),
         _unless_curves_end(_projected("curves", 0.5)),
-        twice=("brier", "log"),
         of_causes=False,
     ),
     Case("ipcw", lambda p: "ipcw", _ipcw("scored")),
     Case("ipcw / n", lambda p: ss.IPCW(normalize="n"), _ipcw("scored"), by_n=True),
     Case("ipcw capped", lambda p: ss.IPCW(max_weight=1.5321), _ipcw("scored", cap=1.5321)),
     Case("ipcw training", lambda p: ss.IPCW(p.training), _ipcw("training")),
-    Case("ipcw training / n", lambda p: ss.IPCW(p.training, normalize="n"), _ipcw("training"), by_n=True),
     Case(
         "ipcw known",
         lambda p: ss.IPCW("known"),
         _ipcw_given(lambda p, i, t: 1.0, lambda p, i, t: 1.0),
         data="administrative",
     ),
-    Case(
-        "ipcw curves",
-        lambda p: ss.IPCW(p.censoring),
-        _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before)),
-    ),
+    Case("ipcw curves", lambda p: ss.IPCW(p.censoring), _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before))),
     Case(
         "ipcw curves capped",
         lambda p: ss.IPCW(p.censoring, max_weight=3),
         _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before, cap=3)),
-    ),
-    Case(
-        "ipcw curves / n",
-        lambda p: ss.IPCW(p.censoring, normalize="n"),
-        _unless_curves_end(_ipcw_given(Problem.G, Problem.G_before)),
-        by_n=True,
     ),
     Case("ipcw strata", lambda p: ss.IPCW(strata=strata_of(p)), _ipcw("scored", stratified=True)),
     Case(

@@ -13,7 +13,7 @@ WRITTEN = ROOT / "docs" / "conformance.json"
 with pytest.MonkeyPatch.context() as patch:
     # at the end of the path: some scripts there have the names of packages
     patch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks"), str(ROOT / "docs" / "_ext")])
-    from conformance_lines import COLUMNS, LISTS
+    from conformance_lines import COLUMNS
 
     import conformance
     import conformance_candidates as candidates
@@ -52,34 +52,6 @@ def test_packages_that_are_here_still_do_what_the_file_says(name):
         )
 
 
-def test_the_command_asks_some_and_keeps_the_rest(tmp_path, monkeypatch, capsys):
-    output = tmp_path / "conformance.json"
-    changed = {"packages": {"pec": ROWS["pec"], "survscore": {"version": "0"}}}
-    output.write_text(json.dumps(changed))
-    monkeypatch.setattr(sys, "argv", ["conformance.py", "--only", "survscore", "--output", str(output)])
-    conformance.main()
-    written = json.loads(output.read_text())["packages"]
-    assert list(written) == ["survscore", "pec"]
-    assert written["pec"] == ROWS["pec"]
-    assert written["survscore"]["conventions"] == ROWS["survscore"]["conventions"]
-    assert "survscore" in capsys.readouterr().out
-
-
-# The pages
-
-
-@pytest.mark.parametrize("table", COLUMNS)
-def test_a_table_has_a_row_for_every_package_and_a_cell_for_every_convention(table):
-    lines = LISTS[table](ROWS)
-    starts = [line for line in lines if line.startswith("   * - ")]
-    assert [line.removeprefix("   * - ").removesuffix(" (R)") for line in starts] == ["package", *SCORED]
-    cells = [line for line in lines if line.startswith(("   * - ", "     - "))]
-    assert len(cells) == len(starts) * (1 + len(COLUMNS[table]) + 2 * (table == "weights"))
-    for line in lines:
-        if ":widths:" in line:
-            assert len(line.split()) - 1 == len(cells) / len(starts)
-
-
 # How conventions are found
 
 
@@ -104,6 +76,3 @@ def test_a_convention_is_found_by_its_numbers(convention):
     for name in set(candidates.CHOICES) - {"source"}:
         assert found[name] == getattr(convention, name)
     assert found["fitted_on"].endswith(convention.source)
-
-
-# Asking

@@ -180,10 +180,6 @@ def test_rounding_is_no_excess(dtype):
     ("options", "message"),
     [
         ({"causes": ["a"]}, r"causes has 1 name, and probabilities 2 along .*Say what index 0 is: first='event-free'"),
-        
-        
-        
-        
         ({"interpolation": "constant-hazard"}, r"interpolation must be one of 'linear', 'step' for incidences: "),
     ],
 )  # fmt: skip

@@ -97,13 +97,3 @@ def test_nothing_in_the_readme_is_cut_or_wider_than_the_page(browser, readme, vi
     assert any(" | " in fault for fault in found)
     assert "missing: nowhere.png" in found
     page.close()
-
-
-def test_every_picture_of_the_readme_is_in_the_docs():
-    described = re.findall(r"!\[[^]]+\]\(([^)]+)\)", README) + re.findall(r'<img alt="[^"]+" src="([^"]+)">', README)
-    assert len(described) == README.count("![") + README.count("<img")  # in words, too, for those who do not see it
-    shown = described + re.findall(r'srcset="([^"]+)"', README)
-    assert len(shown) >= 3
-    for address in shown:
-        assert address.startswith(PICTURES)
-        assert (ROOT / address).is_file(), address
