@@ -55,51 +55,43 @@ def test_other_layouts_become_contiguous_rows():
     assert ss.SurvivalCurves(np.array(ROWS, dtype=">f8"), [1, 2]).probabilities.dtype.isnative
 
 
+FROM_EVENT = ss.SurvivalCurves.from_event_probabilities
+
+
 @pytest.mark.parametrize(
-    ("rows", "message"),
+    ("make", "rows", "times", "message"),
     [
-        ([[0.9, np.nan], [0.5, 0.4]], r"without NaN: 1 value is not, the first in row 0 at time 2 \(nan\)"),
         (
-            [[90.0, 80.0], [50.0, 40.0]],
-            r"1: 4 .* at time 1 \(90.0\); are these percentages\? Divide them by 100",
+            ss.SurvivalCurves,
+            [[0.9, np.nan], [0.5, 0.4]],
+            [1, 2],
+            r"1 value is not, the first in row 0 at time 2 \(nan\)",
         ),
-        ([[-0.5, 1.5], [2.0, -1.0]], r"between 0 and 1: 4 .*; risk scores are no probabilities: the page"),
-        ([[1 + 1e-7, 0.8]], r"a rounding error: clip the predictions"),
+        (ss.SurvivalCurves, [[90.0, 80.0], [50.0, 40.0]], [1, 2], r"1: 4 .* at time 1 \(90.0\); are these percentages"),
+        (ss.SurvivalCurves, [[-0.5, 1.5], [2.0, -1.0]], [1, 2], "1: 4 .*; risk scores are no probabilities: the page"),
+        (ss.SurvivalCurves, [[1 + 1e-7, 0.8]], [1, 2], "a rounding error: clip the predictions"),
         (
+            ss.SurvivalCurves,
             [[0.9, 0.8], [0.5, 0.6]],
-            r"survival must not increase with time: 1 .* row 1 at time 2 \(0.6 after 0.5\); `monotone='keep'`",
+            [1, 2],
+            r"increase with time: 1 .* row 1 at time 2 \(0.6 after 0.5",
         ),
+        (ss.SurvivalCurves, [[0.1, 0.2], [0.4, 0.39]], [1, 2], "rise on average, .*: `from_event_probabilities` takes"),
+        (ss.SurvivalCurves, [[0.9], [0.8]], [1, 2], "it looks transposed"),
+        (ss.SurvivalCurves, ROWS, [2, 1], "increasing: 1 of 1 steps are not, the first from 2.0 to 1.0 at position 1"),
+        (ss.SurvivalCurves, ROWS, [1, np.inf], "finite"),
+        (FROM_EVENT, [[0.1, 0.3], [0.6, 0.5]], [1, 2], r"decrease with time: 1 .* row 1 at time 2 \(0.5 after 0.6\)"),
         (
-            [[0.1, 0.2], [0.4, 0.39]],
-            r"must not increase with time: 1 .* row 0 at time 2 \(0.2 after 0.1\); they rise on average, as "
-            r"probabilities of the event do: `from_event_probabilities` takes these$",
-        ),
-        ([[0.9], [0.8]], "it looks transposed"),
-    ],
-)
-def test_bad_probabilities_are_named(rows, message):
-    with pytest.raises(ss.InputError, match=message):
-        ss.SurvivalCurves(rows, [1, 2])
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (
-            [[0.1, 0.3], [0.6, 0.5]],
-            r"the probability of the event must not decrease with time: 1 value does, the first in row 1 at time 2 "
-            r"\(0.5 after 0.6\); `monotone='keep'` or `monotone='enforce'` takes such curves$",
-        ),
-        (
+            FROM_EVENT,
             [[0.9, 0.8], [0.6, 0.65]],
-            r"not decrease with time: 1 .* row 0 at time 2 \(0.8 after 0.9\); they fall on average, as survival does: "
-            r"`SurvivalCurves` takes these as they are$",
+            [1, 2],
+            "they fall on average, as survival does: `SurvivalCurves` takes",
         ),
     ],
 )
-def test_bad_probabilities_of_the_event_are_named_as_such(rows, message):
+def test_bad_probabilities_and_times_are_named(make, rows, times, message):
     with pytest.raises(ss.InputError, match=message):
-        ss.SurvivalCurves.from_event_probabilities(rows, [1, 2])
+        make(rows, times)
 
 
 def test_probabilities_of_the_event_are_one_minus_survival():
@@ -118,18 +110,6 @@ def test_a_small_probability_of_the_event_survives_float32():
     small = np.array([[1e-9, 2e-9]], dtype=np.float32)
     survival = ss.SurvivalCurves.from_event_probabilities(small, [1, 2]).probabilities
     np.testing.assert_allclose(1 - survival, small, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("times", "message"),
-    [
-        ([2, 1], r"strictly increasing: 1 of 1 steps are not, the first from 2.0 to 1.0 at position 1"),
-        ([1, np.inf], "finite"),
-    ],
-)
-def test_bad_times_are_named(times, message):
-    with pytest.raises(ss.InputError, match=message):
-        ss.SurvivalCurves(ROWS, times)
 
 
 def test_monotone():

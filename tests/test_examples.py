@@ -50,14 +50,14 @@ def the_leak(found):
 
 def clinical_trial(found):
     difference = found["table"]["difference"].to_dict()
-    registry, by_frailty, kaplan_meier, ipcw, pretended = difference.values()
+    _, by_frailty, kaplan_meier, ipcw, pretended = difference.values()
     assert pretended < 0 < min(kaplan_meier, ipcw)
     assert max(kaplan_meier, ipcw) < by_frailty
     assert found["bounds"].bound_lower < 0 < found["bounds"].bound_upper
 
 
 def heart_transplants(found):
-    table, y = found["table"].to_frame(), found["y"]
+    table = found["table"].to_frame()
     updated = table[table["model"] == "updated"]
     assert updated[updated["landmark"] == 0]["difference"].abs().max() < 1e-12
     assert set(updated[updated["summary"]]["verdict"]) == {"undecided"}
@@ -68,6 +68,7 @@ def delayed_entry(found):
     table = found["table"].to_frame().set_index(["metric", "time", "model"])
     right, wrong = (table.xs(name, level="model") for name in ("from entry on", "from the start"))
     assert wrong.loc[("brier", 10.0), "verdict"] == "worse"
+    assert 0.95 < right.loc[("oe", 10.0), "estimate"] < 1.1
     assert str(found["caught"][0].message).startswith("entries may be delayed, or predicted risks come too early: 15 ")
 
 
@@ -131,7 +132,7 @@ def then_and_now(found):
 
 
 def competing_risks(found):
-    y, by_cause, by_drop_out = found["y"], found["by_cause"], found["by_drop_out"]
+    by_cause, by_drop_out = found["by_cause"], found["by_drop_out"]
     assert (by_cause["incidences"] < by_cause["others as censored"]).all()
     assert (by_drop_out["others as censored"] < by_drop_out["incidences"]).all()
     assert found["alone"].sum(axis=0).max() > 1 >= found["incidences"].probabilities.sum(axis=1).max()

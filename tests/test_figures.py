@@ -118,9 +118,7 @@ def test_the_test_of_texts_sees_faults():
     assert len(text_faults(figure)) >= 2
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 100), st.floats(1, 15)), min_size=1, max_size=9),
-)
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(1, 15)), min_size=1, max_size=9))
 def test_labels_are_spread_without_overlap_and_as_near_as_can_be(labels):
     wanted, heights = (np.array(one) for one in zip(*labels, strict=True))
     places = spread(wanted, heights, -1000.0, 1000.0)

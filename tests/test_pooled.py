@@ -263,14 +263,7 @@ def test_several_thresholds_are_several_metrics():
         ss.score_all(problem.y, problem.curves, metric=["net_benefit@0.1", "net_benefit@0.10"], weighting="ipcw")
 
 
-@pytest.mark.parametrize(
-    "threshold",
-    [
-        0,
-        1,
-        np.nan,
-    ],
-)
+@pytest.mark.parametrize("threshold", [0, 1, np.nan])
 def test_impossible_thresholds_are_refused(threshold):
     with pytest.raises(ss.InputError, match="threshold must be between 0 and 1, a threshold probability, not"):
         NetBenefit(threshold)

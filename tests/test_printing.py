@@ -67,14 +67,7 @@ def test_it_is_html_latex_and_markdown(result):
 # Numbers
 
 
-@pytest.mark.parametrize(
-    ("errors", "wanted"),
-    [
-        ([0.24, 0.0031], 4),
-        ([1e-12], 6),
-        ([0.0, np.nan], 2),
-    ],
-)
+@pytest.mark.parametrize(("errors", "wanted"), [([0.24, 0.0031], 4), ([1e-12], 6), ([0.0, np.nan], 2)])
 def test_decimals_by_standard_errors(errors, wanted):
     assert decimals(errors) == wanted
 

@@ -41,13 +41,7 @@ def test_integrated_is_the_mean_over_the_range(curve):
     assert whole.settings["weighting"] == "administrative"
 
 
-@pytest.mark.parametrize(
-    "limits",
-    [
-        (-1, 2),
-        (3, 1),
-    ],
-)
+@pytest.mark.parametrize("limits", [(-1, 2), (3, 1)])
 def test_integrated_stays_within_what_was_scored(curve, limits):
     with pytest.raises(ss.InputError, match="0 <= lower < upper <= 4, the range of times scored"):
         curve.integrated(*limits)
