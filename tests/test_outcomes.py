@@ -48,21 +48,14 @@ def test_is_a_read_only_copy():
         ((["a", "b"], [1, 0]), "time must hold numbers, not <U1"),
         (([1, 2], [1]), "event has length 1, but time has length 2"),
         (([1, 2], ["yes", "no"]), "event must hold booleans or 0 and 1"),
-        (
-            ([1, 9, 9], [1, 1, 0], [3, 4, 5]),
-            r"time must not exceed censoring_time: 2 of 3 do, the first at position 1 \(9.0 > 4.0\)",
-        ),
+        (([1, 9, 9], [1, 1, 0], [3, 4, 5]), r"not exceed censoring_time: 2 of 3 do, .* position 1 \(9.0 > 4.0\)"),
+        (([1, 2], [1, 2]), "If 1 means censored and 2 the event, pass event == 2"),
         ((np.array(["2017-01-01"], dtype="M8[D]"), [1]), "time holds dates; use Outcomes.from_dates"),
     ],
 )
 def test_bad_input_is_named(arguments, message):
     with pytest.raises(ss.InputError, match=message):
         ss.Outcomes(*arguments)
-
-
-def test_what_is_no_code_is_no_competing_risk():
-    with pytest.raises(ss.InputError, match="If 1 means censored and 2 the event, pass event == 2"):
-        ss.Outcomes([1, 2], [1, 2])
 
 
 def test_dropped_out(y):
@@ -124,23 +117,17 @@ def test_from_frame_names_what_is_wrong():
         ss.Outcomes.from_frame(frame, time="t", event="d")
 
 
-def test_from_structured():
-    array = Surv.from_arrays([True, False], [3.0, 4.0], name_event="dead", name_time="days")
-    y = ss.Outcomes.from_structured(array)
-    assert y.event.tolist() == [True, False]
-    assert y.time.tolist() == [3, 4]
-    for bad in (np.zeros(3), np.zeros(2, dtype=[("a", float), ("b", float)]), [1, 2]):
-        with pytest.raises(ss.InputError, match="structured"):
-            ss.Outcomes.from_structured(bad)
-
-
-def test_structured_arrays_carry_censoring_times(y):
+def test_structured_arrays(y):
+    """As scikit-survival makes and takes them, and with censoring times, which are found by type and name."""
+    theirs = Surv.from_arrays([True, False], [3.0, 4.0], name_event="dead", name_time="days")
+    assert_same(ss.Outcomes.from_structured(theirs), ss.Outcomes([3, 4], [1, 0]))
+    assert y.to_structured().dtype.names == ("event", "time")
     array = y.to_structured(censoring_time=True)
-    assert_same(ss.Outcomes.from_structured(array), y)
-    # by type and name, not by place
     renamed = array[["censoring_time", "time", "event"]].astype([("censoring_time", float), ("t", float), ("d", bool)])
-    assert_same(ss.Outcomes.from_structured(renamed), y)
-    assert y.to_structured().dtype.names == ("event", "time")  # as scikit-survival takes it
+    for same in (array, np.asarray(y), renamed):
+        assert_same(ss.Outcomes.from_structured(same), y)
+    with pytest.raises(ss.InputError, match="structured"):
+        ss.Outcomes.from_structured(np.zeros(2, dtype=[("a", float), ("b", float)]))
     with pytest.raises(ss.InputError, match="given twice"):
         ss.Outcomes.from_structured(array, censoring_time=y.censoring_time)
     with pytest.raises(ss.InputError, match="it is unknown in these outcomes"):
@@ -205,12 +192,7 @@ def test_from_dates_with_time_zones():
     assert y.time.tolist() == [23]
     with pytest.raises(ss.InputError, match="must all have a time zone, or none, not only start"):
         ss.Outcomes.from_dates(start, [None], "2020-01-02")
-
-
-def test_from_dates_reads_offsets_in_text():
-    # across a change of the clocks: one hour less than a day
-    y = ss.Outcomes.from_dates(["2020-03-28T12:00+01:00"], [None], "2020-03-29T12:00+02:00", unit="h")
-    assert y.time.tolist() == [23]
+    # in text, across a change of the clocks
     y = ss.Outcomes.from_dates(["2020-03-28T12:00+01:00", "2020-03-29T12:00+02:00"], [None] * 2, "2020-03-30T00:00Z")
     np.testing.assert_allclose(y.time, [37 / 24, 14 / 24])
 
@@ -223,32 +205,17 @@ def test_a_cutoff_without_time_of_day_is_its_midnight():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"start": ["2017-01-01", "soon"]},
-            r"start must be dates .*\(text as 2017-01-29\): 1 of 2 .* \(soon\)",
-        ),
+        ({"start": ["2017-01-01", "soon"]}, r"start must be dates .*\(text as 2017-01-29\): 1 of 2 .* \(soon\)"),
         ({"event_date": ["9999-12-31", None]}, r"dates from 1678 to 2262, missing where there is none .*9999-12-31"),
         ({"start": [20170101, 20170102]}, "start must hold dates, not numbers; for yyyymmdd use"),
         ({"event_date": ["2016-12-31", None]}, r"event_date must be on or after start: 1 of 2 .* \(2016-12-31"),
-        (
-            {"cutoff": "2017-01-01"},
-            r"1 individual of 2 with a start after the cut-off, .* position 1 .*late_starts='drop'",
-        ),
+        ({"cutoff": "2017-01-01"}, "1 individual of 2 with a start after the cut-off, .* 1 .*late_starts='drop'"),
     ],
 )
 def test_from_dates_names_what_is_wrong(change, message):
     arguments = {"start": ["2017-01-01", "2017-01-02"], "event_date": [None, None], "cutoff": "2017-01-29"} | change
     with pytest.raises(ss.InputError, match=message):
         ss.Outcomes.from_dates(**arguments)
-
-
-def test_from_dates_drops_late_starts_when_asked():
-    with pytest.warns(UserWarning, match="left out 1 individual of 2 with a start after the cut-off"):
-        y = ss.Outcomes.from_dates(["2017-01-01", "2017-02-01"], [None, None], "2017-01-29", late_starts="drop")
-    assert y.time.tolist() == [28]
-
-
-# As y in scikit-learn
 
 
 def test_the_event_s_time_as_censoring_time_is_a_warning():
@@ -328,14 +295,6 @@ def test_weights_may_be_given_with_the_outcomes():
     y = ss.Outcomes([1, 2, 4], [1, 0, 1], [5, 2, 4], weights=[2, 1, 0.5])
     np.testing.assert_array_equal(y[[2, 0]].weights, [0.5, 2])
     assert y.weight_kind == "probability"
-    assert repr(y).endswith("probability weights 0.5 to 2)")
-    assert y.weighted(None).weights is None
-    frame = pd.DataFrame({"t": [1, 2, 4], "d": [1, 0, 1], "w": [2, 1, 3]})
-    counted = ss.Outcomes.from_frame(frame, time="t", event="d", weights="w", weight_kind="frequency")
-    assert counted.weight_kind == "frequency"
-    np.testing.assert_array_equal(counted.weights, [2, 1, 3])
-    structured = ss.Outcomes.from_structured(y.weighted(None).to_structured(), weights=[3, 2, 1])
-    np.testing.assert_array_equal(structured.weights, [3, 2, 1])
     with pytest.raises(ss.InputError, match="sample weights have no place in an array of outcomes"):
         np.asarray(y)
 
