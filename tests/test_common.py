@@ -240,9 +240,8 @@ def test_kaplan_meier_weights_sum_to_n(problem):
 
 @every_pair(dtype=["float32", "float64"], same_grid=[True, False], lost=[True, False], causes=[False, True])
 def test_large_input_takes_the_compiled_way_and_agrees(dtype, same_grid, lost, causes):
-    problem = random_problem(
-        10_000, 20, dtype=dtype, same_grid=same_grid, lost=lost, causes=causes
-    )  # two blocks of rows
+    # two blocks of rows
+    problem = random_problem(10_000, 20, dtype=dtype, same_grid=same_grid, lost=lost, causes=causes)
     accepted = ("any", "drop-outs", "lost") if lost else ("any", "drop-outs", "administrative")
     weightings = [case.weighting(problem) for case in CASES if case.data in accepted and (case.of_causes or not causes)]
     results = []

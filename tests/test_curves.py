@@ -158,24 +158,13 @@ def test_from_a_frame_of_times_by_individuals():
 
 def test_from_step_functions_of_scikit_survival():
     functions = [
-        StepFunction(np.array([1.0, 2.0]), np.array([0.9, 0.5])),
-        StepFunction(np.array([1.0, 2.0]), np.array([0.8, 0.2])),
-    ]
-    curves = ss.SurvivalCurves.from_step_functions(functions)
-    times = [1.0, 1.5, 2.0]
-    np.testing.assert_array_equal(curves.at(times), [f(times) for f in functions])
-    # S(0) = 1 before the first jump, where scikit-survival's function already has its first value
-    assert curves.at([0.5]).tolist() == [[1.0], [1.0]]
-
-
-def test_step_functions_on_different_grids():
-    functions = [
         StepFunction(np.array([1.0, 3.0]), np.array([0.9, 0.5])),
         StepFunction(np.array([2.0]), np.array([0.8])),
     ]
     curves = ss.SurvivalCurves.from_step_functions(functions)
     assert curves.times.tolist() == [1, 2]  # the second says nothing after 2
-    assert curves.probabilities.tolist() == [[0.9, 0.9], [1.0, 0.8]]
+    # S(0) = 1 before the first jump, where scikit-survival's function already has its first value
+    assert curves.at([0.5, 1, 1.5, 2]).tolist() == [[1.0, 0.9, 0.9, 0.9], [1.0, 1.0, 1.0, 0.8]]
     held = ss.SurvivalCurves.from_step_functions(functions, extrapolation="hold")
     assert held.probabilities.tolist() == [[0.9, 0.9, 0.5], [1.0, 0.8, 0.8]]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import survscore as ss
 from combinations import every_pair, examples
-from registry import HISTORIES, SEEN, Problem, Seen, random_problem
+from registry import HISTORIES, SEEN, Seen, random_problem
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),
@@ -29,12 +29,11 @@ def reachable(problem, name):
     c = problem.curves
     if name == "crps" and c.interpolation == "constant-hazard":
         c = ss.SurvivalCurves(c.probabilities, c.times, interpolation="linear", extrapolation=c.extrapolation)
-    return Problem(problem.y, c, problem.censoring, problem.training, times)
+    return replace(problem, curves=c, times=times)
 
 
-def expected(case: Seen, name, problem, mass=None, training_mass=None, held=None):
-    """Return the literal values; `held` are the masses inside G where they are not those of the metric."""
-    seen = case.seen(problem, *((mass, training_mass) if held is None else held))
+def expected(case: Seen, name, problem, mass=None, training_mass=None):
+    seen = case.seen(problem, mass, training_mass)
     return [HISTORIES[name][1](problem, t, *seen, mass) for t in problem.times]
 
 
@@ -78,24 +77,21 @@ def variances(case, name, problem, models):
     """
     n, n_training = len(problem.y), len(problem.training)
     own = [1.0] * n if problem.y.weights is None else list(problem.y.weights)
-    whole = own, [1.0] * n_training
 
-    def derivatives(count, of_training, hold):
+    def derivatives(count, of_training):
         found = []
         for i in range(count):
             mass, training_mass = list(own), [1.0] * n_training
             moved = training_mass if of_training else mass
             moved[i] += moved[i] * STEP * 1j
-            held = whole if hold else None
-            values = [expected(case, name, model, mass, training_mass, held) for model in models]
+            values = [expected(case, name, model, mass, training_mass) for model in models]
             found.append(np.asarray(values, dtype=complex).imag / STEP)
         return np.array(found)  # (individuals, models, times)
 
-    phi = derivatives(n, False, False)
-    other = derivatives(n_training, True, False)
-    contrasts = [phi[:, 0], phi[:, 1], phi[:, 0] - phi[:, 1]]
-    others = [other[:, 0], other[:, 1], other[:, 0] - other[:, 1]]
-    return phi, [np.sum(c**2, axis=0) for c in contrasts], [np.sum(c**2, axis=0) for c in others]
+    return [
+        [np.sum(c**2, axis=0) for c in (phi[:, 0], phi[:, 1], phi[:, 0] - phi[:, 1])]
+        for phi in (derivatives(n, False), derivatives(n_training, True))
+    ]
 
 
 @every_weight
@@ -109,11 +105,11 @@ def test_influences_are_the_derivatives(case, name, weights, data):
     problem = reachable(problem, name)
     if weights:
         problem, _ = weighted(problem, data)
-    problem = Problem(problem.y, problem.curves, problem.censoring, problem.training, problem.times[-2:])
+    problem = replace(problem, times=problem.times[-2:])
     c = problem.curves
     other = ss.SurvivalCurves(c.probabilities**2, c.times, interpolation=c.interpolation, extrapolation=c.extrapolation)
-    models = [problem, Problem(problem.y, other, problem.censoring, problem.training, problem.times)]
-    _, here, there = variances(case, name, problem, models)
+    models = [problem, replace(problem, curves=other)]
+    here, there = variances(case, name, problem, models)
     metric = HISTORIES[name][0](problem)
     result = ss.compare(
         problem.y, {"a": c, "b": other}, metric=metric, weighting=case.weighting(problem), times=problem.times,
@@ -132,15 +128,16 @@ def test_influences_are_the_derivatives(case, name, weights, data):
 # The null model
 
 
-def constant(problem, mass):
-    """Return the problem with the Kaplan-Meier curve as everybody's prediction, read at the same times."""
-    c, y = problem.curves, problem.y
+def constant(problem, y, mass):
+    """Return the problem with the Kaplan-Meier curve of y as everybody's prediction, read at the same times."""
+    c = problem.curves
     jumps = sorted(set(y.time[y.event]))
     at_risk = [sum(m for m, T in zip(mass, y.time, strict=True) if T >= s) for s in jumps]
     events = [sum(m for m, T, D in zip(mass, y.time, y.event, strict=True) if T == s and D) for s in jumps]
     row = [np.prod([1 - d / r for s, d, r in zip(jumps, events, at_risk, strict=True) if s <= g]) for g in c.times]
-    curves = ss.SurvivalCurves(np.tile(row, (len(y), 1)), c.times, interpolation=c.interpolation, extrapolation="hold")
-    return Problem(y, curves, problem.censoring, problem.training, problem.times)
+    rows = np.tile(row, (len(problem.y), 1))
+    curves = ss.SurvivalCurves(rows, c.times, interpolation=c.interpolation, extrapolation="hold")
+    return replace(problem, curves=curves)
 
 
 N, OTHERS = 20, 12
@@ -162,24 +159,14 @@ def test_the_null_model_counts_with_its_estimation(name, interpolation, others, 
     c = ss.SurvivalCurves(
         problem.curves.probabilities, problem.curves.times, interpolation=interpolation, extrapolation="hold"
     )
-    problem = Problem(problem.y, c, problem.censoring, problem.training, np.array([37.0, 55.0]))
+    problem = replace(problem, curves=c, times=np.array([37.0, 55.0]))
     other, own = problem.y[rng.permutation(N)[:OTHERS]], np.ones(N)
     if weights:
         own = rng.gamma(2, 1, N)
         problem = replace(problem, y=problem.y.weighted(own))
 
     def values(mass, mass_of_other):
-        if others:
-            made = constant(Problem(other, c, problem.censoring, problem.training, problem.times), mass_of_other)
-            rows = ss.SurvivalCurves(
-                np.tile(made.curves.probabilities[:1], (N, 1)),
-                c.times,
-                interpolation=interpolation,
-                extrapolation="hold",
-            )
-            null = Problem(problem.y, rows, problem.censoring, problem.training, problem.times)
-        else:
-            null = constant(problem, mass)
+        null = constant(problem, other, mass_of_other) if others else constant(problem, problem.y, mass)
         return np.array(expected(case, name, null, mass))
 
     def derivatives(n, of_other):
@@ -233,12 +220,12 @@ def test_variances_have_the_correction_for_small_samples(name, lost):
     case = SEEN[1 if lost else 2]
     problem = random_problem(25, 5, seed=1, lost=lost)
     c = ss.SurvivalCurves(problem.curves.probabilities, problem.curves.times, extrapolation="hold")
-    problem = Problem(problem.y, c, problem.censoring, problem.training, np.array([35.0]))
+    problem = replace(problem, curves=c, times=np.array([35.0]))
     squares = 0.0
     for i in range(25):
         mass = [1.0] * 25
         mass[i] += STEP * 1j
-        squares += (np.imag(expected(case, name, problem, mass, [1.0] * len(problem.training), None)[0]) / STEP) ** 2
+        squares += (np.imag(expected(case, name, problem, mass, [1.0] * len(problem.training))[0]) / STEP) ** 2
     found = score(case, name, problem)
     n = found.n_counted[0]
     np.testing.assert_allclose(found.se[0] ** 2, squares * n / (n - 1), rtol=1e-9)
@@ -247,7 +234,7 @@ def test_variances_have_the_correction_for_small_samples(name, lost):
 @every_history
 def test_large_input_takes_the_compiled_way_and_agrees(name):
     problem = random_problem(6000, 8, seed=2, lost=True)
-    problem = Problem(problem.y, problem.curves, problem.censoring, problem.training, np.array([20.0, 50.0]))
+    problem = replace(problem, times=np.array([20.0, 50.0]))
     found = []
     for backend in ("auto", "numpy", "compiled", "torch"):
         with ss.config.using(backend=backend):

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import oracle
 import survscore as ss
 from combinations import examples
 from survscore import IncidenceCurves
@@ -29,25 +30,15 @@ def incidences(draw):
 WHEN = st.lists(st.floats(0, 6), min_size=1, max_size=6, unique=True).map(sorted)
 
 
-def literal(curves, i, k, time):
-    """F_k(t) of one individual, by the definition."""
-    grid, values = curves.times, curves.probabilities[i, k]
-    if time > grid[-1]:
-        return values[-1] if curves.extrapolation == "hold" else np.nan
-    below = [j for j in range(grid.size) if grid[j] <= time]
-    left, start = (values[below[-1]], grid[below[-1]]) if below else (0.0, 0.0)
-    if curves.interpolation == "step" or len(below) == grid.size:
-        return left
-    right, end = values[len(below)], grid[len(below)]
-    return left + (right - left) * (time - start) / (end - start)
-
-
 @given(incidences(), WHEN)
 @examples(20)
 def test_reading_agrees_with_the_literal_one(curves, times):
-    n, n_causes, _ = curves.shape
-    expected = [[[literal(curves, i, k, time) for time in times] for k in range(n_causes)] for i in range(n)]
-    np.testing.assert_allclose(curves.at(times), expected, rtol=1e-12, atol=1e-15)
+    how = curves.interpolation, curves.extrapolation
+    expected = [
+        [[1 - oracle.survival_at(curves.times, 1 - row, t, *how) for t in times] for row in of_causes]
+        for of_causes in curves.probabilities
+    ]
+    np.testing.assert_allclose(curves.at(times), expected, rtol=1e-12, atol=1e-14)
 
 
 @given(incidences(), WHEN)
@@ -186,24 +177,18 @@ def with_first(kind):
     return np.concatenate([total if kind == "total-risk" else 1 - total, F], axis=1)
 
 
-@pytest.mark.parametrize("kind", ["event-free", "total-risk"])
-def test_one_index_more_than_causes_is_refused_without_a_word(kind):
-    values = with_first(kind) * (0.5 if kind == "total-risk" else 1)
+@pytest.mark.parametrize(("kind", "wrong"), [("event-free", "total-risk"), ("total-risk", "event-free")])
+def test_one_index_more_than_causes_needs_the_right_word(kind, wrong):
+    values = with_first(kind)
     with pytest.raises(ss.InputError, match=r"index 0 .* the others. Say what it is: first='event-free', first='tot"):
-        IncidenceCurves(values, TIMES)
-    curves = IncidenceCurves(with_first(kind), TIMES, causes=NAMES, first=kind)
-    np.testing.assert_array_equal(curves.probabilities, F)
-
-
-@pytest.mark.parametrize(("kind", "said"), [("event-free", "total-risk"), ("total-risk", "event-free")])
-def test_a_wrong_word_about_index_0_is_refused(kind, said):
+        IncidenceCurves(values * (0.5 if kind == "total-risk" else 1), TIMES)
+    np.testing.assert_array_equal(IncidenceCurves(values, TIMES, causes=NAMES, first=kind).probabilities, F)
     first = "0.7" if kind == "event-free" else "0.3"
-    with pytest.raises(
-        ss.InputError, match=rf"5 values are not, the first in row 0 at time 1 \({first}, and .*'{kind}' fits"
-    ):
-        IncidenceCurves(with_first(kind), TIMES, first=said)
-    with pytest.raises(ss.InputError, match=r"if the causes are right, pass these alone"):
-        IncidenceCurves(np.concatenate([F[:, :1] / 3, F], axis=1), TIMES, first=said)
+    message = rf"5 values are not, the first in row 0 at time 1 \({first}, and .*'{kind}' fits"
+    with pytest.raises(ss.InputError, match=message):
+        IncidenceCurves(values, TIMES, first=wrong)
+    with pytest.raises(ss.InputError, match="if the causes are right, pass these alone"):
+        IncidenceCurves(np.concatenate([F[:, :1] / 3, F], axis=1), TIMES, first=wrong)
 
 
 def test_a_cause_that_is_the_sum_of_others_is_one_if_the_user_says_so():

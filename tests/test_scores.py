@@ -90,9 +90,8 @@ class Doubled(Brier):
         return 2.0 * super().of_event(survival)
 
 
-@pytest.mark.parametrize("n", [1_000, 100_000])
-def test_a_subclass_runs_its_own_formula_at_any_size(n):
-    problem = random_problem(n, 12)
+def test_a_subclass_runs_its_own_formula_where_losses_are_compiled():
+    problem = random_problem(100_000, 12)
     times = problem.times[:9]
     for weighting in ("administrative", "ipcw"):
         doubled, brier = ss.score_all(
