@@ -78,36 +78,25 @@ def test_results_do_not_depend_on_batches(case: Case, data):
     """Scores, standard errors, differences, means over time and bounds, from any batches in which predictions come."""
     problem = data.draw(case.problems(min_size=2))
     assume(problem.curves.reaches(problem.times[:1])[0])
-    n = len(problem.y)
-    cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
-    edges = [0, *cuts, n]
-
-    def in_batches(curves):
-        return ss.CurveBatches(lambda: (curves[a:b] for a, b in pairwise(edges)), n=n)
-
-    other = ss.SurvivalCurves(
-        problem.curves.probabilities**2, problem.curves.times, extrapolation=problem.curves.extrapolation
-    )
-    models = {"a": problem.curves, "b": other}
-    groups = np.arange(n) // 2 if data.draw(st.booleans()) else None
-    results = [
-        ss.compare(
-            problem.y, some, weighting=case.weighting(problem), metric=list(LOSSES), times=problem.times, groups=groups
-        )
-        for some in (models, {name: in_batches(curves) for name, curves in models.items()})
-    ]
-    for table in ("scores", "contrasts"):
+    n, c = len(problem.y), problem.curves
+    edges = [0, *sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4))), n]
+    models = {"a": c, "b": ss.SurvivalCurves(c.probabilities**2, c.times, extrapolation=c.extrapolation)}
+    batches = {
+        name: ss.CurveBatches(lambda curves=curves: (curves[a:b] for a, b in pairwise(edges)), n=n)
+        for name, curves in models.items()
+    }
+    asked = {"weighting": case.weighting(problem), "metric": list(LOSSES), "times": problem.times}
+    asked["groups"] = np.arange(n) // 2 if data.draw(st.booleans()) else None
+    tables = []
+    for some in (models, batches):
+        result = ss.compare(problem.y, some, **asked)
+        tables.append([result.scores, result.contrasts])
+        if problem.times.size > 1 and result.scores["score"].notna().all():
+            tables[-1].append(result.integrated().contrasts)
+    for whole, parts in zip(*tables, strict=True):
         # p-values of differences that are rounding are not compared
-        whole, parts = (
-            getattr(result, table).select_dtypes("number").drop(columns=["p_value", "bound_p_value"], errors="ignore")
-            for result in results
-        )
-        np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-12)
-    if problem.times.size > 1 and results[0].scores["score"].notna().all():
-        whole, parts = (
-            result.integrated().contrasts.select_dtypes("number").drop(columns="p_value") for result in results
-        )
-        np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-12)
+        columns = whole.select_dtypes("number").columns.difference(["p_value", "bound_p_value"])
+        np.testing.assert_allclose(parts[columns], whole[columns], rtol=1e-12, atol=1e-12)
 
 
 @every_case

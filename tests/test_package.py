@@ -59,6 +59,18 @@ def test_an_import_of_the_package_loads_next_to_nothing():
     assert len(ours.split()) < 6
 
 
+def test_a_score_loads_only_what_it_needs():
+    loaded = python(
+        """
+        import sys, numpy as np, survscore as ss
+        y = ss.Outcomes([1.0, 3.0, 4.0], [1, 0, 1], [4.0, 3.0, 6.0])
+        ss.brier_score(y, ss.SurvivalCurves([[0.5], [0.9], [0.8]], [2.0]), weighting="administrative")
+        print(*{name.partition(".")[0] for name in sys.modules})
+        """
+    )
+    assert not (HEAVY - {"numpy", "scipy"}) & set(loaded.split())
+
+
 # Whose line a warning names
 
 
