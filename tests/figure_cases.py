@@ -38,10 +38,9 @@ def problem():
 
 
 @cache
-def scores(metric="brier", weighting="administrative"):
+def scores():
     y, models = problem()
-    function = {"brier": ss.brier_score, "auc": ss.auc}[metric]
-    return {name: function(y, curves, weighting=weighting, times=TIMES) for name, curves in models.items()}
+    return {name: ss.brier_score(y, curves, weighting="administrative", times=TIMES) for name, curves in models.items()}
 
 
 @cache
@@ -130,14 +129,6 @@ def many():
     return ss.compare(y, named, weighting="administrative", times=TIMES[::4], null=False)
 
 
-def several_scores(width):
-    """Draw one score into the axes of another."""
-    display = None
-    for name, score in scores("auc").items():
-        display = score.plot(ax=display and display.ax_, label=name, width=None if display else width)
-    return display
-
-
 def hostile(width):
     """Draw names that are long, or look like formulas or marks."""
     names = {"truth": "$x_i^{2", "gloomy": "a\nb\t<b>&amp;</b> %s {0}", "leaking": "x" * 70}
@@ -158,7 +149,6 @@ def demonstration(width):
 #: Every display, as a function of the figure's width.
 DRAWINGS = {
     "score": lambda width: scores()["truth"].plot(label="truth", unit="month", width=width),
-    "auc": several_scores,
     "comparison": lambda width: compared("administrative").plot(unit="month", width=width),
     "weightings": lambda width: compared("administrative", "ipcw", gloomy=LONG).plot(width=width),
     "many": lambda width: many().plot(width=width),

@@ -15,9 +15,6 @@ import numpy as np
 from matplotlib.text import Text
 from PIL import Image
 
-from survscore.paper import demo
-from survscore.plots import style
-
 WRITE = bool(os.environ.get("SURVSCORE_WRITE_REFERENCES"))
 PROBES = (Path(__file__).parent / "probes.js").read_text(encoding="utf-8")
 # Colours are averaged over blocks, so many across and down: letters of other fonts are blurred, what is missing is not.
@@ -76,13 +73,6 @@ def check_looks(seen, path, blocks=BLOCKS):
     found = distance(seen, kept, blocks)
     assert found < MOST_DIFFERENT, f"differs from {path.name} by {found:.2f} of 255"
     return kept
-
-
-def smallest_letters(picture):
-    """Return how high the small letters of one of the demo's figures are in a page, in pixels."""
-    shown, whole = (picture.evaluate(f"(e) => e.{name}") for name in ("clientWidth", "naturalWidth"))
-    inches = whole / demo.DPI
-    return style.SMALL * style.font_size(inches) / 72 * shown / inches
 
 
 @cache

@@ -7,7 +7,7 @@ tests/reference/make_pinned.py keeps the numbers, tests/test_pinned.py compares 
 import tempfile
 import warnings
 from functools import cache, partial
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -265,11 +265,13 @@ WEIGHTINGS = {
 CASES = {}
 
 
-def case(name, *arguments):
-    """Add a function that fills a record to the cases."""
+def case(name, *rows):
+    """Add a function that fills a record to the cases; once for each row of arguments, which the name repeats."""
 
     def added(function):
-        CASES[name] = partial(function, *arguments)
+        for row in rows or [()]:
+            arguments = row if isinstance(row, tuple) else (row,)
+            CASES[name.format(*arguments)] = partial(function, *arguments)
         return function
 
     return added
@@ -278,6 +280,7 @@ def case(name, *arguments):
 # Every metric under every weighting
 
 
+@case("{}, {}", *product(KINDS, WEIGHTINGS))
 def under_a_weighting(kind, name, record):
     asked, make, with_histories = WEIGHTINGS[name]
     k, data = KINDS[kind], prepared(kind, **asked)
@@ -292,14 +295,10 @@ def under_a_weighting(kind, name, record):
     record.comparison("compare", found, ((None, None),))
 
 
-for _kind in KINDS:
-    for _name in WEIGHTINGS:
-        case(f"{_kind}, {_name}", _kind, _name)(under_a_weighting)
-
-
 # How curves are read
 
 
+@case("read {}, {}", *product(("linear", "step", "constant-hazard"), ("nan", "hold")))
 def read_between_and_beyond(interpolation, extrapolation, record):
     data = drawn(3, 120, lost=True)
     grid = np.array([1.5, 3.0, 4.0, 6.0, 7.5])
@@ -312,11 +311,6 @@ def read_between_and_beyond(interpolation, extrapolation, record):
     found = scores(data.y, predicted, metrics, [administrative(), ss.IPCW()], times[[3, 4, 6]])
     record.score_curves("histories", found)
     record.put("at", predicted.at(times)[:5])
-
-
-for _interpolation in ("linear", "step", "constant-hazard"):
-    for _extrapolation in ("nan", "hold"):
-        case(f"read {_interpolation}, {_extrapolation}", _interpolation, _extrapolation)(read_between_and_beyond)
 
 
 @case("impossible predictions")
@@ -406,6 +400,7 @@ def _(record):
 NULLS = {"Kaplan-Meier": True, "counted": "counted", "training": None, "none": False}
 
 
+@case("compare {}, null {}", *product((1, 2, 4), NULLS))
 def of_models(number, name, record):
     kind = "tied" if number == 2 else "smooth"
     data, times = prepared(kind, lost=True), KINDS[kind].times[[0, 1, 3, 5]]
@@ -416,11 +411,7 @@ def of_models(number, name, record):
     record.comparison("compare", found, ((None, None), (times[1], 4.25)))
 
 
-for _number in (1, 2, 4):
-    for _name in NULLS:
-        case(f"compare {_number}, null {_name}", _number, _name)(of_models)
-
-
+@case("compare, {} groups", "few", "many")
 def with_groups(name, record):
     data, times = prepared("smooth", lost=True), KINDS["smooth"].times[[1, 3, 5]]
     two = {name: data.models[name] for name in ("right", "wild")}
@@ -434,10 +425,6 @@ def with_groups(name, record):
         data.y, two, metric=UP_TO, weighting=[administrative(), "ipcw"], times=times[1:], null=True, **asked
     )
     record.comparison("histories", found)
-
-
-for _name in ("few", "many"):
-    case(f"compare, {_name} groups", _name)(with_groups)
 
 
 @case("compare, every metric")
@@ -468,7 +455,8 @@ def _(record):
         record.table(f"{kind}/disagreements", told)
 
 
-def by_segments(weighting, record):
+@case("segments, {}", ("administrative", administrative()), ("ipcw", "ipcw"))
+def by_segments(_, weighting, record):
     data = drawn(6, 400, lost=True)
     grid, times = 0.75 * np.arange(1, 14), np.array([1.5, 4.0, 6.0])
     models = {name: curves(predictions(data.rates[name], grid), grid) for name in ("right", "noisy", "gloomy")}
@@ -489,10 +477,7 @@ def by_segments(weighting, record):
     record.tables_of("grouped", mean_score(grouped), skill=True)
 
 
-for _name, _weighting in (("administrative", administrative()), ("ipcw", "ipcw")):
-    case(f"segments, {_name}", _weighting)(by_segments)
-
-
+@case("score table, {}", *KINDS)
 def a_score_table(kind, record):
     data = prepared(kind, lost=kind == "tied")
     two = {name: data.models[name] for name in ("noisy", "gloomy")}
@@ -512,13 +497,10 @@ def a_score_table(kind, record):
     record.table("segments", found.to_frame())
 
 
-for _kind in KINDS:
-    case(f"score table, {_kind}", _kind)(a_score_table)
-
-
 # Calibration, decisions, diagnosis
 
 
+@case("calibration, {}", *KINDS)
 def a_calibration(kind, record):
     data = prepared(kind, lost=True)
     settings = {
@@ -538,10 +520,7 @@ def a_calibration(kind, record):
             record.put(f"{name}/{part}", getattr(found, part))
 
 
-for _kind in KINDS:
-    case(f"calibration, {_kind}", _kind)(a_calibration)
-
-
+@case("decision curve, {}", *KINDS)
 def a_decision_curve(kind, record):
     data = prepared(kind, lost=True)
     two = {name: data.models[name] for name in ("right", "wild")}
@@ -556,10 +535,7 @@ def a_decision_curve(kind, record):
         record.table(f"{name}/contrasts", found.contrasts)
 
 
-for _kind in KINDS:
-    case(f"decision curve, {_kind}", _kind)(a_decision_curve)
-
-
+@case("distribution, {}", *KINDS)
 def a_distribution(kind, record):
     for lost in (False, True):
         data = prepared(kind, lost=lost)
@@ -577,10 +553,6 @@ def a_distribution(kind, record):
             record.table(f"lost {lost}, {name}/components", found.components_frame())
             for part in ("statistic", "df", "p_value", "observed", "expected", "reliable"):
                 record.put(f"lost {lost}, {name}/{part}", getattr(found, part))
-
-
-for _kind in KINDS:
-    case(f"distribution, {_kind}", _kind)(a_distribution)
 
 
 @case("diagnosis")
@@ -709,6 +681,7 @@ def written(folder, *, lost, whole):
         pq.write_table(table.slice(80 * k, 80), folder / f"part-{k}.parquet")
 
 
+@case("files, lost {}, whole {}", (False, False), (True, False), (True, True))
 def of_files(lost, whole, record):
     asked = {"weighting": [administrative(), "ipcw"], "metric": ["brier", "log"]}
     with tempfile.TemporaryDirectory() as temporary:
@@ -727,10 +700,6 @@ def of_files(lost, whole, record):
         record.table("segments/heterogeneity", found.heterogeneity())
 
 
-for _lost, _whole in ((False, False), (True, False), (True, True)):
-    case(f"files, lost {_lost}, whole {_whole}", _lost, _whole)(of_files)
-
-
 # Large enough for compiled loops, which run from 524 288 cells on
 
 
@@ -742,8 +711,10 @@ LARGE = {
 }
 
 
-def large(whole, grouped, n_times, record):
+@case("large, {}", *LARGE)
+def large(name, record):
     """Keep a tenth of the times, and the columns that say the most."""
+    whole, grouped, n_times = LARGE[name].values()
     n, grid = 6000, np.linspace(0.2, 12.0, 60)
     data = drawn(11, n, lost=True, whole=whole)
     times = np.linspace(0.1, 12.0, n_times)
@@ -765,10 +736,6 @@ def large(whole, grouped, n_times, record):
     linear = {"right": models["right"], "gloomy": curves(predictions(data.rates["gloomy"], grid), grid)}
     found = compared(data.y, linear, metric=metrics, times=[3.0, 7.1], **asked)
     record.tables_of("others", found, skill=True, only=only)
-
-
-for _name, _settings in LARGE.items():
-    case(f"large, {_name}", *_settings.values())(large)
 
 
 @case("large, one model")

@@ -34,6 +34,10 @@ UNFITTED = {**LOSSES, "auc": ss.auc, "oe": _scored_by("oe"), "net_benefit": _sco
 METRICS = {**UNFITTED, **FITTED}
 
 
+def _read(curves, i, t, reader=oracle.survival_at):
+    return reader(curves.times, curves.probabilities[i], t, curves.interpolation, curves.extrapolation)
+
+
 @dataclass(frozen=True)
 class Problem:
     """Outcomes, predictions, curves for G and for the population, training data, and evaluation times."""
@@ -48,16 +52,13 @@ class Problem:
         return Problem(self.y[rows], self.curves[rows], self.censoring[rows], self.training, self.times)
 
     def pi(self, t: float) -> list[float]:
-        c = self.curves
-        return [oracle.survival_at(c.times, row, t, c.interpolation, c.extrapolation) for row in c.probabilities]
+        return [_read(self.curves, i, t) for i in range(len(self.curves))]
 
     def G(self, i: int, t: float) -> float:
-        c = self.censoring
-        return oracle.survival_at(c.times, c.probabilities[i], t, c.interpolation, c.extrapolation)
+        return _read(self.censoring, i, t)
 
     def G_before(self, i: int, t: float) -> float:
-        c = self.censoring
-        return oracle.survival_before(c.times, c.probabilities[i], t, c.interpolation, c.extrapolation)
+        return _read(self.censoring, i, t, oracle.survival_before)
 
     def ends_before(self, t: float) -> bool:
         """Whether the curves of G say nothing at t."""
@@ -79,12 +80,6 @@ class Case:
     definition: Callable[..., Weighted]
     data: str = "any"  # or "drop-outs", "administrative", "uncensored": what the weighting accepts
     by_n: bool = False
-    #: Whether a score at one time does not depend on which other times are scored.
-    by_time: bool = True
-    #: Which metrics stay the same if there is everybody twice. The number of strata by ranks does not, and pairs of a
-    #: case and a control are of two individuals.
-    twice: tuple[str, ...] = ("brier", "log", "auc")
-
     #: Whether scores may be of one of several causes.
     of_causes: bool = True
 
@@ -161,15 +156,12 @@ def _concordance(kind, risk="final"):
     def expected(p, tau, until, G, G_before, mass=None):
         c = p.curves
 
-        def read(i, s):
-            return oracle.survival_at(c.times, c.probabilities[i], s, c.interpolation, c.extrapolation)
-
         def risk_at(i, s):
             if risk == "final":
-                return -read(i, tau)
+                return -_read(c, i, tau)
             if c.interpolation == "step":
-                return -read(i, s)
-            return -read(i, min([g for g in c.times if g >= s] + [tau]) if s > 0 else 0.0)
+                return -_read(c, i, s)
+            return -_read(c, i, min([g for g in c.times if g >= s] + [tau]) if s > 0 else 0.0)
 
         strata = strata_of(p) if kind == "weighted" else None
         own = p.y.event_of_interest
@@ -181,12 +173,8 @@ def _concordance(kind, risk="final"):
 
 
 def _crps(p, tau, until, G, G_before, mass=None):
-    c = p.curves
-
-    def pi(i, s):
-        return oracle.survival_at(c.times, c.probabilities[i], s, c.interpolation, c.extrapolation)
-
-    knots = [*c.times, *p.training.time]
+    knots = [*p.curves.times, *p.training.time]
+    pi = lambda i, s: _read(p.curves, i, s)  # noqa: E731
     return oracle.crps(*_own_history(p, until), until, tau, pi, knots, G, G_before, mass)
 
 
@@ -326,11 +314,6 @@ def _admin(source=None, *, stratified=False, strata_by=None, followed_to=None, p
     return weights
 
 
-def _stays(y, codes, mass, theta):
-    own = y.event_of_interest
-    return oracle.stays_without(y.time, own, y.event & ~own, codes, mass, theta)
-
-
 def _projected(strata=None, theta=1.0):
     """Statuses by the curves of strata, or of each individual if these are "curves"."""
 
@@ -339,7 +322,8 @@ def _projected(strata=None, theta=1.0):
         share = p.G if strata == "curves" else oracle.stratified_share(y.time, y.event, codes, mass)
         stays = None
         if len(y.causes) > 1:
-            both = _stays(y, codes, mass, theta)
+            own = y.event_of_interest
+            both = oracle.stays_without(y.time, own, y.event & ~own, codes, mass, theta)
             stays = lambda i, c, t: both(i, c, t)[0]  # noqa: E731
         return oracle.weights_projected(y.time, y.event, t, share, theta, stays=stays)
 
@@ -375,8 +359,6 @@ CASES = [
         lambda p: "administrative",
         _admin("scored", strata_by=_dropout_strata),
         LOST,
-        by_time=False,
-        twice=(),
     ),
     Case(
         "administrative own ranks capped / n",
@@ -384,8 +366,6 @@ CASES = [
         _admin("scored", strata_by=_dropout_strata, cap=1.2718),
         LOST,
         by_n=True,
-        by_time=False,
-        twice=(),
     ),
     Case("administrative, nobody lost", lambda p: "administrative", _admin(), "administrative"),
     Case("administrative / n", lambda p: one_curve(normalize="n"), _admin("scored"), LOST, by_n=True),
@@ -415,7 +395,6 @@ CASES = [
         lambda p: one_curve(population="fixed"),
         _admin("scored", followed_to=lambda p: max([p.times[0], *p.times[p.curves.reaches(p.times)]])),
         LOST,
-        by_time=False,
     ),
     Case("administrative from 3", lambda p: one_curve(population=3), _admin("scored", followed_to=lambda p: 3), LOST),
     Case(
@@ -445,32 +424,23 @@ CASES = [
         LOST,
         by_n=True,
     ),
-    Case("projected", lambda p: ss.Projected(min_followed=1), _projected("ranks"), by_time=False, twice=()),
+    Case("projected", lambda p: ss.Projected(min_followed=1), _projected("ranks")),
     Case(
         "projected mean ranks",
         lambda p: ss.Projected(strata="mean-ranks", theta=0.7, min_followed=1),
         _projected("ranks", 0.7),
-        by_time=False,
-        twice=(),
     ),
-    Case(
-        "projected one stratum",
-        lambda p: ss.Projected(strata=None, min_followed=1),
-        _projected(),
-        twice=("brier", "log"),
-    ),
+    Case("projected one stratum", lambda p: ss.Projected(strata=None, min_followed=1), _projected()),
     Case(
         "projected strata",
         lambda p: ss.Projected(strata=strata_of(p), theta=1.5, min_followed=1),
         _projected("given", 1.5),
         LOST,
-        twice=("brier", "log"),
     ),
     Case(
         "projected curves",
         lambda p: ss.Projected(reference=p.censoring, theta=0.5, min_followed=1),
         _unless_curves_end(_projected("curves", 0.5)),
-        twice=("brier", "log"),
         of_causes=False,
     ),
     Case("ipcw", lambda p: "ipcw", _ipcw("scored")),

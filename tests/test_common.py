@@ -1,11 +1,8 @@
 """Every metric under every weighting, through one registry: the oracle first, then what must never matter."""
 
 import os
-import re
 import warnings
 from contextlib import suppress
-from dataclasses import replace
-from functools import reduce
 from itertools import pairwise
 
 import numpy as np
@@ -29,12 +26,7 @@ from registry import (
     problems,
     random_problem,
 )
-from survscore.engine import compiled
-from survscore.engine.blocks import Block
-from survscore.engine.sums import ModelWeights, Sums, first_moments
 from survscore.metrics import as_metric
-from survscore.weighting import as_weighting
-from survscore.weighting.interval_weights import TimeIndex
 
 pytestmark = pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -53,11 +45,6 @@ def score(case, problem, metrics=SCORED, times=None, *, errors=True):
     return dict(zip(metrics, found, strict=True))
 
 
-def assert_same_scores(found, expected):
-    for name in expected:
-        np.testing.assert_allclose(found[name].scores, expected[name].scores, rtol=1e-12, atol=1e-15, err_msg=name)
-
-
 @every_case
 @thorough
 @given(data=st.data())
@@ -69,101 +56,19 @@ def test_agrees_with_the_literal_loop(case: Case, data):
         np.testing.assert_allclose(got.scores, expected, rtol=1e-12, atol=1e-12, err_msg=name)
 
 
-def prepared(case, problem):
-    """Return the index of the times that the curves reach, and the weights there."""
-    times = problem.times[problem.curves.reaches(problem.times)]
-    assume(times.size > 0)
-    return weights_at(case, problem, times)
-
-
-def weights_at(case, problem, times):
-    index = TimeIndex(problem.y, times)
-    weighting = as_weighting(case.weighting(problem), problem.y)
-    return index, [ModelWeights(tuple(weighting.prepare_models(index, {"curves": problem.curves})))]
-
-
-def assert_same_sums(got: Sums, expected: Sums, rtol=1e-12):
-    for a, b in zip(got.losses, expected.losses, strict=True):
-        finite = np.isfinite(a) & np.isfinite(b)
-        np.testing.assert_allclose(a[finite], b[finite], rtol=rtol, atol=1e-12)
-    for a, b in zip(got.weights, expected.weights, strict=True):
-        assert (a is None) == (b is None)
-        for mine, theirs in zip(vars(a).values() if a else (), vars(b).values() if b else (), strict=True):
-            finite = np.isfinite(mine) & np.isfinite(theirs)
-            np.testing.assert_allclose(mine[finite], theirs[finite], rtol=rtol, atol=1e-12)
-
-
-def example(case):
-    """Return the weights of some problem of the kind that a case is for."""
-    problem = fitted_problem(case.data, 3)
-    return weights_at(case, problem, problem.times)[1]
-
-
-NOT_INDIVIDUAL = [case for case in CASES if not example(case)[0][0].individual]
-COMPILED = [case for case in CASES if compiled.knows([as_metric(name) for name in LOSSES], example(case))]
-
-
-def test_the_kernels_know_all_weights_but_those_of_curves_and_of_training_data():
-    """Of each case they know all weights or none, so that the next test compares something."""
-    others = {case.name for case in CASES} - {case.name for case in COMPILED}
-    assert others == {name for name in (case.name for case in CASES) if re.search("curves|training|population", name)}
-    individual = {case.name for case in CASES} - {case.name for case in NOT_INDIVIDUAL}
-    assert individual == {name for name in others if "training" not in name}
-
-
-@pytest.mark.parametrize("case", COMPILED, ids=lambda case: case.name)
+@every_case
 @thorough
 @given(data=st.data())
 def test_compiled_loops_agree_with_array_code(case: Case, data):
-    problem = data.draw(case.problems())
-    index, weights = prepared(case, problem)
-    losses = [as_metric(name) for name in LOSSES]
-    assert compiled.knows(losses, weights)
-    plain = first_moments(Block(slice(0, len(problem.y)), [problem.curves]), index, losses, weights)
-    fast = compiled.first_moments([problem.curves], index, losses, weights)
-    # the kernel adds up weights as well, which array code takes from the ranges; not those of projected statuses
-    known = tuple(None if part[0].hidden_share is not None else part[0].sums(index.times.size) for part in weights)
-    plain = replace(plain, weights=known)
-    # NumPy and numba may differ in the last digit of a power: of a prediction close to 1, many digits of its log loss
-    assert_same_sums(fast, plain, rtol=1e-10)
-
-
-@pytest.mark.parametrize("case", NOT_INDIVIDUAL, ids=lambda case: case.name)
-@brief
-@given(data=st.data())
-def test_sums_of_weights_are_those_of_the_cells(case: Case, data):
-    """From index ranges alone, and from the matrix that they stand for; curves of individuals have the latter only."""
-    problem = data.draw(case.problems())
-    index, (of_models,) = prepared(case, problem)
-    weights = of_models[0]
-    early, late = weights.cells(index.times)
-    event = index.before_time[:, None] <= np.arange(index.times.size)
-    event &= (weights.label != 0)[:, None]
-    found = weights.sums(index.times.size)
-    free = weights.event_free(~event, index.times, slice(0, index.times.size))
-    with np.errstate(invalid="ignore"):  # infinite weights of the other status
-        split = np.where(free == 0, 0.0, late * free), np.where(free == 1, 0.0, late * (1.0 - free))
-        expected = early.sum(axis=0), *(some.sum(axis=0) for some in split)
-        np.testing.assert_allclose(found.weights, expected, rtol=1e-12, atol=1e-12)
-        np.testing.assert_allclose(found.squares, (early**2 + late**2).sum(axis=0), rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(found.events, (event & (late != 0)).sum(axis=0))
-
-
-@every_case
-@brief
-@given(data=st.data())
-def test_sums_of_blocks_in_any_order_add_up(case: Case, data):
-    problem = data.draw(case.problems(min_size=2))
-    index, weights = prepared(case, problem)
-    losses = [as_metric(name) for name in LOSSES]
-    n = len(problem.y)
-    cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
-    edges = [0, *cuts, n]
-    blocks = [Block(slice(a, b), [problem.curves[a:b]]) for a, b in pairwise(edges)]
-    order = data.draw(st.permutations(blocks))
-    whole = first_moments(Block(slice(0, n), [problem.curves]), index, losses, weights)
-    parts = [first_moments(block, index, losses, weights) for block in order]
-    assert_same_sums(reduce(Sums.__add__, parts), whole)
+    problem, found = data.draw(case.problems()), []
+    for backend in ("compiled", "numpy"):
+        with ss.config.using(backend=backend):
+            found.append(score(case, problem, tuple(LOSSES)))
+    for name, fast in found[0].items():
+        # NumPy and numba may differ in the last digit of a power, and so in many of the log loss of one close to 1
+        for quantity in ("scores", "se", "n_effective", "weight_sums", "n_events"):
+            plain = getattr(found[1][name], quantity)
+            np.testing.assert_allclose(getattr(fast, quantity), plain, rtol=1e-10, atol=1e-12, err_msg=quantity)
 
 
 @every_case
@@ -173,68 +78,25 @@ def test_results_do_not_depend_on_batches(case: Case, data):
     """Scores, standard errors, differences, means over time and bounds, from any batches in which predictions come."""
     problem = data.draw(case.problems(min_size=2))
     assume(problem.curves.reaches(problem.times[:1])[0])
-    n = len(problem.y)
-    cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4)))
-    edges = [0, *cuts, n]
-
-    def in_batches(curves):
-        return ss.CurveBatches(lambda: (curves[a:b] for a, b in pairwise(edges)), n=n)
-
-    other = ss.SurvivalCurves(
-        problem.curves.probabilities**2, problem.curves.times, extrapolation=problem.curves.extrapolation
-    )
-    models = {"a": problem.curves, "b": other}
-    groups = np.arange(n) // 2 if data.draw(st.booleans()) else None
-    results = [
-        ss.compare(
-            problem.y, some, weighting=case.weighting(problem), metric=list(LOSSES), times=problem.times, groups=groups
-        )
-        for some in (models, {name: in_batches(curves) for name, curves in models.items()})
-    ]
-    for table in ("scores", "contrasts"):
+    n, c = len(problem.y), problem.curves
+    edges = [0, *sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=4))), n]
+    models = {"a": c, "b": ss.SurvivalCurves(c.probabilities**2, c.times, extrapolation=c.extrapolation)}
+    batches = {
+        name: ss.CurveBatches(lambda curves=curves: (curves[a:b] for a, b in pairwise(edges)), n=n)
+        for name, curves in models.items()
+    }
+    asked = {"weighting": case.weighting(problem), "metric": list(LOSSES), "times": problem.times}
+    asked["groups"] = np.arange(n) // 2 if data.draw(st.booleans()) else None
+    tables = []
+    for some in (models, batches):
+        result = ss.compare(problem.y, some, **asked)
+        tables.append([result.scores, result.contrasts])
+        if problem.times.size > 1 and result.scores["score"].notna().all():
+            tables[-1].append(result.integrated().contrasts)
+    for whole, parts in zip(*tables, strict=True):
         # p-values of differences that are rounding are not compared
-        whole, parts = (
-            getattr(result, table).select_dtypes("number").drop(columns=["p_value", "bound_p_value"], errors="ignore")
-            for result in results
-        )
-        np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-12)
-    if problem.times.size > 1 and results[0].scores["score"].notna().all():
-        whole, parts = (
-            result.integrated().contrasts.select_dtypes("number").drop(columns="p_value") for result in results
-        )
-        np.testing.assert_allclose(parts, whole, rtol=1e-12, atol=1e-12)
-
-
-@every_case
-@brief
-@given(data=st.data())
-def test_order_of_individuals_does_not_matter(case: Case, data):
-    problem = data.draw(case.problems(min_size=2))
-    order = np.array(data.draw(st.permutations(range(len(problem.y)))))
-    a, b = score(case, problem), score(case, problem.take(order))
-    assert_same_scores(a, b)
-    for name in a:
-        np.testing.assert_allclose(a[name].n_effective, b[name].n_effective, rtol=1e-9, err_msg=name)
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case.twice], ids=lambda case: case.name)
-@brief
-@given(data=st.data())
-def test_everybody_twice_gives_the_same_score(case: Case, data):
-    problem = data.draw(case.problems())
-    twice = problem.take(np.repeat(np.arange(len(problem.y)), 2))
-    assert_same_scores(score(case, problem, case.twice, errors=False), score(case, twice, case.twice))
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if case.by_time], ids=lambda case: case.name)
-@brief
-@given(data=st.data())
-def test_each_time_is_scored_for_itself(case: Case, data):
-    problem = data.draw(case.problems())
-    single = [score(case, problem, times=[t], errors=False) for t in problem.times]
-    for name, whole in score(case, problem).items():
-        apart = [one[name].scores[0] for one in single]
-        np.testing.assert_allclose(whole.scores, apart, rtol=1e-12, atol=1e-15, err_msg=name)
+        columns = whole.select_dtypes("number").columns.difference(["p_value", "bound_p_value"])
+        np.testing.assert_allclose(parts[columns], whole[columns], rtol=1e-12, atol=1e-12)
 
 
 @every_case
@@ -264,7 +126,6 @@ def test_individual_terms_add_up_to_the_score(case: Case, data):
             assert (known <= n_weighted).all()
         else:
             np.testing.assert_array_equal(known, n_weighted)
-        assert (whole.n_effective[defined] <= n_weighted * (1 + 1e-12)).all()
 
 
 @every_case
@@ -347,18 +208,6 @@ def test_intervals_of_follow_up_hold_their_estimate(case, data):
 @every_loss
 @thorough
 @given(data=st.data())
-def test_without_censoring_all_weightings_agree(loss, data):
-    problem = data.draw(problems("uncensored"))
-    everybody = ss.Outcomes(problem.y.time, np.ones(len(problem.y)), np.full(len(problem.y), 7.0))
-    expected = LOSSES[loss](everybody, problem.curves, times=problem.times).scores  # no weighting needed
-    for weighting in ("uncensored", "administrative", "projected", "ipcw", ss.IPCW("known"), ss.IPCW(max_weight=1)):
-        got = LOSSES[loss](everybody, problem.curves, weighting=weighting, times=problem.times).scores
-        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-15)
-
-
-@every_loss
-@thorough
-@given(data=st.data())
 def test_cap_1_is_the_score_without_the_censored(loss, data):
     problem = data.draw(problems("administrative"))
     results = [
@@ -380,9 +229,8 @@ def test_kaplan_meier_weights_sum_to_n(problem):
 
 @every_pair(dtype=["float32", "float64"], same_grid=[True, False], lost=[True, False], causes=[False, True])
 def test_large_input_takes_the_compiled_way_and_agrees(dtype, same_grid, lost, causes):
-    problem = random_problem(
-        10_000, 20, dtype=dtype, same_grid=same_grid, lost=lost, causes=causes
-    )  # two blocks of rows
+    # two blocks of rows
+    problem = random_problem(10_000, 20, dtype=dtype, same_grid=same_grid, lost=lost, causes=causes)
     accepted = ("any", "drop-outs", "lost") if lost else ("any", "drop-outs", "administrative")
     weightings = [case.weighting(problem) for case in CASES if case.data in accepted and (case.of_causes or not causes)]
     results = []
@@ -395,17 +243,6 @@ def test_large_input_takes_the_compiled_way_and_agrees(dtype, same_grid, lost, c
         np.testing.assert_allclose(a.scores, b.scores, rtol=1e-12, err_msg=a.weighting)
         np.testing.assert_allclose(a.n_effective, b.n_effective, rtol=1e-9, err_msg=a.weighting)
         np.testing.assert_array_equal(a.n_events, b.n_events)
-
-
-def test_the_backend_goes_by_size_alone():
-    """The same call gives the same bits, whatever ran before it."""
-    problem = random_problem(2_000, 60)
-    first = ss.brier_score(problem.y, problem.curves, weighting="ipcw", times=problem.times)
-    with ss.config.using(backend="compiled"):
-        ss.brier_score(problem.y, problem.curves, weighting="ipcw", times=problem.times)
-    again = ss.brier_score(problem.y, problem.curves, weighting="ipcw", times=problem.times)
-    np.testing.assert_array_equal(again.scores, first.scores)
-    np.testing.assert_array_equal(again.se, first.se)
 
 
 @pytest.mark.parametrize("types", [(np.float32, np.float64), (np.float64, np.float32)], ids=["float32", "float64"])

@@ -1,8 +1,7 @@
-"""The conventions of docs/conformance.json: those of packages that are here are found again, and how is tested."""
+"""The conventions of docs/conformance.json are found again in the packages that are installed."""
 
 import json
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,14 @@ WRITTEN = ROOT / "docs" / "conformance.json"
 with pytest.MonkeyPatch.context() as patch:
     # at the end of the path: some scripts there have the names of packages
     patch.setattr(sys, "path", [*sys.path, str(ROOT / "benchmarks"), str(ROOT / "docs" / "_ext")])
-    from conformance_lines import COLUMNS, LISTS
+    from conformance_lines import COLUMNS
 
     import conformance
-    import conformance_candidates as candidates
-    import conformance_findings as finding
     import conformance_packages as packages
     from conformance_cases import QUESTIONS
 
 ROWS = json.loads(WRITTEN.read_text())["packages"]
 SCORED = {name: row for name, row in ROWS.items() if row.get("brier_score")}
-
-
-# The file
 
 
 def test_every_package_has_every_convention():
@@ -50,60 +44,3 @@ def test_packages_that_are_here_still_do_what_the_file_says(name):
         assert list(map(float, again["numbers"][label])) == pytest.approx(
             list(map(float, values)), abs=2e-6, nan_ok=True
         )
-
-
-def test_the_command_asks_some_and_keeps_the_rest(tmp_path, monkeypatch, capsys):
-    output = tmp_path / "conformance.json"
-    changed = {"packages": {"pec": ROWS["pec"], "survscore": {"version": "0"}}}
-    output.write_text(json.dumps(changed))
-    monkeypatch.setattr(sys, "argv", ["conformance.py", "--only", "survscore", "--output", str(output)])
-    conformance.main()
-    written = json.loads(output.read_text())["packages"]
-    assert list(written) == ["survscore", "pec"]
-    assert written["pec"] == ROWS["pec"]
-    assert written["survscore"]["conventions"] == ROWS["survscore"]["conventions"]
-    assert "survscore" in capsys.readouterr().out
-
-
-# The pages
-
-
-@pytest.mark.parametrize("table", COLUMNS)
-def test_a_table_has_a_row_for_every_package_and_a_cell_for_every_convention(table):
-    lines = LISTS[table](ROWS)
-    starts = [line for line in lines if line.startswith("   * - ")]
-    assert [line.removeprefix("   * - ").removesuffix(" (R)") for line in starts] == ["package", *SCORED]
-    cells = [line for line in lines if line.startswith(("   * - ", "     - "))]
-    assert len(cells) == len(starts) * (1 + len(COLUMNS[table]) + 2 * (table == "weights"))
-    for line in lines:
-        if ":widths:" in line:
-            assert len(line.split()) - 1 == len(cells) / len(starts)
-
-
-# How conventions are found
-
-
-def as_package(convention, *, training="can be given", **changes):
-    """Return the report of a package that follows a convention, but for some answers."""
-    answers = {label: {"not offered": True} for label in QUESTIONS}
-    for label, question in QUESTIONS.items():
-        if question.kind == "brier":
-            answers[label] = {"values": candidates.brier(question.data, convention), "warned": False}
-    return {"answers": answers | changes, "training data": training}
-
-
-OURS = candidates.Convention("1/G(T-)", "1/G(t)", "sum of weights", "event first", "unknown", "event", "training data")
-ODD = candidates.Convention(
-    "1/G(T)", "1/G(t-)", "number counted", "together", "event-free", "event-free", "scored data"
-)
-
-
-@pytest.mark.parametrize("convention", [OURS, ODD, replace(ODD, ties="as the rows stand"), replace(OURS, divisor="n")])
-def test_a_convention_is_found_by_its_numbers(convention):
-    found = finding.findings(as_package(convention))
-    for name in set(candidates.CHOICES) - {"source"}:
-        assert found[name] == getattr(convention, name)
-    assert found["fitted_on"].endswith(convention.source)
-
-
-# Asking

@@ -79,15 +79,6 @@ def test_what_files_rst_shows_is_what_formats_proposes(capsys, tmp_path, monkeyp
     assert capsys.readouterr().out.split("Read so")[0].split() == shown.split()
 
 
-def test_the_study_file_of_files_rst_is_read(capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "files.rst").read_text().split(".. code-block:: toml")[1].split(".. code-block")[0]
-    (tmp_path / "study.toml").write_text("\n".join(line.strip() for line in text.splitlines()))
-    with pytest.raises(SystemExit):
-        cli.main(["report", "--study", "study.toml"])
-    assert capsys.readouterr().err == "survscore: subscriptions.csv: there is no such file\n"
-
-
 def test_the_tests_that_the_theory_names_exist():
     page = (ROOT / "docs" / "theory.rst").read_text()
     named = set(re.findall(r"``(test_\w+)``", page))

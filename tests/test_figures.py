@@ -11,19 +11,16 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 from PIL import Image
 
 import survscore as ss
 from combinations import nightly_but
-from figure_cases import DRAWINGS, PICTURES, TIMES, compared, figure_of, problem, scores, small_image, training
+from figure_cases import DRAWINGS, PICTURES, compared, figure_of, scores, small_image, training
 from looks import WRITE, drawn_texts, read_picture, text_faults
 from survscore import plots
 from survscore.paper import demo
 from survscore.plots import style
-from survscore.plots.labels import EndLabels, spread
 
 REFERENCES = Path(__file__).parent / "reference" / "figures"
 DOCS = Path(__file__).parents[1] / "docs" / "_static"
@@ -67,20 +64,10 @@ def test_it_looks_as_it_did(name, tmp_path):
 
 
 def test_the_image_test_tells_pictures_apart():
-    images = {name: reference(name) for name in PICTURES}
-    for one, other in combinations(images, 2):
-        assert difference(images[one], images[other]) > TOLERANCE, (one, other)
     ours = small_image(figure_of("comparison", plots.COLUMN))
     without = small_image(compared("administrative").plot(width=plots.COLUMN, band=False, unit="month").figure_)
     for wrong in (Image.merge("RGB", ours.split()[::-1]), without):
         assert difference(ours, wrong) > TOLERANCE
-
-
-@pytest.mark.parametrize("name", [name for name in DRAWINGS if not name.startswith(("paper", "demo", "forest"))])
-def test_a_figure_gives_back_its_numbers(name):
-    frame = DRAWINGS[name](plots.PAGE).to_frame()
-    assert len(frame) > 1
-    assert frame.select_dtypes("number").notna().any(axis=None)
 
 
 def pictures_of_the_docs():
@@ -120,89 +107,6 @@ def test_no_text_overlaps_another_or_is_cut(name, width):
     assert text_faults(figure) == []
 
 
-def test_the_test_of_texts_sees_faults():
-    figure, ax = plt.subplots(figsize=(3.4, 2))
-    ax.set_title("a title that is far too long for a figure as small as this one is")
-    ax.text(0.5, 0.5, "one")
-    ax.text(0.51, 0.5, "other")
-    assert len(text_faults(figure)) >= 2
-
-
-@given(
-    st.lists(st.tuples(st.floats(0, 100), st.floats(1, 15)), min_size=1, max_size=9),
-)
-def test_labels_are_spread_without_overlap_and_as_near_as_can_be(labels):
-    wanted, heights = (np.array(one) for one in zip(*labels, strict=True))
-    places = spread(wanted, heights, -1000.0, 1000.0)
-    order = np.argsort(wanted, kind="stable")
-    gaps = np.diff(places[order]) - (heights[order][1:] + heights[order][:-1]) / 2
-    assert (gaps >= -1e-9).all()
-    alone = np.array([
-        all(abs(wanted[k] - wanted[j]) > 200 for j in range(len(wanted)) if j != k) for k in range(len(wanted))
-    ])  # fmt: skip
-    np.testing.assert_allclose(places[alone], wanted[alone])
-    if heights.sum() < 90:
-        inside = spread(wanted, heights, 0.0, 100.0)
-        assert (inside - heights / 2 >= -1e-9).all()
-        assert (inside + heights / 2 <= 100 + 1e-9).all()
-
-
-def test_names_stand_at_the_ends_and_follow_a_resize():
-    display = compared("administrative").plot(width=7)
-    (labels,) = [artist for artist in display.ax_.artists if isinstance(artist, EndLabels)]
-    for size in ((7, 4), (5, 3), (9, 7)):
-        display.figure_.set_size_inches(size)
-        display.figure_.canvas.draw()
-        for line, name, text, _ in labels.entries:
-            assert text.get_text() == name
-            assert text.get_color() == line.get_color()
-            end = display.ax_.transData.transform((line.get_xdata()[-1], line.get_ydata()[-1]))
-            assert text.get_window_extent().x0 > end[0]
-            assert abs(text.get_window_extent().get_points()[:, 1].mean() - end[1]) < 40
-        assert text_faults(display.figure_) == []
-
-
-def test_names_that_do_not_fit_stand_in_a_legend_beside_the_curves():
-    figure = figure_of("many", plots.COLUMN)
-    (legend,) = figure.legends
-    figure.canvas.draw()
-    assert len(legend.get_texts()) == 8
-    assert not legend.get_window_extent().overlaps(figure.axes[0].bbox)
-    _, ax = plt.subplots()  # without a layout that makes room, within the axes
-    for name, score in scores().items():
-        score.plot(ax=ax, label=name)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == list(scores())
-
-
-def test_a_method_has_one_colour_in_all_figures_of_studies():
-    found = {}
-    for name in ("demo", "paper-2", "paper-5"):
-        figure = figure_of(name, plots.PAGE)
-        figure.canvas.draw()
-        for ax in figure.axes:
-            for labels in (one for one in ax.artists if isinstance(one, EndLabels)):
-                for line, told, *_ in labels.entries:
-                    found.setdefault({"the truth": "true survival"}.get(told, told), set()).add(line.get_color())
-    assert {name: len(colours) for name, colours in found.items()} == {
-        "true survival": 1, "Logistic-Hazard": 1, "BCE": 1, "BCE told C*": 1,
-    }  # fmt: skip
-    assert len(set.union(*found.values())) == 4
-
-
-@pytest.mark.parametrize(
-    ("words", "folded"),
-    [
-        ("difference in Brier score to net", "difference in\nBrier score to net"),
-        ("IPCW, Logistic-Hazard, weights up to 1000", "IPCW, Logistic-Hazard,\nweights up to 1000"),
-        ("short", "short"),
-        ("", ""),
-        ("x" * 40, "x" * 40),
-    ],
-)
-def test_no_last_word_stands_alone(words, folded):
-    assert style.folded(words, 140.0, 9.0) == folded
-
-
 # Numbers below
 
 
@@ -215,9 +119,6 @@ def test_counts_stand_at_the_times_that_they_are_of():
     assert len(counts) >= 8
     assert counts <= known
     assert not [text for text in score.plot(width=7, counts=False).ax_.texts if text.get_text() == "counted"]
-    _, given_ax = plt.subplots()
-    assert not score.plot(ax=given_ax).ax_.texts
-    assert score.plot(ax=given_ax, counts=True).ax_.texts
 
 
 # Colours
@@ -231,8 +132,6 @@ def test_a_model_has_one_colour_everywhere():
         for line in display.ax_.lines:
             if line.get_label() in wanted:
                 assert line.get_color() == wanted[line.get_label()]
-    diagnosed = figure_of("diagnosis", 7).axes[0]
-    assert {line.get_label(): line.get_color() for line in diagnosed.lines if line.get_label() in wanted} == wanted
     page = (Path(ss.__file__).parent / "reports" / "assets" / "style.css").read_text()
     assert tuple(re.findall(r"--s\d: (#\w{6})", page)[:8]) == style.PALETTE
     assert re.findall(r"--null: (#\w{6})", page)[0] == style.NULL_COLOUR
@@ -286,7 +185,6 @@ def test_settings_of_the_user_hold():
     ):
         display = score.plot()
         assert tuple(display.figure_.get_size_inches()) == (5.0, 6.0)
-        assert display.ax_.xaxis.label.get_fontsize() == 15.0
         assert display.line_.get_linewidth() == 4.0
         assert score.plot(width=4).figure_.get_size_inches()[0] == 4
     assert score.plot().figure_.get_size_inches()[0] == plots.PAGE
@@ -305,9 +203,6 @@ def test_axes_of_the_user_keep_their_looks():
     assert (figure.get_size_inches() == size).all()
     with pytest.raises(ss.InputError, match="width is that of a new figure"):
         scores()["truth"].plot(ax=ax, width=3.4)
-    for width in (0, -1, 1.5, "wide", float("nan")):
-        with pytest.raises(ss.InputError, match="width must be at least 2 inches"):
-            scores()["truth"].plot(width=width)
 
 
 def test_calibration_curves_have_a_gap_where_nobody_is():
@@ -347,27 +242,10 @@ def test_what_cannot_be_saved_is_said_and_leaves_nothing(tmp_path, monkeypatch):
     for name in ("figure.jpg", "figure", "figure.pdf.zip"):
         with pytest.raises(ss.InputError, match=r"path must end with \.pdf, \.png, \.svg"):
             display.save(tmp_path / name)
-    with pytest.raises(ss.InputError, match="dpi must be above zero"):
-        display.save(tmp_path / "figure.png", dpi=0)
     display.save(tmp_path / "figure.png", dpi=50)  # drawn when saved
-    assert display.figure_ is not None
     before = (tmp_path / "figure.png").read_bytes()
     monkeypatch.setattr(type(display.figure_), "savefig", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         display.save(tmp_path / "figure.png")
     assert [one.name for one in tmp_path.iterdir()] == ["figure.png"]
     assert (tmp_path / "figure.png").read_bytes() == before
-
-
-@pytest.mark.parametrize(("weighting", "weighted"), [("ipcw", True), ("administrative", False)])
-def test_under_weights_the_effective_number_stands_below_the_axis(weighting, weighted):
-    y, models = problem()
-    score = ss.brier_score(y, models["truth"], weighting=weighting, times=TIMES)
-    several = ss.compare(y, models, weighting=weighting, times=TIMES, metric="brier")
-    for ax in (score.plot().ax_, several.plot().ax_):
-        told = [text.get_text() for text in ax.texts]
-        assert ("effective n" in told) == weighted
-        assert "with event" in told
-    if weighted:
-        numbers = {f"{one:,.0f}" for one in score.n_effective}
-        assert len(numbers & set(told)) > 2

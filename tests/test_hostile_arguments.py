@@ -10,7 +10,6 @@ import torch
 
 import mangling
 import survscore as ss
-from survscore.weighting import weightings_that_fit
 
 Y, MODELS, _ = mangling.study(n=60)
 CURVES = MODELS["net"]
@@ -18,31 +17,13 @@ CHOICES = np.array(["linear", "step"])
 SCORED = {"weighting": "administrative", "times": [4]}
 
 
-@pytest.mark.parametrize(
-    "time",
-    [None, "x", 3.0, [1.0] * 60, np.array(["x"] * 60), np.ones(59), np.ones((60, 1)), np.ones(60, dtype=complex)],
-    ids=lambda time: f"{type(time).__name__} {np.shape(time)}",
-)
-@pytest.mark.parametrize("method", ["before", "at_own"])
-def test_own_times_of_curves_must_be_a_vector_of_numbers(method, time):
-    with pytest.raises(ss.InputError, match="time must be an array of 60 times, one for each row"):
-        getattr(CURVES, method)(time)
-
-
 @pytest.mark.parametrize("choice", [CHOICES, np.array("step"), ["step"], 0, "other"], ids=repr)
 @pytest.mark.parametrize(
     ("name", "call"),
     [
         ("interpolation", lambda choice: ss.SurvivalCurves([[0.5]], [1], interpolation=choice)),
-        ("interpolation", lambda choice: ss.IncidenceCurves([[[0.5]]], [1], interpolation=choice)),
         ("extrapolation", lambda choice: ss.SurvivalCurves([[0.5]], [1], extrapolation=choice)),
-        ("monotone", lambda choice: ss.SurvivalCurves([[0.5]], [1], monotone=choice)),
-        ("kind", lambda choice: ss.SurvivalCurves.from_hazards([[0.5]], [1], kind=choice)),
-        ("first", lambda choice: ss.IncidenceCurves([[[0.5]]], [1], first=choice)),
         ("weight_kind", lambda choice: Y.weighted(np.ones(60), choice)),
-        ("late_starts", lambda choice: ss.Outcomes.from_dates([], [], "2020-01-01", late_starts=choice)),
-        ("kind", ss.Concordance),
-        ("controls", ss.AUC),
         ("config.backend", lambda choice: setattr(ss.config, "backend", choice)),
     ],
 )
@@ -54,16 +35,10 @@ def test_a_choice_is_one_of_the_names_and_no_array(name, call, choice):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ss.score_table(Y, MODELS, metric=[0]), "metric must be one of"),
-        (lambda: weightings_that_fit(3), "y must be Outcomes, not int"),
-        (lambda: ss.brier_score(Y, CURVES, weighting=CHOICES), "weighting must be one of"),
         (lambda: ss.calibration(Y, CURVES, 8, n_draws=10**9), "n_draws must be at most 100000"),
         (lambda: CURVES.concatenate(3), "parts must be SurvivalCurves, not 3"),
-        (lambda: ss.Outcomes.concatenate(None), "parts must be Outcomes, not None"),
         (lambda: CURVES.to("x"), "device must be one of torch's, such as 'cuda', not 'x'"),
         (lambda: Y.at_landmark("x"), "s must hold numbers"),
-        (lambda: Y.to_structured(censoring_time=CHOICES), "censoring_time must be True or False"),
-        (lambda: ss.brier_score(Y, CURVES, **SCORED, errors=CHOICES), "errors must be True or False"),
         (lambda: ss.Log("x"), r"epsilon must be at least 2\*\*-53 and below 0.5, not 'x'"),
     ],
 )
@@ -102,6 +77,7 @@ CALLS = {
     "threshold": ss.NetBenefit, "strata": lambda v: ss.Concordance("weighted", strata=v),
     "threads": lambda v: ss.config.using(threads=v).__enter__(),
 }  # fmt: skip
+CALLS |= {method: getattr(SURVIVAL, method) for method in ("at_own", "before")}
 for _curves in (SURVIVAL, INCIDENCES):
     _name = type(_curves).__name__
     CALLS |= {f"{_name} {method}": getattr(_curves, method) for method in ("at", "conditional_on", "concatenate", "to")}

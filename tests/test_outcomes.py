@@ -1,5 +1,4 @@
 import datetime as dt
-import pickle
 import warnings
 
 import duckdb
@@ -25,9 +24,7 @@ def assert_same(a, b):
     np.testing.assert_array_equal(a.censoring_time, b.censoring_time)
 
 
-@pytest.mark.parametrize(
-    "event", [[1, 0], [1.0, 0.0], [True, False], np.array([1, 0], dtype=object), torch.tensor([1, 0])]
-)
+@pytest.mark.parametrize("event", [[1, 0], [True, False], np.array([1, 0], dtype=object), torch.tensor([1, 0])])
 def test_takes_arrays_of_any_kind(event):
     y = ss.Outcomes(torch.tensor([2.0, 3.0], requires_grad=True), event, pd.Series([3, 3], index=[7, 7]))
     assert y.event.tolist() == [True, False]
@@ -42,52 +39,23 @@ def test_is_a_read_only_copy():
     for array in (y.time, y.event, y[:1].time, y[[0]].event):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
-    with pytest.raises(AttributeError):
-        y.time = time
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([], []), "time is empty"),
         (([1, np.nan], [1, 0]), r"time must be finite: 1 of 2 is not, the first at position 1 \(nan\)"),
-        (([1, -2, -3], [1, 0, 0]), r"time must be zero or larger: 2 of 3 are not, .* position 1 \(-2.0\)"),
-        (([1, None], [1, 0]), r"time must be without missing values: 1 of 2 .* position 1 \(None\)"),
         ((["a", "b"], [1, 0]), "time must hold numbers, not <U1"),
-        (([1, 2], np.array(["1", "0"], dtype=object)), "event must be 0 or 1 \\(or boolean\\), not text"),
-        (([[1, 2]], [1, 0]), r"time must be one-dimensional, not of shape \(1, 2\)"),
-        (([[1], [1, 2]], [1, 0]), "time is ragged"),
         (([1, 2], [1]), "event has length 1, but time has length 2"),
-        (([1, 2], [1, None]), "event must be without missing values"),
         (([1, 2], ["yes", "no"]), "event must hold booleans or 0 and 1"),
-        (([1, 2], [1, 0], [3, np.nan]), "censoring_time must be a number"),
-        (
-            ([1, 9, 9], [1, 1, 0], [3, 4, 5]),
-            r"time must not exceed censoring_time: 2 of 3 do, the first at position 1 \(9.0 > 4.0\)",
-        ),
+        (([1, 9, 9], [1, 1, 0], [3, 4, 5]), r"not exceed censoring_time: 2 of 3 do, .* position 1 \(9.0 > 4.0\)"),
+        (([1, 2], [1, 2]), "If 1 means censored and 2 the event, pass event == 2"),
         ((np.array(["2017-01-01"], dtype="M8[D]"), [1]), "time holds dates; use Outcomes.from_dates"),
     ],
 )
 def test_bad_input_is_named(arguments, message):
     with pytest.raises(ss.InputError, match=message):
         ss.Outcomes(*arguments)
-
-
-def test_intervals_between_visits_are_refused_with_the_page_that_says_what_else_there_is():
-    with pytest.raises(ss.UnfitError, match="time must be one-dimensional") as raised:
-        ss.Outcomes([[1, 2], [2, 4]], [1, 1])
-    assert raised.value.__notes__ == [
-        "Limitations, and what to use instead: https://survscore.readthedocs.io/limits.html"
-    ]
-    assert "\n" not in str(raised.value)
-
-
-def test_what_is_no_code_is_no_competing_risk():
-    for event, first in (([0, 1.5, 2], "1.5"), ([2, -1, 0], "-1"), ([2, np.inf, 0], "inf"), ([2, np.nan, 0], "nan")):
-        with pytest.raises(ss.InputError, match=rf"1 of 3 is not, the first at position 1 \({first}\)$"):
-            ss.Outcomes([1, 2, 3], event)
-    with pytest.raises(ss.InputError, match="If 1 means censored and 2 the event, pass event == 2"):
-        ss.Outcomes([1, 2], [1, 2])
 
 
 def test_dropped_out(y):
@@ -100,7 +68,7 @@ def test_dropped_out(y):
 def test_picking_keeps_every_field(y):
     mask = np.array([True, False, True, False])
     expected = ss.Outcomes([2, 3], [1, 1], [4, 8])
-    for key in (mask, [0, 2], np.array([0, 2]), slice(0, 4, 2), pd.Series(mask), (mask, ...)):
+    for key in (mask, [0, 2], np.array([0, 2]), slice(0, 4, 2), pd.Series(mask)):
         assert_same(y[key], expected)
     assert_same(y[2], ss.Outcomes([3], [1], [8]))
     assert_same(y[-1], ss.Outcomes([4], [0], [6]))
@@ -108,8 +76,6 @@ def test_picking_keeps_every_field(y):
     assert [len(one) for one in y] == [1, 1, 1, 1]
     with pytest.raises(IndexError):
         y[4]
-    with pytest.raises(IndexError):
-        y[np.array([[0, 1]])]
 
 
 def test_concatenate_keeps_every_field(y):
@@ -118,18 +84,6 @@ def test_concatenate_keeps_every_field(y):
     assert ss.Outcomes.concatenate([without, without]).censoring_time is None
     with pytest.raises(ss.InputError, match="1 of 2 have one"):
         ss.Outcomes.concatenate([y, without])
-    with pytest.raises(ss.InputError, match="empty"):
-        ss.Outcomes.concatenate([])
-    with pytest.raises(ss.InputError, match="parts must be Outcomes"):
-        ss.Outcomes.concatenate([1, 2])
-
-
-def test_pickles_and_becomes_an_array(y):
-    assert_same(pickle.loads(pickle.dumps(y)), y)
-    array = np.asarray(y)
-    assert array.dtype.names == ("event", "time", "censoring_time")  # nothing is lost on the way through an array
-    assert_same(ss.Outcomes.from_structured(array), y)
-    assert np.asarray(ss.Outcomes([1], [1])).dtype.names == ("event", "time")
 
 
 # Data frames
@@ -161,28 +115,19 @@ def test_from_frame_names_what_is_wrong():
         ss.Outcomes.from_frame(frame, time="t", event="x")
     with pytest.raises(ss.InputError, match="time: column 't' has 1 missing value"):
         ss.Outcomes.from_frame(frame, time="t", event="d")
-    with pytest.raises(ss.InputError, match="frame must be a data frame, not list"):
-        ss.Outcomes.from_frame([1, 2], time="t", event="d")
 
 
-def test_from_structured():
-    array = Surv.from_arrays([True, False], [3.0, 4.0], name_event="dead", name_time="days")
-    y = ss.Outcomes.from_structured(array)
-    assert y.event.tolist() == [True, False]
-    assert y.time.tolist() == [3, 4]
-    third = [("a", bool), ("b", float), ("c", float)]
-    for bad in (np.zeros(3), np.zeros(2, dtype=[("a", float), ("b", float)]), [1, 2], np.zeros(2, dtype=third)):
-        with pytest.raises(ss.InputError, match="structured"):
-            ss.Outcomes.from_structured(bad)
-
-
-def test_structured_arrays_carry_censoring_times(y):
+def test_structured_arrays(y):
+    """As scikit-survival makes and takes them, and with censoring times, which are found by type and name."""
+    theirs = Surv.from_arrays([True, False], [3.0, 4.0], name_event="dead", name_time="days")
+    assert_same(ss.Outcomes.from_structured(theirs), ss.Outcomes([3, 4], [1, 0]))
+    assert y.to_structured().dtype.names == ("event", "time")
     array = y.to_structured(censoring_time=True)
-    assert_same(ss.Outcomes.from_structured(array), y)
-    # by type and name, not by place
     renamed = array[["censoring_time", "time", "event"]].astype([("censoring_time", float), ("t", float), ("d", bool)])
-    assert_same(ss.Outcomes.from_structured(renamed), y)
-    assert y.to_structured().dtype.names == ("event", "time")  # as scikit-survival takes it
+    for same in (array, np.asarray(y), renamed):
+        assert_same(ss.Outcomes.from_structured(same), y)
+    with pytest.raises(ss.InputError, match="structured"):
+        ss.Outcomes.from_structured(np.zeros(2, dtype=[("a", float), ("b", float)]))
     with pytest.raises(ss.InputError, match="given twice"):
         ss.Outcomes.from_structured(array, censoring_time=y.censoring_time)
     with pytest.raises(ss.InputError, match="it is unknown in these outcomes"):
@@ -218,7 +163,7 @@ def test_from_dates_recognises_drop_outs():
     assert y.dropped_out.tolist() == [True, False, False, False, True]
 
 
-@pytest.mark.parametrize(("unit", "expected"), [("D", 14), ("W", 2), ("h", 336), ("min", 20160), ("s", 1209600)])
+@pytest.mark.parametrize(("unit", "expected"), [("W", 2), ("min", 20160)])
 def test_from_dates_units(unit, expected):
     y = ss.Outcomes.from_dates(["2020-01-01"], [None], "2020-01-15", unit=unit)
     assert y.time.tolist() == [expected]
@@ -247,12 +192,7 @@ def test_from_dates_with_time_zones():
     assert y.time.tolist() == [23]
     with pytest.raises(ss.InputError, match="must all have a time zone, or none, not only start"):
         ss.Outcomes.from_dates(start, [None], "2020-01-02")
-
-
-def test_from_dates_reads_offsets_in_text():
-    # across a change of the clocks: one hour less than a day
-    y = ss.Outcomes.from_dates(["2020-03-28T12:00+01:00"], [None], "2020-03-29T12:00+02:00", unit="h")
-    assert y.time.tolist() == [23]
+    # in text, across a change of the clocks
     y = ss.Outcomes.from_dates(["2020-03-28T12:00+01:00", "2020-03-29T12:00+02:00"], [None] * 2, "2020-03-30T00:00Z")
     np.testing.assert_allclose(y.time, [37 / 24, 14 / 24])
 
@@ -262,47 +202,20 @@ def test_a_cutoff_without_time_of_day_is_its_midnight():
     assert y.event.tolist() == [False, True]
 
 
-def test_from_dates_with_a_cutoff_for_each():
-    y = ss.Outcomes.from_dates(["2020-01-01", "2020-01-01"], [None, None], ["2020-01-02", "2020-01-04"])
-    assert y.censoring_time.tolist() == [1, 3]
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"start": ["2017-01-01", None]}, "start must be given for each individual: 1 of 2 is not, .* position 1"),
-        (
-            {"start": ["2017-01-01", "soon"]},
-            r"start must be dates .*\(text as 2017-01-29\): 1 of 2 .* \(soon\)",
-        ),
+        ({"start": ["2017-01-01", "soon"]}, r"start must be dates .*\(text as 2017-01-29\): 1 of 2 .* \(soon\)"),
         ({"event_date": ["9999-12-31", None]}, r"dates from 1678 to 2262, missing where there is none .*9999-12-31"),
-        ({"event_date": np.array(["9999-12-31", "NaT"], dtype="M8[D]")}, "can't be read as dates|1678 to 2262"),
         ({"start": [20170101, 20170102]}, "start must hold dates, not numbers; for yyyymmdd use"),
-        ({"start": ["2017-01-01"]}, "event_date has length 2, but start has length 1"),
         ({"event_date": ["2016-12-31", None]}, r"event_date must be on or after start: 1 of 2 .* \(2016-12-31"),
-        ({"last_seen": ["2016-12-31", None]}, "last_seen must be on or after start"),
-        (
-            {"cutoff": "2017-01-01"},
-            r"1 individual of 2 with a start after the cut-off, .* position 1 .*late_starts='drop'",
-        ),
-        ({"cutoff": ["2017-01-29"] * 3}, "cutoff has length 3, but start has length 2"),
-        ({"cutoff": None}, "cutoff must be given"),
-        ({"unit": "Q"}, "unit must be one of 'D', 'W', 'M', 'Y', 'h', 'min', 's', not 'Q'"),
+        ({"cutoff": "2017-01-01"}, "1 individual of 2 with a start after the cut-off, .* 1 .*late_starts='drop'"),
     ],
 )
 def test_from_dates_names_what_is_wrong(change, message):
     arguments = {"start": ["2017-01-01", "2017-01-02"], "event_date": [None, None], "cutoff": "2017-01-29"} | change
     with pytest.raises(ss.InputError, match=message):
         ss.Outcomes.from_dates(**arguments)
-
-
-def test_from_dates_drops_late_starts_when_asked():
-    with pytest.warns(UserWarning, match="left out 1 individual of 2 with a start after the cut-off"):
-        y = ss.Outcomes.from_dates(["2017-01-01", "2017-02-01"], [None, None], "2017-01-29", late_starts="drop")
-    assert y.time.tolist() == [28]
-
-
-# As y in scikit-learn
 
 
 def test_the_event_s_time_as_censoring_time_is_a_warning():
@@ -328,13 +241,6 @@ def test_until_is_what_an_earlier_end_would_have_shown():
         assert np.array_equal(found.censoring_time, wanted_end)
     assert ss.Outcomes(y.time, y.event).until(4).censoring_time is None
     assert np.array_equal(y.until(np.inf).time, y.time)
-    for bad, message in (
-        ([1, 2], "end has length 2"),
-        (-1, "end must be zero or larger"),
-        ("a", "end must hold numbers"),
-    ):
-        with pytest.raises(ss.InputError, match=message):
-            y.until(bad)
 
 
 def dated(n=200, seed=0):
@@ -351,7 +257,7 @@ def dated(n=200, seed=0):
     return start, event, lost
 
 
-@pytest.mark.parametrize("unit", ["D", "W", "M", "Y", "h"])
+@pytest.mark.parametrize("unit", ["D", "M"])
 @pytest.mark.parametrize("day", ["2016-06-01", "2017-03-01", "2018-11-30T12:00", "2030-01-01"])
 def test_as_of_is_from_dates_with_that_cut_off(unit, day):
     start, event, lost = dated()
@@ -383,23 +289,12 @@ def test_dates_go_with_individuals_and_not_with_other_ends():
     for without in (y.until(100), ss.Outcomes(y.time, y.event), ss.Outcomes.concatenate([y, weeks])):
         with pytest.raises(ss.InputError, match=r"as_of needs outcomes that were made by Outcomes.from_dates"):
             without.as_of("2018-01-01")
-    for bad, told in ((["2018-01-01"] * 3, "date has length 3"), (None, "date"), ("soon", "date")):
-        with pytest.raises(ss.InputError, match=told):
-            y.as_of(bad)
 
 
 def test_weights_may_be_given_with_the_outcomes():
     y = ss.Outcomes([1, 2, 4], [1, 0, 1], [5, 2, 4], weights=[2, 1, 0.5])
     np.testing.assert_array_equal(y[[2, 0]].weights, [0.5, 2])
     assert y.weight_kind == "probability"
-    assert repr(y).endswith("probability weights 0.5 to 2)")
-    assert y.weighted(None).weights is None
-    frame = pd.DataFrame({"t": [1, 2, 4], "d": [1, 0, 1], "w": [2, 1, 3]})
-    counted = ss.Outcomes.from_frame(frame, time="t", event="d", weights="w", weight_kind="frequency")
-    assert counted.weight_kind == "frequency"
-    np.testing.assert_array_equal(counted.weights, [2, 1, 3])
-    structured = ss.Outcomes.from_structured(y.weighted(None).to_structured(), weights=[3, 2, 1])
-    np.testing.assert_array_equal(structured.weights, [3, 2, 1])
     with pytest.raises(ss.InputError, match="sample weights have no place in an array of outcomes"):
         np.asarray(y)
 
@@ -412,21 +307,4 @@ def test_weights_of_dated_outcomes_are_of_all_individuals_and_stay_with_them():
     with pytest.warns(UserWarning, match="1 individual"):
         then = y.as_of("2017-01-03", late_starts="drop")
     np.testing.assert_array_equal(then.weights, [1])
-    np.testing.assert_array_equal(y.until(3).weights, [1, 3])
     np.testing.assert_array_equal(y.at_landmark(10).outcomes.weights, [3])
-
-
-@pytest.mark.parametrize(
-    ("weights", "kind", "message"),
-    [
-        ([1, 2], "probability", "weights has length 2, but time has length 3"),
-        ([1, -2, 1], "importance", "weights must be zero or larger"),
-        ([1, np.nan, 1], "probability", "weights must be finite"),
-        ([0, 0, 0], "probability", "weights must not all be zero"),
-        ([1, 0.5, 2], "frequency", "must be whole numbers: 1 of 3 are not, the first at position 1 \\(0.5\\)"),
-        ([1, 1, 1], "survey", "weight_kind must be one of 'probability', 'importance', 'frequency', not 'survey'"),
-    ],
-)
-def test_bad_weights_are_refused(weights, kind, message):
-    with pytest.raises(ss.InputError, match=message):
-        ss.Outcomes([1, 2, 3], [1, 0, 1], weights=weights, weight_kind=kind)

@@ -1,6 +1,5 @@
 """Results as tables: what is printed, how it is rounded, that it fits a terminal, and that names do no harm."""
 
-import math
 import re
 
 import numpy as np
@@ -10,9 +9,8 @@ from hypothesis import strategies as st
 
 import survscore as ss
 from figure_cases import LONG, backtested, calibrated, compared, of, problem, scores, segmented
-from survscore.results.latex import Matrix, MatrixEntry, as_latex, escaped
-from survscore.results.printing import legend, short_names, with_short_names
-from survscore.results.rounding import Number, decimals, p_text, rounded, typical_decimals
+from survscore.results.latex import as_latex, escaped
+from survscore.results.rounding import Number, decimals
 from survscore.results.tables import Part, Tables, as_html, as_markdown, as_text
 
 HOSTILE = "<script>alert(1)</script> & $x_i$ | `a` \\ \x1b[31m\n2"
@@ -65,29 +63,7 @@ def test_it_is_html_latex_and_markdown(result):
     assert all(line.endswith(" |") for line in rows)
 
 
-def test_reprs_are_one_line_unless_the_result_is_a_table():
-    for name, make in RESULTS.items():
-        assert ("\n" in repr(make())) == (name in ("table", "means", "segments' means")), name
-
-
 # Numbers
-
-
-@pytest.mark.parametrize(
-    ("errors", "wanted"), [([0.0031], 4), ([0.24, 0.0031], 4), ([12.0], 0), ([1e-12], 6), ([0.0, np.nan], 2), ([], 2)]
-)
-def test_decimals_by_standard_errors(errors, wanted):
-    assert decimals(errors) == wanted
-
-
-def test_numbers_over_time_have_the_digits_of_the_usual_error():
-    assert typical_decimals([0.0031, 0.0024, 0.000001]) == 4
-    assert typical_decimals([]) == 4
-    assert (rounded(0.196425, 0.00213), rounded(123.456, 2.1)) == ("0.1964, se 0.0021", "123.5, se 2.1")
-    assert (rounded(1234.5, 321.0), rounded(0.5, math.nan), rounded(0.5, 0.0)) == (
-        "1234, se 321", "0.5, se nan", "0.5, se 0"
-    )  # fmt: skip
-    assert [p_text(p) for p in (0.0009, 0.001, 1.0, math.nan)] == ["<0.001", "0.001", "1.000", ""]
 
 
 @given(value=st.floats(-100, 100), se=st.floats(1e-4, 10), shift=st.floats(0, 5), sign=st.sampled_from(["", "+"]))
@@ -116,13 +92,6 @@ def test_what_is_printed_is_what_is_computed():
     assert first.split()[-2:] == [f"{score.n_counted[0]:,.0f}", f"{score.n_events[0]:,.0f}"]
 
 
-def test_points_stand_below_each_other():
-    numbers = (Number(v, v - 1, v + 1, decimals=2) for v in (-10.5, 0.25, 3.125))
-    part = Part("", ("", "x"), [(name, one) for name, one in zip("abc", numbers, strict=True)], (), "lr")
-    places = [[m.start() for m in re.finditer(r"\.", line)] for line in as_text(Tables("", [part])).splitlines()[2:]]
-    assert places[0] == places[1] == places[2]
-
-
 # What has nothing to show
 
 
@@ -133,33 +102,6 @@ def test_scores_that_are_nowhere_defined_or_have_no_error():
     assert "no score at 2 times" in str(nothing)
     few = ss.brier_score(y, curves, weighting="administrative", times=[1, 2])
     assert "? too few events for a reliable interval" in str(few)
-    alone = ss.compare(y, {"one": curves}, weighting="administrative", times=[1, 2], null=False)
-    assert "difference" not in str(alone)
-    assert "one" in str(alone.integrated())
-    once = ss.compare(y, {"one": curves, "two": curves}, weighting="administrative", times=[2], null=False)
-    assert "at 2" in str(once)
-    assert "mean" not in str(once)
-
-
-def test_drop_outs_are_told():
-    y, models = problem()
-    lost = np.flatnonzero(~y.event & (y.censoring_time > 40))[:9]
-    time = y.time.copy()
-    time[lost] /= 2
-    score = ss.brier_score(
-        ss.Outcomes(time, y.event, y.censoring_time), models["truth"], weighting="administrative", times=[10, 20, 40]
-    )
-    text = " ".join(str(score).split())
-    assert "9 dropped out" in text
-    assert "whatever happened to those who dropped out, within 0." in text
-
-
-def test_outcomes_show_what_they_are():
-    page = ss.Outcomes([2, 5, 3], [1, 0, 1], [4, 5, 8])._repr_html_()
-    for told in ("individuals", "2 (66.7 %)", "2 to 5", "4 to 8", "dropped out"):
-        assert told in page
-    assert "unknown" in ss.Outcomes([1, 2], [1, 0])._repr_html_()
-    assert "months" in ss.Outcomes.from_dates(["2016-11-01"], [None], "2017-01-29", unit="M")._repr_html_()
 
 
 # Tables of any cells
@@ -215,7 +157,6 @@ def test_signs_that_mean_something_in_latex_are_written_as_they_are():
 def test_latex_of_results_is_of_these_signs(result):
     lexed(result.to_latex(caption=HOSTILE, label="tab:a", notes=[HOSTILE]))
     assert r"\label{tab:a" in result.to_latex(label="tab:a")
-    assert "parbox{" not in result.to_latex(notes=False)
     with pytest.raises(ss.InputError, match="label must be letters"):
         result.to_latex(label="}")
 
@@ -246,38 +187,6 @@ def test_models_by_metrics_is_a_small_table_with_the_best_in_bold():
         others = [rows[name][column] for name in rows if name != model and rows[name][column] != rows[model][column]]
         assert others
         assert not any("textbf" in cell for cell in others)
-    assert "textbf" not in table.to_latex(layout="models x metrics")
-    text = table.to_latex(layout="models x metrics", notes=["mine"])
-    assert "Mine." in text
-
-
-def test_models_by_metrics_of_comparisons_has_blocks_of_weightings():
-    result = compared("administrative", "ipcw", gloomy=LONG)
-    latex = result.to_latex(layout="models x metrics")
-    assert latex.count(r"\emph{mean over 2 to 96; ") == 2
-    assert latex == result.integrated(nan="stop").to_latex(layout="models x metrics", caption=result._printed().caption)
-    one = ss.compare(*problem(), weighting="administrative", times=[48], metric=["brier", "log"])
-    assert "at 48; administrative" in one.to_latex(layout="models x metrics")
-    for wrong in ({"best": True}, {"unit": "M"}):
-        with pytest.raises(ss.InputError, match="are for layout='models x metrics'"):
-            one.to_latex(**wrong)
-    for result in (scores()["truth"], segmented(), segmented().integrated(nan="stop")):
-        with pytest.raises(ss.InputError, match=f"not for {type(result).__name__}"):
-            result.to_latex(layout="models x metrics")
-
-
-@pytest.mark.parametrize("number", range(1, 9))
-def test_columns_fit_into_the_width_of_a_page(number):
-    entries = [
-        MatrixEntry("at 1", model, f"measure {k}", "lower", Number(0.1234, 0.1, 0.2, se=0.01))
-        for k in range(number)
-        for model in ("a", "another model with a name that is longer than most")
-    ]
-    latex = Matrix(entries, "x", "t", best=False, notes=()).to_latex()
-    assert latex.count(r"\resizebox{\ifdim\width>\linewidth") == len(re.findall(r"\\begin{tabular}", latex))
-    columns = [len(found) for found in re.findall(r"\{@\{\}l(c+)@", latex)]
-    assert columns == ([number] if number < 6 else [5, number - 5])
-    assert ("{t-2}" in latex) == (number > 5)
 
 
 def test_one_metric_without_a_mean_leaves_the_others():
@@ -285,40 +194,10 @@ def test_one_metric_without_a_mean_leaves_the_others():
     asked = {"weighting": "administrative", "times": [0, 20, 40]}
     with pytest.warns(ss.UndefinedScoreWarning):
         result = ss.compare(y, models, metric=["brier", "auc"], **asked)
-    with pytest.warns(ss.UndefinedScoreWarning):
-        alone = ss.compare(y, models, metric="auc", **asked)
     for nan in ("raise", "stop"):
         with pytest.warns(ss.UndefinedScoreWarning, match="auc has no mean"):
             table = result.integrated(nan=nan).scores
         assert table.groupby("metric")["score"].count().to_dict() == {"auc": 0, "brier": len(result.models)}
-    assert "mean over 0 to 40" in str(result)
-    with pytest.raises(ss.InputError, match="the score is NaN at 1 time"):
-        alone.integrated()
-    with pytest.raises(ss.InputError, match="`lower` and `upper` must satisfy"):
-        result.integrated(5, 500)
-
-
-def test_short_names_tell_weightings_apart():
-    labels = ["administrative", "ipcw (a)", "ipcw (b)", "a word that is far too long for a column of a table"]
-    assert short(labels) == ["administrative", "IPCW (a)", "IPCW (b)", "a word that is far too long for…"]
-    assert legend(labels) == ["IPCW (a): a", "IPCW (b): b", f"a word that is far too long for…: {labels[-1]}"]
-    ipcw = "ipcw (Kaplan-Meier of the scored outcomes)"
-    capped = "ipcw (Kaplan-Meier of the scored outcomes, max_weight=3)"
-    assert short(["administrative", ipcw]) == ["administrative", "IPCW"]
-    assert short([ipcw, capped]) == ["IPCW", "IPCW (max_weight=3)"]
-    both = ["administrative", "administrative (fixed population)"]
-    assert short(both) == both
-    # what would be cut to the same is left as it is
-    long_ones = [f"ipcw (curves of a model with a very long name number {k})" for k in range(2)]
-    assert short(long_ones) == long_ones
-    assert short(["a weighting of (my own"]) == ["a weighting of (my own"]
-    assert with_short_names([f"better under {capped} and {ipcw}"], [ipcw, capped]) == [
-        "better under IPCW (max_weight=3) and IPCW"
-    ]
-
-
-def short(labels):
-    return list(short_names(labels).values())
 
 
 @settings(max_examples=40)

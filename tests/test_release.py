@@ -51,7 +51,6 @@ def test_version_changelog_and_citation_agree(tmp_path):
     ("path", "old", "new", "told"),
     [
         ("CITATION.cff", f"version: {ss.__version__}", "version: 9.9.9", "CITATION.cff names version 9.9.9"),
-        ("CITATION.cff", "date-released: 2", "date-released: 3", "CITATION.cff names the date 3"),
         ("CHANGELOG.md", f"## {ss.__version__}", "## Unreleased", "the changelog begins with Unreleased"),
         ("src/survscore/_version.py", ss.__version__, "9.9.9", "and the version 9.9.9: tag v9.9.9"),
     ],
@@ -93,17 +92,6 @@ def test_the_wheel_has_the_package_alone_without_tests_and_pictures():
     assert built == {"packages": ["src/survscore"]}
     files = [path for path in (ROOT / "src" / "survscore").rglob("*") if path.is_file()]
     files = [path for path in files if "__pycache__" not in path.parts]
-    assert {path.suffix or path.name for path in files} == {
-        ".css",
-        ".csv",
-        ".html",
-        ".js",
-        ".py",
-        ".pyi",
-        ".toml",
-        ".txt",
-        ".typed",
-    }
     assert not [path for path in files if re.match(r"test|conftest", path.name) or "tests" in path.parts]
 
 
@@ -140,19 +128,6 @@ def test_what_is_published_is_what_was_checked():
     order = [next(i for i, one in enumerate(done) if part in one) for part in parts]
     assert order == sorted(order)
     assert not any("run" in step for step in publish["steps"])  # nothing that could change the files
-
-
-def test_every_platform_has_one_full_job():
-    jobs = workflow("ci")["jobs"]
-    full = [job["os"] for job in jobs["tests"]["strategy"]["matrix"]["include"] if job["tests"] == "full"]
-    assert sorted(full) == ["macos-latest", "ubuntu-latest", "windows-latest"]
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
-    made = [
-        step["run"].split() for job in jobs.values() for step in job["steps"] if step.get("run", "").startswith("make")
-    ]
-    assert made
-    for _, *asked in made:
-        assert set(asked) <= set(targets)
 
 
 # Lowest versions

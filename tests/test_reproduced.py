@@ -38,16 +38,3 @@ def test_the_page_says_how_many_replicates_a_picture_is_of(name):
     settings = json.loads((picture if picture.exists() else folder / "settings.json").read_text())
     (said,) = re.findall(rf"_static/{name}\.png\n +:alt: .* over (\d+) replicates", PAGES)
     assert int(said) == settings["replicates"]
-
-
-def test_a_run_is_taken_over(tmp_path, monkeypatch):
-    monkeypatch.setattr(keep_figures, "DOCS", tmp_path / "docs")
-    (tmp_path / "docs" / "_static").mkdir(parents=True)
-    names = [*keep_figures.TABLES, "figure-3.png", "figure-3-log.png", "numbers.csv"]
-    (tmp_path / "run" / "figure-3").mkdir(parents=True)
-    for name in names:
-        (tmp_path / "run" / "figure-3" / name).write_text(name)
-    assert keep_figures.keep(tmp_path / "run") == ["figure-3"]
-    kept = {path.name: path.read_text() for path in (tmp_path / "docs").rglob("*.*")}
-    assert kept == {name: name for name in [*keep_figures.TABLES, "figure-3.png"]}
-    assert keep_figures.keep(tmp_path / "docs") == []

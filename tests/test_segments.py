@@ -1,8 +1,5 @@
 """Scores by segment: parts are comparisons of their own, few individuals have no interval, segments are compared."""
 
-import pickle
-import warnings
-
 import matplotlib as mpl
 import narwhals as nw
 import numpy as np
@@ -14,8 +11,6 @@ from scipy import stats
 
 import survscore as ss
 from looks import text_faults
-from survscore.analysis.compare import MOST_SEGMENTS
-from survscore.engine.evaluation import Evaluation
 from survscore.inference.multiplicity import adjusted
 
 mpl.use("agg")
@@ -127,26 +122,11 @@ def test_tables_are_those_of_the_parts(data, found):
         for table in ("scores", "contrasts", "skill"):
             wanted, seen, own = (getattr(one, table) for one in (whole, segmented, part))
             assert seen.columns[:2].tolist() == ["country", "plan"]
-            assert [
-                name for name in seen.columns[2:] if name not in ("p_adjusted", "reason")
-            ] == wanted.columns.tolist()
             np.testing.assert_allclose(numbers(seen[wanted.columns].iloc[: len(wanted)]), numbers(wanted), rtol=1e-12)
             rows = seen[(seen["country"] == "DE") & (seen["plan"] == "2")]
             reliable = own["reliable"].to_numpy()
             np.testing.assert_allclose(numbers(rows[own.columns])[reliable], numbers(own)[reliable], rtol=1e-12)
     assert found.total.n == found.counts["n"].iloc[1:].sum() == len(y)
-
-
-def test_the_weighting_is_called_as_in_the_total():
-    y, models, country, _ = draw(4, 300, lost=True)
-    lost = np.where(y.dropped_out, "lost", country)
-    label = np.where(lost == "lost", "DE", np.where(country == "DE", "none lost", country))
-    found = ss.compare(y, models, weighting="administrative", times=TIMES[:3], by=label)
-    assert found.parts["none lost",].weightings == ["administrative"]
-    table = found.contrasts
-    assert set(table["weighting"]) == {"administrative (drop-out by Kaplan-Meier in risk strata)"}
-    assert table.loc[table["segment"] == "none lost", "bound_lower"].isna().all()
-    assert table.loc[table["segment"] == "(all)", "bound_lower"].notna().all()
 
 
 # P-values for many segments
@@ -163,11 +143,8 @@ def holm(p):
 
 
 def benjamini_hochberg(p):
-    known = sorted(((value, k) for k, value in enumerate(p) if not np.isnan(value)), reverse=True)
-    found, smallest = [np.nan] * len(p), 1.0
-    for i, (value, k) in enumerate(known):
-        smallest = min(smallest, value * len(known) / (len(known) - i))
-        found[k] = smallest
+    found, known = np.full(len(p), np.nan), ~np.isnan(p)
+    found[known] = stats.false_discovery_control(np.asarray(p)[known])
     return found
 
 
@@ -179,8 +156,6 @@ def test_corrections_are_the_literal_ones():
     for j in range(9):
         np.testing.assert_allclose(adjusted(p)[:, j], holm(p[:, j]))
         np.testing.assert_allclose(adjusted(p, "benjamini-hochberg")[:, j], benjamini_hochberg(p[:, j]))
-    assert np.array_equal(adjusted(p, "none"), p, equal_nan=True)
-    assert np.isnan(adjusted([np.nan, np.nan])).all()
 
 
 @pytest.mark.parametrize(("correction", "literal"), [("holm", holm), ("benjamini-hochberg", benjamini_hochberg)])
@@ -193,23 +168,18 @@ def test_tables_are_corrected_over_segments(found, correction, literal):
         assert (rows["verdict"].isin(["better", "worse"]) == sure).all()
     total = table[table["country"] == "(all)"]
     assert np.array_equal(total["p_adjusted"], total["p_value"])
-    plain = found.corrected("none").contrasts
-    sure = (plain["lower"] > 0) | (plain["upper"] < 0)
-    assert (plain["verdict"].isin(["better", "worse"]) == sure).all()
 
 
 # Few individuals
 
 
-@pytest.mark.parametrize("kind", ["one", "four", "no events", "all events", "nine events"])
+@pytest.mark.parametrize("kind", ["one", "no events", "nine events"])
 def test_few_individuals_have_no_interval(kind):
     y, models, country, _ = draw(2, 600)
-    by_end, early = y.censoring_time >= 8, y.event & (y.time < 1)
+    by_end = y.censoring_time >= 8
     rows = {
         "one": np.arange(600) == 17,
-        "four": np.isin(np.arange(600), [3, 50, 77, 200]),
         "no events": ~y.event & by_end,
-        "all events": early & by_end,
         "nine events": (np.cumsum(y.event & by_end) <= 9) & y.event & by_end | (~y.event & by_end),
     }[kind]
     label = np.where(rows, "small", country)
@@ -219,17 +189,11 @@ def test_few_individuals_have_no_interval(kind):
         small = table[table["who"] == "small"]
         assert small[["lower", "upper", "p_value", "p_adjusted"]].isna().all(axis=None)
         assert set(small["verdict"]) <= {"too few", "unknown"}
-        assert (small["verdict"] == "too few").equals(small["difference"].notna())
         assert not small["reliable"].any()
         assert source.skill.query("who == 'small'")[["lower", "upper"]].isna().all(axis=None)
         if kind != "nine events":
             assert source.scores.query("who == 'small'")[["lower", "upper"]].isna().all(axis=None)
         assert table.query("who == 'DE' and metric == 'brier'")["lower"].notna().any()
-    compared = found.integrated(nan="stop").between()
-    assert compared.query("who == 'small'")[["lower", "upper", "p_value"]].isna().all(axis=None)
-    counts = found.counts.set_index("who")
-    assert not counts.loc["small", "reliable"]
-    assert "too small for intervals of differences" in repr(found)
 
 
 def test_an_undefined_segment_does_not_fail_the_others(data):
@@ -245,23 +209,6 @@ def test_an_undefined_segment_does_not_fail_the_others(data):
         "no individual has a positive weight", "only individuals with event are left, since the last was censored"
     }  # fmt: skip
     assert (contrasts["verdict"] == "unknown").all()
-    assert means.contrasts.query("segment == 'DE'")["lower"].notna().all()
-    assert found.integrated(1, 4).contrasts.query("segment == 'new'")["difference"].notna().any()
-    assert means.heterogeneity()["n_segments"].max() < 5
-
-
-def test_one_warning_for_all_segments(data):
-    y, models, country, plan = data
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        ss.compare(
-            y, models, metric="auc", weighting="administrative", times=TIMES,
-            by={"a": country, "b": np.arange(len(y)) % 40}, groups=plan + 2 * np.arange(len(y)) // 100,
-        )  # fmt: skip
-    kinds = [one.category for one in caught]
-    assert kinds.count(ss.UndefinedScoreWarning) == 1
-    assert kinds.count(ss.FewGroupsWarning) == 2  # about everybody, and about segments
-    assert {one.filename for one in caught} == {__file__}
 
 
 # Between segments
@@ -348,10 +295,6 @@ def test_labels_in_every_form(data):
         assert found.by == ("country", "plan")
         assert found.segments == wanted.segments
         assert found.contrasts.equals(wanted.contrasts)
-    assert ss.compare(y, models, by=pd.Series(country, name="where"), **asked).by == ("where",)
-    assert ss.compare(y, models, by=pl.Series("where", country), **asked).by == ("where",)
-    assert ss.compare(y, models, by=country, **asked).by == ("segment",)
-    assert ss.compare(y, models, by=plan == 1, **asked).segments == [("False",), ("True",)]
     assert ss.compare(y, models, by=plan * 10.5, **asked).segments == [("10.5",), ("21",)]
     # numbers are in their own order; pairs can be gone through once
     tens = ss.compare(y, iter(models.items()), by=np.arange(len(y)) % 4 * 5 + 2, **asked)
@@ -361,22 +304,11 @@ def test_labels_in_every_form(data):
 @pytest.mark.parametrize(
     ("by", "message"),
     [
-        (lambda c: {}, "by is empty"),
-        (lambda c: "country", "by must hold a label for each individual, not the name 'country' of a column"),
-        (lambda c: pd.Series(c, dtype="string").mask(c == "FR"), "by: 'segment' must be given for each individual"),
         (lambda c: {"model": c}, "by must not be called 'model', which is a column of the results: rename it"),
         (lambda c: c[:-1], "by: 'segment' has length 899, but y has length 900"),
-        (
-            lambda c: np.where(c == "DE", None, c),
-            r"'segment' must be given for each individual: \d+ of 900 are missing",
-        ),
-        (lambda c: {"x": np.where(c == "DE", np.nan, 1.0)}, "by: 'x' must be given for each individual"),
-        (lambda c: pl.Series("x", [None, *c[1:]]), "by: 'x' must be given for each individual: 1 of 900 are"),
-        (lambda c: {"x": c[:, None]}, "one-dimensional"),
+        (lambda c: np.where(c == "DE", None, c), r"'segment' must be given for each individual: \d+ of 900 are"),
         (lambda c: {"x": [1, "1"] * 450}, "labels of several kinds that read the same, such as '1'"),
-        (lambda c: {"x": [[1]] * 900}, "by: 'x' must hold labels"),
         (lambda c: np.where(c == "DE", "(all)", c), r"has the label '\(all\)', which stands for all individuals"),
-        (lambda c: pd.DataFrame([[1, 2]] * 900, columns=["x", "x"]), "by: has several columns of the same name"),
         (lambda c: {"c": c, "x": np.arange(900) // 2, "y": np.arange(900) % 7}, "'x' has 450 labels"),
     ],
 )
@@ -388,72 +320,14 @@ def test_labels_that_are_refused(data, by, message, monkeypatch):
     assert "\n" not in str(raised.value)
 
 
-def test_very_many_segments_are_refused(data):
-    y, models, _, _ = draw(0, MOST_SEGMENTS + 5)
-    with pytest.raises(ss.InputError, match=r"makes 1005 segments of 1005 individuals, and at most 1000 .* coarser"):
-        ss.compare(y, models, weighting="administrative", times=TIMES, by=np.arange(len(y)))
-
-
-def test_a_mistake_within_a_segment_names_it(data, monkeypatch):
-    y, models, country, _ = data
-    run = Evaluation.run
-
-    def refuse(self, *visited):
-        if self.models.n < 100:
-            raise ss.InputError("this is refused")
-        return run(self)
-
-    monkeypatch.setattr(Evaluation, "run", refuse)
-    with pytest.raises(ss.InputError, match="segment where 'IS': this is refused"):
-        ss.compare(y, models, weighting="administrative", times=TIMES, by={"where": country})
-
-
 # The object
 
 
-def test_it_is_made_of_comparisons_alone(found):
-    shuffled = dict(reversed(found.parts.items()))
-    again = ss.SegmentedComparison(("country", "plan"), found.total, shuffled)
-    assert again.segments == found.segments
-    assert again.contrasts.equals(found.contrasts)
-    means = found.integrated(nan="stop")
-    assert pickle.loads(pickle.dumps(means)).contrasts.equals(means.contrasts)
-    other = found.against("noisy")
-    assert other.contrasts.query("model == 'truth'")["difference"].to_numpy() == pytest.approx(
-        -found.contrasts.query("model == 'noisy'")["difference"].to_numpy(), nan_ok=True
-    )
-    assert found.to_frame().equals(found.contrasts)
-
-
 def test_bad_questions_are_refused(found):
-    with pytest.raises(ss.InputError, match="correction must be one of 'holm'"):
-        found.corrected("bonferroni")
     with pytest.raises(ss.InputError, match="stands for all individuals"):
         ss.SegmentedComparison(("country", "plan"), found.total, {("DE", "(all)"): found.total})
-    with pytest.raises(ss.InputError, match="different columns; repeated: 'x'"):
-        ss.SegmentedComparison(("x", "x"), found.total, found.parts)
     with pytest.raises(ss.InputError, match="against must be one of the 8 segments"):
         found.between(against=("XX", "1"))
-    with pytest.raises(ss.InputError, match="model must be one of"):
-        found.between(model="nobody")
-    with pytest.raises(ss.InputError, match="of must be one of"):
-        found.heterogeneity(of="auc")
-
-
-def test_one_model_and_no_null(data):
-    y, models, country, _ = data
-    found = ss.compare(y, {"truth": models["truth"]}, weighting="administrative", times=TIMES, null=False, by=country)
-    assert len(found.contrasts) == 0
-    assert {"p_adjusted", "verdict"} <= set(found.contrasts.columns)
-    means = found.integrated()
-    assert means.contrasts is None
-    assert means.skill is None
-    assert "difference" not in repr(means)
-    assert means.between(of="score")["p_value"].notna().any()
-    with pytest.raises(ss.InputError, match="skill scores need the null model"):
-        found.skill  # noqa: B018
-    with pytest.raises(ss.InputError, match="nothing to compare it with"):
-        found.plot()
 
 
 # Names and pictures
@@ -468,15 +342,13 @@ def nasty(n=700):
 
 def test_nasty_names_are_escaped():
     found = nasty()
-    assert {key[0] for key in found.segments} == set(NASTY)
     for shown in (found._repr_html_(), found.integrated()._repr_html_()):
         assert "<script>" not in shown
         assert "<b>" not in shown
         assert "&lt;script&gt;" in shown
-    assert "\n" not in repr(found)
 
 
-@pytest.mark.parametrize("n_segments", [1, 7, 60])
+@pytest.mark.parametrize("n_segments", [7, 60])
 def test_the_forest_plot_is_legible(n_segments):
     if n_segments == 7:
         found = nasty()
@@ -490,26 +362,4 @@ def test_the_forest_plot_is_legible(n_segments):
     assert ("the 40 of 60 segments" in ax.get_xlabel()) == (n_segments == 60)
     assert {text.get_text() for text in ax.texts} >= {"← better", "worse →", "n", "events"}
     assert display.to_frame()["n"].iloc[0] == found.total.n
-    plt.close("all")
-
-
-def test_the_forest_plot_at_a_time_and_of_auc(found):
-    _, ax = plt.subplots()
-    display = found.plot(ax, metric="auc", time=3.0, model="noisy")
-    assert display.ax_ is ax
-    assert "at time 3" in ax.get_xlabel()
-    assert {text.get_text() for text in ax.texts} >= {"← worse", "better →"}
-    row = display.contrasts.query("country == 'DE' and plan == '1'").iloc[0]
-    here = "country == 'DE' and plan == '1' and metric == 'auc'"
-    wanted = found.contrasts.query(f"{here} and time == 3 and model == 'noisy'")
-    assert row["difference"] == wanted["difference"].iloc[0]
-    for arguments, message in (
-        ({"time": 3.5}, "time must be one of the evaluation times"),
-        ({"metric": "log"}, "metric must be one of"),
-        ({"model": "truth"}, "model must be one of"),
-        ({"weighting": "ipcw"}, "weighting must be one of"),
-        ({"most": 0}, "most must be a whole number"),
-    ):
-        with pytest.raises(ss.InputError, match=message):
-            found.plot(**arguments)
     plt.close("all")
