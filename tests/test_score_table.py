@@ -176,28 +176,16 @@ def test_everything_is_there_by_default_and_by_name():
     assert row(table(y, models, metric=[strata]), strata.name, "right").estimate > 0.5
 
 
-def test_several_weightings_stand_side_by_side():
-    y, models = problem()
-    found = table(y, models, weighting=["administrative", "ipcw"], metric=["brier", "concordance"])
-    frame = found.to_frame()
-    assert frame.weighting.nunique() == 2
-    assert str(found).count("at 4;") == 2
-
-
 # The formats
-
-NASTY = "<script>alert(1)</script> a_b & 50% | c"
-
-
-def nasty():
-    y, models = problem(200)
-    return table(y, {NASTY: models["right"], "plain": models["noisy"]}, metric=["brier", "oe"])
 
 
 def test_json_has_no_numbers_that_json_lacks():
-    found = json.loads(nasty().to_json(), parse_constant=pytest.fail)
+    y, models = problem(200)
+    weird = "<script>alert(1)</script> a_b & 50% | c"
+    given = {weird: models["right"], "plain": models["noisy"]}
+    found = json.loads(table(y, given, metric=["brier", "oe"]).to_json(), parse_constant=pytest.fail)
     assert found["settings"]["survscore"] == ss.__version__
-    assert found["rows"][0]["model"] == NASTY
+    assert found["rows"][0]["model"] == weird
     assert found["rows"][0]["difference"] is None
 
 
@@ -209,18 +197,11 @@ def test_json_has_no_numbers_that_json_lacks():
     [
         ({"metric": ["nonsense"]}, "metric must be one of .* not 'nonsense'"),
         ({"metric": []}, "at least one"),
-        ({"metric": [0]}, "metric must be one of .* not 0"),
         ({"metric": 0}, "metric must be one of .* not 0"),
-        ({"metric": np.array([1.0, 2.0])}, "metric must be one of"),
         ({"metric": ["skill"], "null": False}, "needs the null model"),
         ({"thresholds": [1.0]}, "threshold must be between 0 and 1"),
-        ({"thresholds": [-0.1]}, "threshold must be between 0 and 1"),
         ({"reference": "other"}, "reference must be one of the models"),
         ({"horizons": [100.0]}, "times start at 100"),
-        ({"horizons": [-1.0]}, "times"),
-        ({"horizons": []}, "times"),
-        ({"level": 2.0}, "level"),
-        ({"groups": [1]}, "groups"),
     ],
 )
 def test_bad_input(asked, told):
@@ -287,57 +268,36 @@ def test_two_individuals(events):
 @pytest.fixture
 def files(tmp_path):
     y, models = problem(150)
-    rows = ["time,event,censoring_time"] + [
-        f"{t!r},{int(e)},{c!r}" for t, e, c in zip(y.time.tolist(), y.event, y.censoring_time.tolist(), strict=True)
-    ]
-    (tmp_path / "y.csv").write_text("\n".join(rows))
+    outcomes = {"time": y.time, "event": y.event.astype(int), "censoring_time": y.censoring_time}
+    pd.DataFrame(outcomes).to_csv(tmp_path / "y.csv", index=False)
     for name, curves in models.items():
-        header = ",".join(f"{t:g}" for t in curves.times)
-        lines = [",".join(map(repr, line)) for line in curves.probabilities.tolist()]
-        (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]))
+        pd.DataFrame(curves.probabilities, columns=curves.times).to_csv(tmp_path / f"{name}.csv", index=False)
     return tmp_path, y, models
 
 
 def run(folder, *arguments):
-    given = ["table", str(folder / "y.csv"), str(folder / "right.csv"), str(folder / "noisy.csv"), *arguments]
-    return CliRunner().invoke(cli, given, catch_exceptions=True)
+    given = [folder / "y.csv", folder / "right.csv", folder / "noisy.csv", *arguments]
+    return CliRunner().invoke(cli, ["table", *map(str, given)], catch_exceptions=True)
 
 
 def test_the_command_prints_the_same_table(files):
     folder, y, models = files
-    done = run(folder, "-w", "administrative", "--horizons", "4,9", "-m", "brier", "-m", "auc", "--threshold", "0.2")
+    asked = ["-w", "administrative", "--horizons", "4,9", "-m", "brier", "-m", "auc"]
+    done = run(folder, *asked, "--threshold", "0.2")
     assert done.exit_code == 0, done.output
-    expected = str(table(y, models, metric=["brier", "auc"], thresholds=[0.2]))
-    assert expected in done.output
-
-
-def test_the_command_writes_pages(files):
-    folder, *_ = files
-    out = folder / "table.md"
-    done = run(folder, "-w", "administrative", "-m", "brier", "-o", str(out), "--json", str(folder / "all.json"))
-    assert done.exit_code == 0, done.output
-    assert "Brier score" in out.read_text()
-    assert json.loads((folder / "all.json").read_text())["rows"][0]["metric"] == "brier"
-
-
-def test_the_command_writes_a_table_for_a_paper(files):
-    folder, y, models = files
-    out = folder / "table.tex"
-    asked = ["-w", "administrative", "-m", "brier", "-m", "auc", "--horizons", "4,9", "--layout", "models x metrics"]
-    assert run(folder, *asked, "-o", str(out)).exit_code == 0
-    assert out.read_text() == table(y, models, metric=["brier", "auc"]).to_latex(layout="models x metrics")
+    assert str(table(y, models, metric=["brier", "auc"], thresholds=[0.2])) in done.output
+    asked += ["--layout", "models x metrics"]
+    assert run(folder, *asked, "-o", folder / "a.tex", "--json", folder / "a.json").exit_code == 0
+    expected = table(y, models, metric=["brier", "auc"])
+    assert (folder / "a.tex").read_text() == expected.to_latex(layout="models x metrics")
+    assert json.loads((folder / "a.json").read_text())["rows"][0]["metric"] == "brier"
     assert "--layout is for -o FILE.tex" in str(run(folder, *asked).exception)
 
 
 def test_the_command_tells_mistakes_and_writes_nothing(files):
     folder, *_ = files
     before = sorted(folder.iterdir())
-    for arguments in (
-        ["-m", "nonsense"],
-        ["--threshold", "2"],
-        ["-o", str(folder / "table.pdf")],
-        ["--horizons", "999"],
-    ):
+    for arguments in (["-m", "nonsense"], ["-o", folder / "table.pdf"], ["--horizons", "999"]):
         done = run(folder, "-w", "administrative", *arguments)
         assert isinstance(done.exception, (ss.InputError, SystemExit)), arguments
     assert sorted(folder.iterdir()) == before
