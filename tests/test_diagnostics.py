@@ -362,7 +362,10 @@ def test_too_little_to_compare_is_told(sample):
         ({"X": np.zeros((5, 1))}, "X has length 5"),
         ({"X": np.zeros((2000, 0))}, "X has no columns"),
         ({"X": np.zeros((2000, 1), dtype=complex)}, "X: column '0' must hold numbers, booleans, text"),
-        ({"models": {"a": ss.CurveBatches(list, n=2000)}}, "the curves of 'a' must be in memory"),
+        (
+            {"models": {"a": ss.CurveBatches(lambda: [ss.SurvivalCurves(np.ones((2000, 1)), [1.0])], n=2000)}},
+            "the curves of 'a' must be in memory",
+        ),
     ],
 )
 def test_bad_requests_are_refused(sample, models, options, message):
