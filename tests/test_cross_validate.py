@@ -72,15 +72,6 @@ def test_the_pooled_score_is_that_of_folds_made_by_hand():
     pd.testing.assert_frame_equal(found.comparison.integrated().contrasts, there.integrated().contrasts, rtol=1e-9)
 
 
-def test_ipcw_weights_are_of_everybody_and_in_folds_of_the_fold():
-    found = validated(weighting="ipcw", times=[6])
-    everybody = ss.brier_score(Y, found.curves["right"], weighting="ipcw", times=[6]).scores[0]
-    assert found.comparison.scores["score"].iloc[0] == pytest.approx(everybody, rel=1e-12)
-    (_, test), *_ = KFold(4).split(X)
-    fold = ss.brier_score(Y[test], found.curves["right"][test], weighting="ipcw", times=[6]).scores[0]
-    assert found.folds["score"].iloc[0] == pytest.approx(fold, rel=1e-12)
-
-
 LABELS = (X[:, 0] > 0).astype(int)
 
 

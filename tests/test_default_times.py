@@ -152,19 +152,6 @@ def test_no_effect_of_interpolation(models):
     assert arrays.interpolation is None
 
 
-@pytest.mark.parametrize("n_times", [1, 2, 3, 4, 5])
-@pytest.mark.parametrize("first", [0, 1])
-def test_thinned_curves_are_read_from_every_second_time(n_times, first):
-    grid = np.arange(1.0, n_times + 1)
-    kept = sorted({*range(first, n_times, 2), n_times - 1})
-    own, times = cox(grid), np.linspace(0, n_times, 23)
-    expected = ss.SurvivalCurves(own.probabilities[:, kept], grid[kept]).at(times)
-    np.testing.assert_array_equal(own.thinned(times, first).at(times), expected)
-    few = own.thinned(np.array([0.5]), first)
-    np.testing.assert_array_equal(few.at([0.5]), ss.SurvivalCurves(own.probabilities[:, kept], grid[kept]).at([0.5]))
-    assert few.times.size == 1
-
-
 # Which times
 
 
@@ -268,31 +255,19 @@ def test_metrics_of_whole_curves_warn_at_predicted_times_too():
 # Tables, settings, other functions
 
 
-def test_a_table_of_models_with_few_times(no_warning):
-    models = {"net": cox(HORIZONS), "fine": cox(FINE)}
-    found = ss.score_table(Y, models, weighting="administrative")
-    frame = found.to_frame()
-    assert "crps" not in set(frame.metric)  # which nobody asked for, and needs whole curves
-    assert "crps" in set(ss.score_table(Y, {"fine": cox(FINE)}, weighting="administrative").to_frame().metric)
-    assert found.settings["horizons"] == [12]
-    mean = ss.compare(Y, models, weighting="administrative").integrated(3, 12).scores
-    made = frame[frame.metric == "integrated_brier"]
-    np.testing.assert_allclose(made.estimate, mean.score, rtol=1e-12)
-    assert set(made.note) == {"mean over the 4 predicted times from 3 to 12"}
-    one = ss.score_table(Y, {"one": cox([6.0])}, weighting="administrative", metric=["brier", "integrated_brier"])
-    assert one.rows[-1].note == "a mean over time needs two predicted times up to 6"
-
-
 def test_settings_and_print_tell_how_each_model_is_read():
     models = {"net": cox(HORIZONS), "steps": cox(FINE, "step", extrapolation="hold")}
     found = compared(models)
-    assert found.scored[0].settings["curves"] == {
-        "net": {"n_times": 4, "first": 3, "last": 12, "interpolation": "linear", "extrapolation": "nan"},
-        "steps": {"n_times": 122, "first": 0.2, "last": 24.4, "interpolation": "step", "extrapolation": "hold"},
-    }
+    assert found.scored[0].settings["curves"]["steps"] == {
+        "n_times": 122, "first": 0.2, "last": 24.4, "interpolation": "step", "extrapolation": "hold"
+    }  # fmt: skip
     assert str(found).count("interpolation: net linear (4 times), steps step (122 times)") == 1
-    single = ss.brier_score(Y, models["net"], weighting="administrative", times=[4, 6, 8])
-    assert single.settings["curves"]["curves"]["read_between"] == "2 times"
+    table = ss.score_table(Y, {"net": cox(HORIZONS)}, weighting="administrative")
+    frame = table.to_frame()
+    assert "crps" not in set(frame.metric)  # which nobody asked for, and needs whole curves
+    assert table.settings["horizons"] == [12]
+    notes = frame.note[frame.metric == "integrated_brier"]
+    assert set(notes) == {"mean over the 4 predicted times from 3 to 12"}
 
 
 def test_cross_validation_evaluates_where_classifiers_predict():

@@ -439,17 +439,3 @@ def test_of_many_individuals_some_are_drawn(sample, models, monkeypatch, censori
     assert not first.models.equals(other.models)
     assert first.models["verdict"].tolist() == ["no sign", "encodes C*"]
     assert len(first.pairs) == 3
-
-
-def test_steps_of_coarse_grids_do_not_count_as_cliffs():
-    rng = np.random.default_rng(2)
-    end = rng.integers(2, 25, 2000).astype(float)
-    rate = rng.gamma(2, 0.02, 2000)
-    event_time = rng.exponential(1 / rate)
-    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
-    grid = np.arange(1.0, 25.0)
-    for interpolation in ("step", "linear"):
-        curves = ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid, interpolation=interpolation)
-        row = ss.diagnose(y, {"truth": curves}).models.iloc[0]
-        assert row["verdict"] == "no sign"
-        assert 0.8 < row["ratio"] < 1.2

@@ -220,22 +220,6 @@ def test_small_risks_lose_no_digits():
 # What holds
 
 
-@pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("form", ["intervals", "continuous"])
-def test_what_is_predicted_after_the_censoring_time_does_not_matter(form, lost):
-    y, curves = case(8, 200, dropping=0.1 * lost)
-    after = np.searchsorted(curves.times, y.censoring_time, side="right" if form == "intervals" else "left")
-    if form == "continuous":
-        after = after + 1  # the interval that holds C* is read
-    cliff = np.where(np.arange(curves.times.size) >= after[:, None], 0.0, curves.probabilities)
-    found = [
-        ss.distribution_calibration(y, ss.SurvivalCurves(survival, curves.times), form=form)
-        for survival in (curves.probabilities, cliff)
-    ]
-    assert found[0].statistic == pytest.approx(found[1].statistic, rel=1e-12)
-    np.testing.assert_allclose(found[0].bins.expected, found[1].bins.expected, rtol=1e-12)
-
-
 def test_the_order_of_individuals_and_the_number_type_do_not_matter():
     y, curves = case(9, 3000, n_times=100)  # several blocks
     found = ss.distribution_calibration(y, curves)
@@ -280,17 +264,6 @@ def test_the_form_and_the_test_that_were_used_are_told():
     asked = ss.distribution_calibration(y, curves, test="martingale")
     assert not any("martingale" in note for note in asked.notes)
     assert asked.statistic == found.statistic
-
-
-@pytest.mark.parametrize(
-    ("wrong", "words"),
-    [({"factor": 0.5}, "more events than expected"), ({"power": 1.6}, "too many events early and too few late")],
-)
-def test_what_is_wrong_is_told_in_words(wrong, words):
-    found = ss.distribution_calibration(*case(13, 3000, **wrong))
-    assert words in found.conclusion
-    largest = max(found.components, key=lambda one: abs(one.z))
-    assert found.conclusion.startswith(f"the curves are wrong: {largest.words}")
 
 
 # Where there is too little, or nothing

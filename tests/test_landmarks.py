@@ -279,9 +279,8 @@ def test_the_standard_error_is_that_of_the_jackknife_over_individuals(weighting,
 
 def test_a_landmark_without_score_is_left_out_and_named():
     y, models = study()
-    table = ss.landmark_table(
-        y, models, landmarks=[0, 2, 12], horizons=[3], metric="brier", weighting="administrative", null=False
-    )
+    given = {"horizons": [3], "metric": "brier", "weighting": "administrative", "null": False}
+    table = ss.landmark_table(y, models, landmarks=[0, 2, 12], **given)
     rows = table.to_frame()
     assert rows.loc[rows["landmark"] == 12, "estimate"].isna().all()
     assert (rows.loc[rows["summary"], "note"] == "mean over 2 of 3 landmarks").all()
@@ -294,35 +293,26 @@ def test_a_landmark_without_score_is_left_out_and_named():
 def test_stacked_rows_and_long_tables_give_the_same():
     y, models = study(60, seed=2)
     settings = {"metric": ["brier", "auc"], "weighting": "administrative", "horizons": [2.0]}
-    expected = ss.landmark_table(y, models, landmarks=LANDMARKS, **settings)
+    expected = ss.landmark_table(y, models, landmarks=LANDMARKS, **settings).to_frame()
     ids = np.array([f"c{i}" for i in range(len(y))])
     parts = [(s, *y.at_landmark(s)) for s in LANDMARKS]
+    survival = {name: [m[rows].conditional_on(s).at([2.0]) for s, rows, _ in parts] for name, m in models.items()}
     stacked = ss.landmark_table(
         ss.Outcomes.concatenate([later for _, _, later in parts]),
-        {
-            name: ss.SurvivalCurves(
-                np.concatenate([m[rows].conditional_on(s).at([2.0]) for s, rows, _ in parts]), [2.0]
-            )
-            for name, m in models.items()
-        },
+        {name: ss.SurvivalCurves(np.concatenate(values), [2.0]) for name, values in survival.items()},
         landmarks=np.concatenate([np.full(rows.size, s) for s, rows, _ in parts]),
         id=np.concatenate([ids[rows] for _, rows, _ in parts]),
         **settings,
     )
-    pd.testing.assert_frame_equal(stacked.to_frame(), expected.to_frame())
-    long = pd.concat(
-        pd.DataFrame(
-            {"id": ids[rows], "age": s, "h": 2.0, "p": 1 - m[rows].conditional_on(s).at([2.0])[:, 0], "m": name}
-        )
-        for name, m in models.items()
-        for s, rows, _ in parts
-    ).sample(frac=1, random_state=0)
-    read = {
-        name: ss.LandmarkCurves.from_frame(rows, ids, id="id", landmark="age", horizon="h", event="p")
-        for name, rows in long.groupby("m")
-    }
-    found = ss.landmark_table(y, {name: read[name] for name in models}, **settings)
-    pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame())
+    pd.testing.assert_frame_equal(stacked.to_frame(), expected)
+    read = {}
+    for name, values in survival.items():
+        long = pd.concat(
+            pd.DataFrame({"id": ids[rows], "age": s, "h": 2.0, "p": 1 - of_s[:, 0]})
+            for (s, rows, _), of_s in zip(parts, values, strict=True)
+        ).sample(frac=1, random_state=0)
+        read[name] = ss.LandmarkCurves.from_frame(long, ids, id="id", landmark="age", horizon="h", event="p")
+    pd.testing.assert_frame_equal(ss.landmark_table(y, read, **settings).to_frame(), expected)
 
 
 def test_landmarks_may_be_days():
@@ -349,14 +339,11 @@ def test_landmarks_may_be_days():
 
 def test_individuals_without_prediction_are_left_out_if_told():
     y, models = study(40, seed=5)
-    at_start = models["truth"]
-    some = np.arange(1, len(y))
+    at_start, some = models["truth"], np.arange(1, len(y))
     made = ss.LandmarkCurves({0: at_start, 2: at_start[some].conditional_on(2)}, rows={2: some})
     settings = {"horizons": [2], "metric": "brier", "weighting": "administrative", "null": False}
-    assert y.time[0] > 2
-    with pytest.raises(
-        ss.InputError, match=r"no prediction at landmark 2 for 1 individual of \d+ at risk, .* position 0"
-    ):
+    few = r"no prediction at landmark 2 for 1 individual of \d+ at risk, .* position 0"
+    with pytest.raises(ss.InputError, match=few):
         ss.landmark_table(y, {"a": made}, **settings)
     table = ss.landmark_table(y, {"a": made}, missing="drop", **settings)
     assert [one.n_left_out for one in table.landmarks] == [0, 1]

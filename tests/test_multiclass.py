@@ -132,19 +132,6 @@ def test_standard_errors_agree_with_the_jackknife(metric, weighting):
         np.testing.assert_allclose(np.sqrt(whole.moments.variance(a, b)), jackknife, rtol=0.03)
 
 
-@pytest.mark.parametrize("weighting", ["administrative", "ipcw", "projected"])
-def test_of_one_cause_it_is_the_ordinary_score(weighting):
-    y, models = study(150, K=1, dropouts=True)
-    times = TIMES[:3]
-    single, curves = y.any_event(), models["a"].event_free()
-    (brier, log) = ss.score_all(y, models["a"], weighting=weighting, times=times, cause="all")
-    (one_brier, one_log) = ss.score_all(single, curves, weighting=weighting, times=times)
-    np.testing.assert_allclose(brier.scores, 2 * one_brier.scores, rtol=1e-13)
-    np.testing.assert_allclose(brier.se, 2 * one_brier.se, rtol=1e-9)
-    np.testing.assert_allclose(log.scores, one_log.scores, rtol=1e-13)
-    np.testing.assert_allclose(log.se, one_log.se, rtol=1e-9)
-
-
 def test_comparisons_groups_segments_and_means_over_time():
     y, models = study(200, seed=5)
     given = {"times": TIMES[:3], "groups": np.arange(200) // 2}

@@ -9,12 +9,7 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import RFE
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import (
-    GridSearchCV,
-    HalvingGridSearchCV,
-    KFold,
-    cross_val_score,
-)
+from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
@@ -205,14 +200,6 @@ def test_events_are_shared_out(data, grouped):
             assert np.intersect1d(groups[train], groups[test]).size == 0
     for one, other in zip(folds, splitter.split(X, y.to_structured(), groups), strict=True):
         np.testing.assert_array_equal(one[1], other[1])
-
-
-def test_bad_splits_are_named(data):
-    X, y = data
-    with pytest.raises(ss.InputError, match="n_splits must be a whole number of at least 2"):
-        ss.EventKFold(1)
-    with pytest.raises(ss.InputError, match="groups has length 3, but y has length 240"):
-        next(ss.EventKFold(2).split(X, y, [1, 2, 3]))
 
 
 # Copies, and what is wrong
