@@ -3,7 +3,6 @@
 import math
 import warnings
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -13,8 +12,6 @@ from sklearn.linear_model import LogisticRegression
 import survscore as ss
 from registry import CASES, Problem, with_causes
 from survscore.inference.logistic import expit, logistic_fit, restricted_cubic_spline
-
-mpl.use("agg")
 
 TIMES = np.array([2.0, 5.0, 8.0])
 STEP = 1e-30
@@ -386,19 +383,6 @@ def test_band_holds_right_predictions_and_not_wrong_ones(lost):
 
 
 # What people see
-
-
-def test_results_are_tables_and_pictures():
-    y, curves = problem(n=400, lost=True)
-    found, again = (ss.calibration(y, curves, 5, seed=4) for _ in range(2))
-    assert found.to_frame().columns.tolist() == ["predicted", "observed", "lower", "upper"]
-    assert found.summary().equals(again.summary())
-    groups = found.groups_frame()
-    assert groups.columns.tolist() == ["predicted", "observed", "se", "lower", "upper", "count", "events"]
-    assert (groups["count"].sum(), groups["events"].sum()) == (found.n_counted, found.n_events)
-    display = found.plot()
-    assert f"slope {found.slope.value:.2f}" in display.ax_.texts[0].get_text()
-    mpl.pyplot.close("all")
 
 
 @pytest.mark.parametrize(

@@ -126,14 +126,9 @@ def test_the_table_of_folds_is_that_of_scikit_learn():
     for name, model in MODELS.items():
         expected = cross_val_score(model, X, Y, scoring=scorer, cv=KFold(4), error_score="raise")
         np.testing.assert_allclose(-table[table["estimator"] == name]["score"], expected, rtol=1e-9)
-    assert list(found.folds) == [
-        "estimator", "fold", "metric", "weighting", "time", "score", "n", "n_events", "fit_seconds", "score_seconds",
-    ]  # fmt: skip
     assert (found.folds["n"] == 50).all()
     assert found.folds.drop_duplicates(["estimator", "fold"])["n_events"].sum() == 2 * Y.event.sum()
-    assert (found.folds["fit_seconds"] >= 0).all()
-    assert (table["from"] == 2).all()
-    assert (table["to"] == 6).all()
+    assert (table[["from", "to"]].to_numpy() == [2, 6]).all()
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")

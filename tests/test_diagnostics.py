@@ -211,16 +211,6 @@ def test_weights_and_caps_are_those_of_the_scores(sample, models, found):
         assert part["rank"].to_dict() == {"truth": 2, "leaking": 1}
 
 
-def test_groups_of_copies_are_worth_one_individual(sample, models, found):
-    rows = np.repeat(np.arange(len(sample.outcomes)), 2)
-    y = sample.outcomes[rows]
-    twice = ss.diagnose(y, {name: curves[rows] for name, curves in models.items()}, groups=rows, width=found.width)
-    columns = ["fall_after", "fall_elsewhere", "ratio", "ratio_lower", "ratio_upper"]
-    assert np.allclose(twice.models[columns], found.models[columns], rtol=0.02)
-    columns = [name for name in found.pairs if name.startswith("ipcw_minus")]
-    assert np.allclose(twice.pairs[columns], found.pairs[columns], rtol=1e-3, atol=1e-6)
-
-
 # What is answered
 
 

@@ -209,20 +209,6 @@ def test_frequency_weights_are_repeated_rows(summary, grouped):
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
-@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
-def test_the_scale_of_weights_changes_nothing_and_who_has_none_no_part(grouped):
-    y, models = study(300, seed=4, lost=0.3)
-    weights, labels = weights_for(y, "probability"), np.arange(300) // 3
-
-    def table(weights, rows):
-        return table_of(y.weighted(weights), models, rows, groups=labels[rows] if grouped else None).to_frame()
-
-    found = table(weights, np.arange(300))
-    pd.testing.assert_frame_equal(found, table(7 * weights, np.arange(300)), rtol=1e-7, atol=1e-12)
-    pd.testing.assert_frame_equal(found, table(weights, np.flatnonzero(weights)), rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
 @pytest.mark.parametrize("summary", ["counted", "equal"])
 def test_means_with_weights_are_those_of_the_jackknife(summary):
     y, models = study(60, seed=3)

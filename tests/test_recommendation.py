@@ -323,19 +323,3 @@ def test_tables_say_for_whom_a_leaking_model_is_better():
         assert words
         assert set(words) == {"better (1)"}
         assert "(1) for individuals with C* >= t only: one of the two models encodes C*" in text
-
-
-def test_the_parts_of_projected_scores_are_printed():
-    y, models, _ = sample()
-    result = ss.compare(y, models, times=[6.0, 12.0], null=False)
-    text = " ".join(str(result).split())
-    parts = result.parts
-    share = np.array([np.mean(y.censoring_time >= t) for t in (6.0, 12.0)])
-    rows = parts[parts["model"] == "a"]
-    means = [np.average(rows[name], weights=size) for name, size in (("observed", share), ("projected", 1 - share))]
-    assert f"mean over 6 to 12, observed (C* >= t, {100 * share.mean():.0f} %): a {means[0]:.4f}, b " in text
-    total = share.mean() * means[0] + (1 - share).mean() * means[1]
-    projected = result.integrated().scores.query("model == 'a' and weighting != 'administrative'")
-    assert total == pytest.approx(projected["score"].item(), rel=1e-12)
-    mean = ss.brier_score(y, models["a"], weighting="projected", times=[6.0, 12.0]).integrated()
-    np.testing.assert_allclose(mean.parts, [share.mean(), *means])

@@ -112,18 +112,16 @@ def test_what_is_wrong_is_told_before_the_first_batch():
 
 def test_a_stream_of_tensors_gives_the_same():
     torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(0)
-    y = ss.Outcomes(rng.exponential(5, 40), rng.random(40) < 0.5)
-    probabilities, grid = np.sort(rng.random((40, 6)))[:, ::-1], np.arange(1.0, 7.0)
-    expected = ss.brier_score(y, ss.SurvivalCurves(probabilities, grid), weighting="ipcw", times=grid, errors=False)
-    here = ss.SurvivalCurves(probabilities, grid)
-    there = here.to("cpu")
+    problem = random_problem(40, 6)
+    asked = {"weighting": "ipcw", "times": problem.times[:3]}
+    here, there = problem.curves, problem.curves.to("cpu")
     assert isinstance(there.probabilities, torch.Tensor)
+    expected = ss.brier_score(problem.y, here, errors=False, **asked)
     for backend, curves in (("auto", there), ("torch", here), ("torch", there)):
         with ss.config.using(backend=backend):
-            stream = ss.StreamingScore(y, weighting="ipcw", times=grid)
+            stream = ss.StreamingScore(problem.y, **asked)
             for start in range(0, 40, 15):
                 stream.update(curves[start : start + 15])
             np.testing.assert_allclose(stream.result().scores, expected.scores, rtol=1e-12)
     with pytest.raises(ss.InputError, match="batches must all be in one place: NumPy is not cpu"):
-        ss.StreamingScore(y, weighting="ipcw", times=grid).update(there[:15]).update(here[15:])
+        ss.StreamingScore(problem.y, **asked).update(there[:15]).update(here[15:])
