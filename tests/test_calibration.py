@@ -25,7 +25,6 @@ def problem(seed=0, n=300, *, lost=False):
     star, end = rng.exponential(1 / rate), rng.uniform(1, 12, n)
     dropping = rng.exponential(15, n) if lost else np.full(n, np.inf)
     survival = np.exp(-rate[:, None] * TIMES)
-
     y = ss.Outcomes(np.minimum(np.minimum(star, end), dropping), (star <= end) & (star <= dropping), end)
     return y, ss.SurvivalCurves(survival, TIMES)
 

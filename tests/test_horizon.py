@@ -3,18 +3,7 @@ import pytest
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 import survscore as ss
-
-TIMES = np.array([2.0, 5.0, 8.0])
-
-
-def problem(seed=0, n=300, *, ties=False):
-    rng = np.random.default_rng(seed)
-    rate = rng.gamma(2, 0.06, n)
-    star, end = rng.exponential(1 / rate), rng.uniform(1, 12, n)
-    survival = np.exp(-rate[:, None] * TIMES)
-    if ties:
-        survival = survival.round(1)
-    return ss.Outcomes(np.minimum(star, end), star <= end, end), ss.SurvivalCurves(survival, TIMES)
+from test_calibration import TIMES, problem
 
 
 def test_any_metric_becomes_administrative():
@@ -70,7 +59,8 @@ def delong_by_pairs(lost, free):
 
 @pytest.mark.parametrize("ties", [False, True])
 def test_auc_agrees_with_all_pairs_and_with_scikit_learn(ties):
-    y, curves = problem(n=120, ties=ties)
+    y, curves = problem(n=120)
+    curves = ss.SurvivalCurves(curves.probabilities.round(1), TIMES) if ties else curves
     result = ss.auc(y, curves, weighting="administrative", times=TIMES)
     for j, t in enumerate(TIMES):
         rows, event, _ = ss.at_horizon(y, t)

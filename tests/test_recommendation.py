@@ -120,18 +120,16 @@ def test_a_contradiction_names_both_populations():
     """An accusation needs that predictions fit late starters badly; a contradiction alone is none."""
     opposite = (0.01, 0.005, 0.015)
     found = pair(administrative=opposite)
-    assert found.verdict == "better"
+    assert (found.verdict, found.encodes) == ("better", ())
     assert (
         "Among individuals with C* >= 12, by the administrative score, coarse is significantly better than fine; among "
         "those with C* < 12 (40 %), its projected Brier score is 1 times as high." in found.sentence
     )
-    assert "encodes" not in found.sentence
     fine, coarse = found.fits
     coarse = replace(coarse, z=5.0, projected_score=0.48, projected_risk=0.9, projected_proportion=0.4)
     assert not pair(administrative=opposite, fits=(fine, replace(coarse, z=0.99 * MUCH))).encodes
     accused = pair(administrative=opposite, fits=(fine, coarse))
     assert accused.encodes == ("coarse",)
-    assert accused.sentences[0].endswith("its projected Brier score is 2.4 times as high.")
     assert accused.sentences[1].startswith(
         "coarse probably encodes the entry date: among individuals with C* < 12 its mean predicted risk is 0.90 "
         "against a projected proportion of 0.40, among the others "
