@@ -71,7 +71,7 @@ def test_it_is_scores_of_outcomes_as_of_then_and_now(case):
     for made in found.days:
         there = y.dates.start <= made.date
         now = same_as_compared(made, y, models, there)
-        np.testing.assert_array_equal(made.judged, 1.0)
+        np.testing.assert_allclose(made.judged, 1.0, rtol=1e-12)
     sure = now.against("noise 0").contrasts.query("model == 'leaks'")["verdict"].isin(["better", "worse"])
     place = list(combinations(models, 2)).index(("noise 0", "leaks"))
     np.testing.assert_array_equal(made.sure[place], sure)
