@@ -47,26 +47,40 @@ def run(y, models, **more):
     return ss.backtest(y, models, **{"as_of": THEN, "horizons": HORIZONS, "n_draws": 0, **more})
 
 
-@pytest.mark.parametrize("lost", [False, True])
-def test_it_is_scores_of_outcomes_as_of_then_and_now(lost):
-    y, models = study(1, leak=True, lost=lost)
+def same_as_compared(made, y, models, known):
+    """Scores as of then, the truth and its standard errors are those of `compare`, of those known by the day."""
+    some = {name: curves[known] for name, curves in models.items()}
+    for q, weighting in enumerate(("administrative", "projected", "ipcw")):
+        then = ss.compare(y[known].as_of(made.date), some, weighting=weighting, times=HORIZONS, null=False)
+        np.testing.assert_allclose(made.scores[q], then.scored[0].scores, rtol=1e-12)
+    now = ss.compare(y[known], some, weighting="administrative", times=HORIZONS, null=False)
+    np.testing.assert_allclose(made.truth, now.scored[0].scores, rtol=1e-12)
+    np.testing.assert_allclose(made.truth_se.ravel(), now.scores["se"], rtol=1e-12)
+    assert made.n == known.sum()
+    return now
+
+
+@pytest.mark.parametrize("case", ["plain", "lost", "weighted"])
+def test_it_is_scores_of_outcomes_as_of_then_and_now(case):
+    y, models = study(1, leak=True, lost=case != "plain")
+    if case == "weighted":
+        y = y.weighted(np.random.default_rng(1).gamma(4, 1, len(y)))
     days = [THEN - np.timedelta64(100, "D"), THEN]
-    found = run(y, models, as_of=days[::-1])
+    found = run(y, models, as_of=days[::-1], n_draws=1)
     assert [day.date for day in found.days] == days
-    for day, made in zip(days, found.days, strict=True):
-        there = y.dates.start <= day
-        some = {name: curves[there] for name, curves in models.items()}
-        for q, weighting in enumerate(("administrative", "projected", "ipcw")):
-            then = ss.compare(y[there].as_of(day), some, weighting=weighting, times=HORIZONS, null=False)
-            np.testing.assert_allclose(made.scores[q], then.scored[0].scores, rtol=1e-12)
-        now = ss.compare(y[there], some, weighting="administrative", times=HORIZONS, null=False)
-        np.testing.assert_allclose(made.truth, now.scored[0].scores, rtol=1e-12)
-        np.testing.assert_allclose(made.truth_se.ravel(), now.scores["se"], rtol=1e-12)
-        np.testing.assert_array_equal(made.judged, 1.0)
-        assert made.n == there.sum()
+    for made in found.days:
+        there = y.dates.start <= made.date
+        now = same_as_compared(made, y, models, there)
+        np.testing.assert_allclose(made.judged, 1.0, rtol=1e-12)
     sure = now.against("noise 0").contrasts.query("model == 'leaks'")["verdict"].isin(["better", "worse"])
     place = list(combinations(models, 2)).index(("noise 0", "leaks"))
-    np.testing.assert_array_equal(found.days[1].sure[place], sure)
+    np.testing.assert_array_equal(made.sure[place], sure)
+    # rows are drawn with their weights
+    rows = np.random.default_rng([0, 0]).integers(0, len(y), len(y))
+    rows = rows[there[rows]]
+    of_draw = {name: curves[rows] for name, curves in models.items()}
+    drawn = ss.compare(y[rows], of_draw, weighting="administrative", times=HORIZONS, null=False)
+    np.testing.assert_allclose(made.drawn_truth[0], drawn.scored[0].scores, rtol=1e-10)
 
 
 def literal(scores, truth, direction):
@@ -87,7 +101,7 @@ def literal(scores, truth, direction):
 
 
 @pytest.mark.parametrize("direction", ["lower", "higher"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(6))
 def test_judgements_by_loops(direction, seed):
     rng = np.random.default_rng(seed)
     scores, truth = (rng.integers(1, 6, 5) / 10 if seed % 2 else rng.random(5) + 0.1 for _ in range(2))
@@ -180,72 +194,39 @@ def test_recommendations_are_those_as_of_then(lost):
     halves = table[table["individuals"] == "halves"]
     assert halves["n_pairs"].tolist() == [12, 12]
     assert (halves["n_decided"] == np.count_nonzero(day.half_recommended, axis=(0, 1))).all()
-    assert f"decided {100 * counts[:, 0].sum() / 12:.3g} % of pairs" in found.recommended_sentence
     assert found.recommended_sentence in " ".join(str(found).split())
-    two = found.only(["noise 0", "leaks"]).recommendations
-    assert two["n_pairs"].tolist() == [1, 1, 2, 2]
-    assert two["n_wrong"].sum() == 0
-    alone = run(y, models, weighting="ipcw")
-    assert alone.recommendations["n_decided"].sum() == 0
-    assert alone.recommended_sentence == ""
-
-
-def test_halves_without_a_score_are_left_out_for_all():
-    y, models = study(5)
-    at_last = int((y[y.dates.start <= THEN].as_of(THEN).time > 600).sum())
-    weighting = ("administrative", ss.Projected(min_followed=at_last // 2 + 1))  # never in both halves
-    found = run(y, models, n_splits=3, weighting=weighting).halves
-    assert found["halves"].tolist() == [9, 9]
+    assert run(y, models, weighting="ipcw").recommended_sentence == ""
 
 
 def test_tables_tell_it():
     y, models = study(2, leak=True)
     found = run(y, models, n_draws=20)
-    assert found.models == tuple(models)
-    assert len(found.scores) == 2 * 3 * 4
     table = found.table
     # up to C* the model that leaks is the same as another, and the administrative score can't tell them apart
     assert table["chosen"].tolist() == ["noise 0", "noise 0.4 or leaks", "noise 0", "noise 0", "leaks", "leaks"]
     assert (table["best"] == "noise 0").all()
     np.testing.assert_allclose(table["relative_regret"] * found.days[0].truth.min(axis=0)[[0, 1] * 3], table["regret"])
     summary = found.summary.set_index("weighting")
-    assert summary.loc["administrative", "excess"] == 0
     ipcw = summary.iloc[2]
     assert ipcw["regret_lower"] <= ipcw["relative_regret"] <= ipcw["regret_upper"]
     assert found.accused == (summary.index[2],)
     assert "significantly worse than those by administrative" in found.sentence
-    assert found.settings["seed"] == 0
-    assert repr(found).startswith(
-        "Backtest(4 models, 1 cut-off, 2 horizons, administrative; projected (own ranks); ipcw"
-    )
-    again, other = run(y, models, n_draws=20), run(y, models, n_draws=20, seed=2)
-    np.testing.assert_array_equal(again.draws, found.draws)
+    other = run(y, models, n_draws=20, seed=2)
     assert not np.array_equal(other.draws, found.draws)
+    assert run(y, models, metric="auc").summary["ordered"].between(0, 1).all()
 
 
 def test_groups_are_drawn_together():
+    """Of individuals that are there twice, both rows or none, so that the truth is no surer than of one."""
     y, models = study(3)
-    twice = y[np.repeat(np.arange(600), 2)]
-    doubled = {name: curves[np.repeat(np.arange(600), 2)] for name, curves in models.items()}
-    alone, together = (
-        run(twice, doubled, n_draws=60, groups=groups) for groups in (None, np.repeat(np.arange(600), 2))
-    )
-    single = run(y, models, n_draws=60)
-    spread = [np.std(made.draws[:, :, 0], axis=0).sum() for made in (alone, together, single)]
-    assert spread[1] == pytest.approx(spread[2], rel=0.6)
-    np.testing.assert_allclose(together.days[0].truth, single.days[0].truth)
-    # and how sure the truth is allows for them
-    np.testing.assert_allclose(together.days[0].truth_se, single.days[0].truth_se)
-    assert (alone.days[0].truth_se < 0.8 * single.days[0].truth_se).all()
-    np.testing.assert_array_equal(together.days[0].sure, single.days[0].sure)
-
-
-def test_other_metrics():
-    y, models = study(4, leak=True)
-    for metric in ("auc", "log", "crps"):
-        found = run(y, models, metric=metric)
-        assert found.metric == metric
-        assert found.summary["ordered"].between(0, 1).all()
+    rows = np.repeat(np.arange(600), 2)
+    doubled = {name: curves[rows] for name, curves in models.items()}
+    alone, together = (run(y[rows], doubled, n_draws=10, groups=groups).days[0] for groups in (None, rows))
+    single = run(y, models, n_draws=10).days[0]
+    np.testing.assert_allclose(together.truth, single.truth)
+    np.testing.assert_allclose(together.truth_se, single.truth_se)
+    np.testing.assert_allclose(together.drawn_truth, single.drawn_truth)
+    assert (alone.truth_se < 0.8 * single.truth_se).all()
 
 
 @pytest.mark.parametrize(
@@ -254,16 +235,15 @@ def test_other_metrics():
         ({"as_of": "2009-01-01"}, r"as_of: 2009-01-01 is before the first start, 2012-0"),
         ({"as_of": "2031-01-01"}, r"as_of must be before follow-up ends \(2019-12-30\)"),
         ({"as_of": []}, "as_of is empty"),
-        ({"as_of": "soon"}, "as_of"),
+        ({"horizons": [300, 700]}, "'noise 0' ends at 600, and the last horizon is 700"),
         ({"horizons": [4000.0]}, "no individual who had started on 2014-12-06 is followed up to 4000"),
-        ({"horizons": []}, "horizons"),
         ({"metric": "slope"}, "metric must be one to choose models by"),
         ({"predicted_on": "2016-01-01"}, r"predicted_on must not be after the cut-off 2014-12-06.*: 600 of 600"),
-        ({"n_draws": -1}, "n_draws"),
-        ({"level": 1.2}, "level"),
-        ({"groups": [1, 2]}, "groups"),
-        ({"weighting": "none"}, "weighting"),
         ({"y": study(5)[0].weighted(np.arange(600))}, "weights must be above zero for backtest"),
+        ({"y": ss.Outcomes(np.ones(600), np.ones(600))}, "y must know its dates"),
+        ({"models": dict.fromkeys("ab", np.ones((600, 2)))}, "SurvivalCurves or estimators, not ndarray"),
+        ({"models": {"one": study(5)[1]["noise 0"]}}, "at least two"),
+        ({"X": np.zeros((600, 1))}, "X is for estimators"),
     ],
 )
 def test_bad_input(change, message):
@@ -287,20 +267,6 @@ def test_draws_without_a_score_are_left_out_and_counted():
     assert np.isfinite(found.summary[["ordered_lower", "regret_upper"]].to_numpy()).all()
 
 
-def test_other_bad_input():
-    y, models = study(5)
-    with pytest.raises(ss.InputError, match="'noise 0' ends at 600, and the last horizon is 700"):
-        run(y, models, horizons=[300, 700])
-    with pytest.raises(ss.InputError, match="SurvivalCurves or estimators, not ndarray"):
-        run(y, {"a": np.ones((600, 2)), "b": np.ones((600, 2))})
-    with pytest.raises(ss.InputError, match="y must know its dates"):
-        run(ss.Outcomes(y.time, y.event, y.censoring_time), models)
-    with pytest.raises(ss.InputError, match="at least two"):
-        run(y, {"one": models["noise 0"]})
-    late = run(y, models, predicted_on=THEN)
-    assert late.days[0].n == 600
-
-
 class ByRisk(BaseEstimator):
     """Exponential survival at a rate that is learnt, times what a covariate says; may look at nothing."""
 
@@ -318,29 +284,6 @@ class ByRisk(BaseEstimator):
         return ss.SurvivalCurves(np.exp(-self.rate_ * risk[:, None] * HORIZONS), HORIZONS)
 
 
-def test_scores_and_truth_have_the_sample_weights():
-    y, models = study(1, leak=True, lost=True)
-    y = y.weighted(np.random.default_rng(1).gamma(4, 1, len(y)))
-    found = run(y, models, n_draws=3, n_splits=2, horizons=HORIZONS)
-    (day,), there = found.days, y.dates.start <= THEN
-    some = {name: curves[there] for name, curves in models.items()}
-    for q, weighting in enumerate(("administrative", "projected", "ipcw")):
-        then = ss.compare(y[there].as_of(THEN), some, weighting=weighting, times=HORIZONS, null=False)
-        np.testing.assert_allclose(day.scores[q], then.scored[0].scores, rtol=1e-12)
-    now = ss.compare(y[there], some, weighting="administrative", times=HORIZONS, null=False)
-    np.testing.assert_allclose(day.truth, now.scored[0].scores, rtol=1e-12)
-    np.testing.assert_allclose(day.truth_se.ravel(), now.scores["se"], rtol=1e-12)
-    assert day.n == there.sum()
-    unweighted = run(y.weighted(None), models, n_draws=3, n_splits=2)
-    assert not np.allclose(day.truth, unweighted.days[0].truth, rtol=1e-4)
-    # rows are drawn with their weights
-    rows = np.random.default_rng([0, 0]).integers(0, len(y), len(y))
-    rows = rows[there[rows]]
-    of_draw = {name: curves[rows] for name, curves in models.items()}
-    drawn = ss.compare(y[rows], of_draw, weighting="administrative", times=HORIZONS, null=False)
-    np.testing.assert_allclose(day.drawn_truth[0], drawn.scored[0].scores, rtol=1e-10)
-
-
 def test_judged_is_a_share_of_the_weights():
     y, models = study(1)
     y, late = y.as_of(BASE + np.timedelta64(2400, "D")), [300.0, 700.0]  # by which late starters are not known
@@ -352,32 +295,34 @@ def test_judged_is_a_share_of_the_weights():
     np.testing.assert_allclose(day.judged, weights @ known / weights.sum())
 
 
-def test_frequencies_are_repeated_rows():
-    """Also those that are zero, with predictions or estimators, groups, and weightings of some individuals."""
+@pytest.mark.parametrize("given", ["predictions", "estimators"])
+def test_frequencies_are_repeated_rows(given):
+    """Also those that are zero, with groups, and weightings of some individuals."""
     y, models = study(1, lost=True)
     often = np.random.default_rng(1).integers(0, 3, 600)
-    rows, labels, X = (
-        np.repeat(np.arange(600), often),
-        np.arange(600) // 3,
-        np.random.default_rng(6).normal(size=(600, 1)),
-    )
-    strata = np.arange(600) % 2
-    for given in (True, False):
-        asked = {
-            "n_draws": 2,
-            "n_splits": 1,
-            "weighting": [ss.Administrative(dropout_strata=strata), ss.Administrative()],
-        }
-        several = asked | {"weighting": [ss.Administrative(dropout_strata=strata[rows]), ss.Administrative()]}
-        one, other = (models, {name: curves[rows] for name, curves in models.items()})
-        if not given:
-            one = other = {"looks": ByRisk(), "does not": ByRisk(looks=False)}
-            asked, several = asked | {"X": X}, several | {"X": X[rows]}
-        (found,) = run(y.weighted(often, "frequency"), one, groups=labels, **asked).days
-        (expected,) = run(y[rows], other, groups=labels[rows], **several).days
-        assert found.n == expected.n
-        for name in ("scores", "truth", "truth_se", "drawn_scores", "drawn_truth", "half_scores", "half_truth"):
-            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+    rows, labels, strata = np.repeat(np.arange(600), often), np.arange(600) // 3, np.arange(600) % 2
+
+    def day(y, rows):
+        weighting = [ss.Administrative(dropout_strata=strata[rows]), ss.Administrative()]
+        asked = {"n_draws": 2, "n_splits": 1, "weighting": weighting, "groups": labels[rows]}
+        if given == "predictions":
+            return run(y, {name: curves[rows] for name, curves in models.items()}, **asked).days[0]
+        X = np.random.default_rng(6).normal(size=(600, 1))[rows]
+        return run(y, {"looks": ByRisk(), "does not": ByRisk(looks=False)}, X=X, **asked).days[0]
+
+    found, expected = day(y.weighted(often, "frequency"), np.arange(600)), day(y[rows], rows)
+    assert found.n == expected.n
+    for name in ("scores", "truth", "truth_se", "drawn_scores", "drawn_truth", "half_scores", "half_truth"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+
+
+def since_entry(models, there):
+    """Return two models that predict at all times, of those who are there."""
+    grid, rate = np.arange(0.0, 3000.0, 100.0), -np.log(models["noise 0.4"].probabilities[there, :1]) / HORIZONS[0]
+    return {
+        name: ss.SurvivalCurves(np.exp(-k * rate * grid), grid, interpolation="constant-hazard")
+        for name, k in (("strong", 1), ("weak", 1.5))
+    }
 
 
 def entered(y, seed=3):
@@ -394,82 +339,54 @@ def entered(y, seed=3):
 @pytest.mark.parametrize("lost", [False, True])
 def test_delayed_entry_counts_from_entry(lost):
     """Of those who had entered by the day, as `compare` scores them then and now."""
-    y, models = study(1, leak=True, lost=lost)
-    y, there = entered(y)
-    grid = np.arange(0.0, 3000.0, 100.0)
-    rate = -np.log(models["noise 0.4"].probabilities[there, :1]) / HORIZONS[0]
-    models = {
-        f"times {k:g}": ss.SurvivalCurves(np.exp(-k * rate * grid), grid, interpolation="constant-hazard")
-        for k in (1, 1.5)
-    }
-    day = THEN - np.timedelta64(100, "D")
+    plain, curves = study(1, leak=True, lost=lost)
+    y, there = entered(plain)
+    models, day = since_entry(curves, there), THEN - np.timedelta64(100, "D")
     found = run(y, models, as_of=[day], n_draws=2)
     assert "; time since entry" in " ".join(str(found).split())
-    (made,), known = found.days, y.dates.entry_date < day
+    known = y.dates.entry_date < day
     assert 0 < known.sum() < len(y)
-    assert made.n == known.sum()
-    some = {name: curves[known] for name, curves in models.items()}
-    for q, weighting in enumerate(("administrative", "projected", "ipcw")):
-        then = ss.compare(y[known].as_of(day), some, weighting=weighting, times=HORIZONS, null=False)
-        np.testing.assert_allclose(made.scores[q], then.scored[0].scores, rtol=1e-12)
-    now = ss.compare(y[known], some, weighting="administrative", times=HORIZONS, null=False)
-    np.testing.assert_allclose(made.truth, now.scored[0].scores, rtol=1e-12)
-    np.testing.assert_allclose(made.truth_se.ravel(), now.scores["se"], rtol=1e-12)
+    same_as_compared(found.days[0], y, models, known)
     # without delay, the same as if it were not stated
-    plain, curves = study(1, leak=True, lost=lost)
     dates = plain.dates
     at_start = ss.Outcomes.from_dates(
         dates.start, dates.event_date, dates.cutoff, last_seen=dates.last_seen, entry_date=dates.start
     )
-    one, other = (run(outcomes, curves, n_draws=2).days[0] for outcomes in (at_start, plain))
-    np.testing.assert_array_equal(one.scores, other.scores)
-    np.testing.assert_array_equal(one.drawn_truth, other.drawn_truth)
+    assert same(run(at_start, curves, n_draws=2), run(plain, curves, n_draws=2))
 
 
-def test_estimators_are_fitted_to_times_since_entry():
-    y, there = entered(study(6)[0])
+@pytest.mark.parametrize("delayed", [False, True])
+def test_estimators_are_fitted_to_what_was_known(delayed):
+    y, there = entered(study(6)[0]) if delayed else (study(6)[0], np.arange(600))
     X = np.random.default_rng(6).normal(size=(600, 1))[there]
     estimators = {"looks": ByRisk(), "does not": ByRisk(looks=False)}
-    (day,) = run(y, estimators, X=X).days
-    known = y.dates.entry_date < THEN
-    then = y[known].as_of(THEN).since_entry()
-    by_hand = ss.cross_validate(estimators, X[known], then, weighting="administrative", times=HORIZONS)
-    np.testing.assert_allclose(day.scores[0], by_hand.comparison.scored[0].scores[:2], rtol=1e-12)
-
-
-def test_estimators_are_fitted_to_what_was_known():
-    y, _ = study(6)
-    X = np.random.default_rng(6).normal(size=(600, 1))
-    estimators = {"looks": ByRisk(), "does not": ByRisk(looks=False)}
-    found = run(y, estimators, X=X, as_of=[THEN - np.timedelta64(100, "D"), THEN])
-    for day in found.days:
-        there = y.dates.start <= day.date
-        then = y[there].as_of(day.date)
-        by_hand = ss.cross_validate(estimators, X[there], then, weighting="administrative", times=HORIZONS)
+    for day in run(y, estimators, X=X, as_of=[THEN - np.timedelta64(100, "D"), THEN]).days:
+        known = y.dates.entry_date < day.date if delayed else y.dates.start <= day.date
+        then = y[known].as_of(day.date)
+        then = then.since_entry() if delayed else then
+        by_hand = ss.cross_validate(estimators, X[known], then, weighting="administrative", times=HORIZONS)
         np.testing.assert_allclose(day.scores[0], by_hand.comparison.scored[0].scores[:2], rtol=1e-12)
-        truth = ss.compare(y[there], by_hand.curves, weighting="administrative", times=HORIZONS, null=False)
-        np.testing.assert_allclose(day.truth, truth.scored[0].scores, rtol=1e-12)
-    for bad, told in (
-        ({}, "X must be given"), ({"X": X[:5]}, "X has length 5"), ({"X": X, "cv": 1}, "n_splits"),
-    ):  # fmt: skip
-        with pytest.raises(ss.InputError, match=told):
-            run(y, estimators, **bad)
-    with pytest.raises(ss.InputError, match="all be estimators, or all SurvivalCurves"):
-        run(y, {"a": ByRisk(), "b": study(6)[1]["noise 0"]}, X=X)
-    with pytest.raises(ss.InputError, match="X is for estimators"):
-        run(*study(6), X=X)
+        if not delayed:
+            truth = ss.compare(y[known], by_hand.curves, weighting="administrative", times=HORIZONS, null=False)
+            np.testing.assert_allclose(day.truth, truth.scored[0].scores, rtol=1e-12)
+    for models, asked, message in (
+        (estimators, {}, "X must be given"),
+        (estimators, {"X": X[:5]}, "X has length 5"),
+        ({"a": ByRisk(), "b": study(6)[1]["noise 0"]}, {"X": X}, "all be estimators, or all SurvivalCurves"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            run(y, models, **asked)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("backtest")
+@pytest.fixture
+def folder(tmp_path):
     y, models = study(2, leak=True)
     dates = {"start": y.dates.start.astype("M8[D]"), "event_date": y.dates.event_date.astype("M8[D]")}
-    pd.DataFrame({"id": range(600), **dates}).to_csv(path / "y.csv", index=False)
-    for name, curves in models.items():
-        frame = pd.DataFrame(curves.probabilities, columns=["300", "600"]).assign(id=range(600))
-        frame.to_csv(path / f"{name.replace(' ', '')}.csv", index=False)
-    return path
+    pd.DataFrame({"id": range(600), **dates}).to_csv(tmp_path / "y.csv", index=False)
+    for name in ("noise 0", "noise 0.8", "leaks"):
+        frame = pd.DataFrame(models[name].probabilities, columns=["300", "600"]).assign(id=range(600))
+        frame.to_csv(tmp_path / f"{name.replace(' ', '')}.csv", index=False)
+    return tmp_path
 
 
 def command(capsys, folder, *arguments):
@@ -482,9 +399,7 @@ def test_the_command(capsys, folder):
     code, out, error = command(capsys, folder, *dated)
     assert (code, error) == (0, "")
     assert "as of 2014-12-06" in out
-    assert "in truth worse than the best by" in " ".join(out.split())
-    code, out, _ = command(capsys, folder, *dated, "--json", "-")
-    told = json.loads(out)
+    told = json.loads(command(capsys, folder, *dated, "--json", "-")[1])
     kept = command(capsys, folder, *dated, "--json", "-", "--state", folder / "kept", "--jobs", "2")
     assert json.loads(kept[1])["table"] == told["table"]
     assert len(list((folder / "kept").iterdir())) == 1
@@ -495,46 +410,11 @@ def test_the_command(capsys, folder):
     np.testing.assert_allclose([row["relative_regret"] for row in told["table"]], found.table["relative_regret"])
     for given, wrong in (
         (("--as-of", "2014-12-06"), "give the data cut-off as --cutoff"),
-        (("--cutoff", "2019-12-30", "--as-of", "2024-01-01"), "as_of must be before follow-up ends"),
         ((*dated, "--predicted-on", "2018-01-01"), "predicted_on must not be after the cut-off"),
-        ((*dated, "--state", folder / "y.csv"), "state must be a folder"),
     ):
         code, out, error = command(capsys, folder, *given)
-        assert (code, out) == (2, "")
+        assert (code, out, error.count("\n")) == (2, "", 1)
         assert wrong in error
-        assert error.count("\n") == 1
-
-
-def test_weights_and_dates_of_entry_from_files(capsys, folder, tmp_path):
-    """The command gives what the function does: with each kind of weights, and with delayed entry."""
-    y, models = study(2, leak=True)
-    later, there = entered(y)
-    rng = np.random.default_rng(4)
-    rows = pd.read_csv(folder / "y.csv").iloc[there].assign(entered=later.dates.entry_date.astype("M8[D]"))
-    rows = rows.assign(often=rng.integers(0, 3, there.size), share=rng.gamma(3, 1, there.size))
-    rows.to_csv(tmp_path / "y.csv", index=False)
-    grid, names = np.arange(0.0, 3000.0, 100.0), ("strong", "weak")
-    chosen = {}
-    for name, power in zip(names, (1, 1.5), strict=True):
-        rate = -np.log(models["noise 0.4"].probabilities[there, :1]) / HORIZONS[0]
-        values = np.exp(-power * rate * grid)
-        pd.DataFrame(values, columns=grid).assign(id=rows["id"].to_numpy()).to_csv(
-            tmp_path / f"{name}.csv", index=False
-        )
-        chosen[name] = ss.SurvivalCurves(values, grid, interpolation="constant-hazard")
-    asked = ("--cutoff", "2019-12-30", "--as-of", "2014-12-06", "-t", "300,600", "--draws", "5", "--json", "-")
-    for given, outcomes in (
-        (("--weights", "often", "--weight-kind", "frequency"), y[there].weighted(rows["often"], "frequency")),
-        (("--weights", "share"), y[there].weighted(rows["share"])),
-        (("--entry-date", "entered"), later),
-    ):
-        files = [tmp_path / f"{name}.csv" for name in ("y", *names)]
-        code, out, error = run_command(capsys, "backtest", *files, *asked, *given, "--interpolation", "constant-hazard")
-        assert (code, error) == (0, ""), error
-        told, found = json.loads(out), run(outcomes, chosen, n_draws=5)
-        assert told["settings"]["sentence"] == found.sentence
-        np.testing.assert_allclose([row["n"] for row in told["table"]], found.table["n"])
-        np.testing.assert_allclose([row["score"] for row in told["scores"]], found.scores["score"], rtol=1e-10)
 
 
 def same(one, other):
@@ -544,11 +424,6 @@ def same(one, other):
         a.date == b.date and all(np.array_equal(getattr(a, name), getattr(b, name), equal_nan=True) for name in names)
         for a, b in zip(one.days, other.days, strict=True)
     )
-
-
-def test_processes_change_no_number():
-    y, models = study(8, 300, leak=True)
-    assert same(run(y, models, n_draws=25), run(y, models, n_draws=25, n_jobs=2))
 
 
 class StoppedError(Exception):
@@ -561,20 +436,20 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path):
     told = []
 
     def stop_on_the_second_day(done, total, what):
-        told.append((done, total, what))
+        told.append((done, total))
         if "2014-12-06" in what:
             raise StoppedError
 
     asked = {"as_of": days, "n_draws": 15, "state": tmp_path / "kept"}
     with pytest.raises(StoppedError):
         run(y, models, **asked, progress=stop_on_the_second_day)
-    assert [done for done, _, _ in told] == sorted(done for done, _, _ in told)
-    assert {total for _, total, _ in told} == {32}
+    assert told == sorted(told)
+    assert {total for _, total in told} == {32}
     assert len(list((tmp_path / "kept").iterdir())) == 1
     told.clear()
     found = run(y, models, **asked, progress=lambda *what: told.append(what))
     assert not any("2014-08-28" in what for _, _, what in told)
-    assert same(found, run(y, models, as_of=days, n_draws=15))
+    assert same(found, run(y, models, as_of=days, n_draws=15, n_jobs=2))  # and processes change no number
     assert len(list((tmp_path / "kept").iterdir())) == 2
 
 
@@ -588,33 +463,15 @@ def test_days_of_others_are_not_taken_for_these(tmp_path, change):
     assert len(list(tmp_path.iterdir())) == 2
     other = {**models, "noise 0": models["noise 0.8"]}
     assert same(run(y, other, n_draws=5, state=tmp_path), run(y, other, n_draws=5))
-    assert len(list(tmp_path.iterdir())) == 3
-
-
-def test_bad_states(tmp_path):
-    y, models = study(8, 300)
-    file = tmp_path / "file"
-    file.write_text("")
-    with pytest.raises(ss.InputError, match="state must be a folder"):
-        run(y, models, state=file)
-    run(y, models, state=tmp_path / "kept")
-    (kept,) = (tmp_path / "kept").iterdir()
-    kept.write_bytes(kept.read_bytes()[:100])
-    with pytest.raises(ss.InputError, match=f"state: {kept.name} can't be read"):
-        run(y, models, state=tmp_path / "kept")
-    kept.unlink()
-    os.mkfifo(kept)
-    with pytest.raises(ss.InputError, match="is a pipe, not a file"):
-        run(y, models, state=tmp_path / "kept")
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"scores": np.zeros((7, 1, 1))}, {"truth": np.zeros(3)}, {"n": np.int64(-1)}, {"sure": np.zeros((1, 1))},
-        {"drawn_truth": np.zeros((1 << 26, 1, 1))}, {"recommended": np.array([["x"]])}, {"more": np.zeros(1)},
+        {"scores": np.zeros((7, 1, 1))}, {"n": np.int64(-1)}, {"drawn_truth": np.zeros((1 << 26, 1, 1))},
+        {"recommended": np.array([["x"]])}, {"more": np.zeros(1)}, None, "pipe",
     ],
-    ids=lambda change: next(iter(change)),
+    ids=str,
 )  # fmt: skip
 def test_states_that_nobody_made(tmp_path, change):
     y, models = study(8, 300)
@@ -622,8 +479,16 @@ def test_states_that_nobody_made(tmp_path, change):
     (kept,) = tmp_path.iterdir()
     with np.load(kept) as stored:
         arrays = dict(stored)
-    np.savez_compressed(kept, **{**arrays, **change})
-    with pytest.raises(ss.InputError, match=f"state: {kept.name} can't be read"):
+    message = f"state: {kept.name} can't be read"
+    if change is None:
+        kept.write_bytes(kept.read_bytes()[:100])
+    elif change == "pipe":
+        kept.unlink()
+        os.mkfifo(kept)
+        message = "is a pipe, not a file"
+    else:
+        np.savez_compressed(kept, **{**arrays, **change})
+    with pytest.raises(ss.InputError, match=message):
         run(y, models, n_draws=5, state=tmp_path)
 
 
@@ -638,23 +503,16 @@ def test_nobody_is_there_twice():
 
 def test_some_of_the_models_are_as_if_the_others_had_not_been_there():
     y, models = study(5, leak=True)
-    names = ["leaks", "noise 0", "noise 0.8"]
-    found = run(y, models, n_draws=10, as_of=[THEN - np.timedelta64(200, "D"), THEN]).only(names)
-    alone = run(
-        y, {name: curves for name, curves in models.items() if name in names},
-        n_draws=10, as_of=[THEN - np.timedelta64(200, "D"), THEN],
-    )  # fmt: skip
+    names, asked = ["leaks", "noise 0", "noise 0.8"], {"n_draws": 10, "as_of": [THEN - np.timedelta64(200, "D"), THEN]}
+    found = run(y, models, **asked).only(names)
+    alone = run(y, {name: curves for name, curves in models.items() if name in names}, **asked)
     assert found.models == alone.models == ("noise 0", "noise 0.8", "leaks")
     pd.testing.assert_frame_equal(found.table, alone.table)
     pd.testing.assert_frame_equal(found.summary, alone.summary)
     np.testing.assert_array_equal(found.draws, alone.draws)
     assert found.sentence == alone.sentence
-    for wrong, message in (
-        (["leaks", "noise 7"], r"models must be among .*: 1 of 2 are not, the first 'noise 7'"),
-        ("leaks", "models must be at least two, to choose among, not 1"),
-    ):
-        with pytest.raises(ss.InputError, match=message):
-            found.only(wrong)
+    with pytest.raises(ss.InputError, match=r"models must be among .*: 1 of 2 are not, the first 'noise 7'"):
+        found.only(["leaks", "noise 7"])
 
 
 def test_a_function_makes_weights_of_what_was_known():
@@ -662,14 +520,13 @@ def test_a_function_makes_weights_of_what_was_known():
     seen = []
 
     def by_kaplan_meier(then):
-        seen.append(then)
-        curve = ss.KaplanMeierCensoring(then)
-        grid = np.unique(then.time)
+        seen.append(str(then.dates.cutoff.max().astype("M8[D]")))
+        curve, grid = ss.KaplanMeierCensoring(then), np.unique(then.time)
         return ss.IPCW(ss.SurvivalCurves(np.tile(curve.at(grid), (len(then), 1)), grid, interpolation="step"))
 
     days = [THEN - np.timedelta64(100, "D"), THEN]
     found = run(y, models, weighting=["ipcw", by_kaplan_meier], as_of=days, n_draws=3)
-    assert [str(one.dates.cutoff.max().astype("M8[D]")) for one in seen] == [str(day) for day in days]
+    assert seen == [str(day) for day in days]
     for day in found.days:
         np.testing.assert_allclose(day.scores[1], day.scores[0], rtol=1e-9)
         assert np.isfinite(day.drawn_scores).all()
@@ -686,9 +543,8 @@ def test_a_projected_score_that_too_few_allow_for_is_left_out_with_the_reason(tm
     few = {name: curves[rows] for name, curves in models.items()}
     settings = {"n_draws": 20, "n_splits": 1, "state": tmp_path}
     with pytest.warns(ss.UndefinedScoreWarning, match="no score as of then at 600 under projected"):
-        found = run(y[rows], few, **settings)
-    with pytest.warns(ss.UndefinedScoreWarning, match="no score as of then at 600 under projected"):
-        again = run(y[rows], few, **settings)
+        found, again = (run(y[rows], few, **settings) for _ in range(2))
+    assert str(again) == str(found)
     scores = found.scores.pivot_table(index="weighting", columns="horizon", values="score", aggfunc="count")
     projected = next(name for name in found.weightings if name.startswith("projected"))
     assert scores.loc[projected].fillna(0).tolist() == [3, 0]
@@ -698,7 +554,5 @@ def test_a_projected_score_that_too_few_allow_for_is_left_out_with_the_reason(tm
     alone = run(y[rows], few, horizons=[300.0], n_draws=20).summary.set_index("weighting").loc[projected]
     pd.testing.assert_series_equal(summary.loc[projected], alone, check_dtype=False)
     assert found.settings["n_draws_without_score"] == 0
-    assert "at 600 under projected" in " ".join(str(found).split())
-    assert str(again) == str(found)
     with pytest.raises(ss.InputError, match="no score as of then at 600 under projected"):
         run(y[rows], few, weighting=["projected", "administrative"])

@@ -3,7 +3,6 @@
 import math
 import warnings
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy import optimize, stats
@@ -14,22 +13,18 @@ import survscore as ss
 from registry import CASES, Problem, with_causes
 from survscore.inference.logistic import expit, logistic_fit, restricted_cubic_spline
 
-mpl.use("agg")
-
 TIMES = np.array([2.0, 5.0, 8.0])
 STEP = 1e-30
 T = 5.0
 
 
-def problem(seed=0, n=300, *, lost=False, ties=False):
+def problem(seed=0, n=300, *, lost=False):
     """Individuals with right predictions at `TIMES`; C* does not tell the risk."""
     rng = np.random.default_rng(seed)
     rate = rng.gamma(2, 0.06, n)
     star, end = rng.exponential(1 / rate), rng.uniform(1, 12, n)
     dropping = rng.exponential(15, n) if lost else np.full(n, np.inf)
     survival = np.exp(-rate[:, None] * TIMES)
-    if ties:
-        survival = survival.round(1)
     y = ss.Outcomes(np.minimum(np.minimum(star, end), dropping), (star <= end) & (star <= dropping), end)
     return y, ss.SurvivalCurves(survival, TIMES)
 
@@ -148,14 +143,6 @@ def test_where_nobody_is_lost_the_formulas_are_the_plain_ones():
             found.groups.upper,
             (share + z / 2 + np.sqrt(z * share * (1 - share) + z**2 / 4)) / (1 + z), rtol=1e-9,
         )  # fmt: skip
-        assert found.uncertainty == pytest.approx(event.mean() * (1 - event.mean()), rel=1e-12)
-        assert found.brier == pytest.approx(np.mean((event - risk) ** 2), rel=1e-12)
-        # nobody was lost: Kaplan-Meier of dropping out changes nothing, and uncensored weights agree where they fit
-        again = ss.calibration(y, curves, t, weighting=ss.Administrative(dropout="refuse"))
-        assert again.summary().equals(found.summary())
-    full = ss.Outcomes(y.time, np.ones(1000), np.full(1000, 99.0))
-    a, b = (ss.calibration(full, curves, T, weighting=w).summary() for w in ("administrative", "uncensored"))
-    assert a.equals(b)
 
 
 # Standard errors
@@ -269,26 +256,6 @@ def test_standard_errors_are_those_of_the_derivative(case, grouped):
     np.testing.assert_allclose(found.groups.se**2, variance[7:], rtol=1e-8)
 
 
-def test_groups_widen_what_depends():
-    """Individuals that are there ten times tell no more than once."""
-    y, curves = problem(5, n=300)
-    once = ss.calibration(y, curves, T)
-    rows = np.repeat(np.arange(300), 10)
-    many = ss.calibration(y[rows], curves[rows], T, groups=rows)
-    alone = ss.calibration(y[rows], curves[rows], T)
-    for name in ("observed_expected", "slope", "in_the_large"):
-        assert getattr(many, name).value == pytest.approx(getattr(once, name).value, rel=1e-9)
-        assert getattr(many, name).se == pytest.approx(getattr(once, name).se, rel=1e-9)
-        assert getattr(many, name).upper == pytest.approx(getattr(once, name).upper, rel=1e-9)
-        assert getattr(alone, name).se == pytest.approx(getattr(once, name).se / math.sqrt(10), rel=0.01)
-    # so for the band of the isotonic curve, and for what chance alone makes
-    assert many.isotonic_miscalibration_if_right == pytest.approx(once.isotonic_miscalibration_if_right, rel=0.25)
-    assert alone.isotonic_miscalibration_if_right < 0.4 * once.isotonic_miscalibration_if_right
-    width = [np.mean(one.isotonic.upper - one.isotonic.lower) for one in (once, many, alone)]
-    assert width[1] == pytest.approx(width[0], rel=0.2)
-    assert width[2] < 0.7 * width[0]
-
-
 # Data with little in them
 
 
@@ -309,16 +276,12 @@ def test_separated_predictions_have_no_slope():
     assert np.isnan(found.curve.observed).all()
     assert math.isnan(found.ici.value)
     assert "slope undefined" in repr(found)
-    assert "ICI" not in repr(found)
     assert found.observed_expected.lower < 1 < found.observed_expected.upper
     assert math.isfinite(found.in_the_large.value)
     # the same where one prediction is shared by both statuses
-    quasi = small([0.9, 0.8, 0.5, 0.5, 0.2, 0.1], [0, 0, 0, 1, 1, 1])
-    assert math.isnan(quasi.slope.value)
+    assert math.isnan(small([0.9, 0.8, 0.5, 0.5, 0.2, 0.1], [0, 0, 0, 1, 1, 1]).slope.value)
     # two who overlap, and all is there, with a straight line
-    fine = small([0.9, 0.2, 0.8, 0.3, 0.7, 0.1], [0, 0, 0, 1, 1, 1])
-    assert math.isfinite(fine.slope.upper)
-    assert "slope" not in fine.reasons
+    assert math.isfinite(small([0.9, 0.2, 0.8, 0.3, 0.7, 0.1], [0, 0, 0, 1, 1, 1]).slope.upper)
 
 
 @pytest.mark.parametrize("status", [0, 1])
@@ -336,8 +299,6 @@ def test_one_status_only(status):
         (bound / expected, 1 / expected) if status else (0, (1 - bound) / expected)
     )
     assert (found.groups.lower < found.groups.upper).all()
-    assert (found.groups.observed == status).all()
-    assert found.brier == pytest.approx(np.mean((status - (1 - survival)) ** 2))
     # five groups of six tell less than thirty
     grouped = small(survival, np.full(n, status), groups=np.arange(n) % 5).observed_expected
     assert grouped.upper - grouped.lower > 2 * (ratio.upper - ratio.lower)
@@ -350,36 +311,29 @@ def test_one_prediction_for_all():
     assert found.curve.predicted.size == found.groups.counts.size == found.isotonic.counts.size == 1
     assert found.curve.observed == pytest.approx([0.25])
     assert 0 < found.curve.lower[0] < 0.25 < found.curve.upper[0] < 1
-    assert found.ici.value == pytest.approx(0.05)
-    assert found.ici.lower == 0
+    assert (found.ici.value, found.ici.lower) == (pytest.approx(0.05), 0)
     assert found.in_the_large.value == pytest.approx(logit(0.25) - logit(0.3))
-    assert found.discrimination == pytest.approx(0, abs=1e-15)
     assert found.isotonic_miscalibration == pytest.approx(0.0025)
     two = small(np.tile([0.7, 0.5], 20), event)
     assert two.curve.n_knots == 0
     assert two.groups.counts.tolist() == [20, 20]
 
 
-@pytest.mark.parametrize("survival", [0.0, 1.0])
-def test_certain_predictions(survival):
-    found = small(np.full(20, survival), np.arange(20) % 2)
-    if survival == 1:
-        assert found.reasons["observed_expected"] == "all predicted risks are 0"
-        assert math.isnan(found.observed_expected.value)
-    assert math.isfinite(found.ici.upper)
+def test_certain_predictions():
+    for survival in (0.0, 1.0):
+        found = small(np.full(20, survival), np.arange(20) % 2)
+        assert math.isfinite(found.ici.upper)
+    assert found.reasons["observed_expected"] == "all predicted risks are 0"
     perfect = small(np.tile([0.0, 1.0], 10), np.tile([1, 0], 10))
     assert perfect.observed_expected.value == 1
     assert math.isnan(perfect.observed_expected.lower)  # no width would claim certainty
     assert perfect.reasons["observed_expected"] == "the predictions are the statuses themselves"
     assert perfect.isotonic_miscalibration == perfect.brier == 0
-    assert "slope undefined" in perfect.plot().ax_.texts[0].get_text()
-    mpl.pyplot.close("all")
 
 
 def test_one_individual_and_one_group():
     alone = small([0.4], [1])
     assert alone.observed_expected.value == pytest.approx(1 / 0.6)
-    assert "every individual" in alone.reasons["slope"]
     survival, event = np.linspace(0.1, 0.9, 40), np.random.default_rng(0).random(40) < 0.5
     found = small(survival, event, groups=np.zeros(40))
     assert math.isfinite(found.slope.value)
@@ -390,42 +344,6 @@ def test_one_individual_and_one_group():
     assert np.isnan(found.curve.lower).all()
     three = small(survival, event, groups=np.arange(40) % 3)  # as many as coefficients of the curve
     assert three.reasons["ici"] == "only 3 groups for 3 coefficients"
-    assert math.isfinite(three.slope.lower)
-
-
-def test_enormous_weights():
-    n, size = 60, 1e300
-    rng = np.random.default_rng(0)
-    end = np.full(n, 9.0)
-    event = rng.random(n) < 0.4
-    time = np.where(event, rng.uniform(1, 5, n), 9.0)
-    time[0], event[0] = 2.0, False  # dropped out
-    curves = ss.SurvivalCurves(rng.uniform(0.2, 0.9, (n, 1)), [T])
-    y = ss.Outcomes(time, event, end)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        even = ss.calibration(y, curves, T, weighting=ss.Administrative(dropout=lambda t: 0 * t + 1 / size))
-        plain = ss.calibration(y, curves, T, weighting=ss.Administrative(dropout=lambda t: 0 * t + 1.0))
-        np.testing.assert_allclose(
-            even.summary().drop(columns="measure"), plain.summary().drop(columns="measure"), rtol=1e-6, atol=1e-12
-        )
-        steep = ss.calibration(
-            y, curves, T, weighting=ss.Administrative(dropout=lambda t: np.where(np.asarray(t) >= 4, 1 / size, 1.0))
-        )
-    assert np.isfinite(steep.brier)
-    assert "slope" in steep.reasons or math.isfinite(steep.slope.value)
-
-
-def test_ties_and_few_predictions():
-    y, curves = problem(6, n=2000, ties=True)
-    found = ss.calibration(y, curves, T)
-    assert found.curve.predicted.size == np.unique(1 - curves.at([T])[ss.at_horizon(y, T).rows, 0]).size
-    assert found.groups.counts.sum() == found.n_counted
-    assert np.isfinite(found.summary().query("measure in ['slope', 'ICI']")[["estimate", "lower", "upper"]]).all().all()
-    heavy = ss.SurvivalCurves(np.where(curves.probabilities > 0.4, 1.0, curves.probabilities), TIMES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert np.isfinite(ss.calibration(y, heavy, T).slope.upper)
 
 
 @pytest.mark.parametrize("n", [700, 40_000])
@@ -448,14 +366,14 @@ def test_the_gradient_vanishes_and_equal_values_have_equal_probabilities(knots, 
 @pytest.mark.parametrize("lost", [False, True])
 def test_band_holds_right_predictions_and_not_wrong_ones(lost):
     y, curves = problem(3, n=3000, lost=lost)
-    found = ss.calibration(y, curves, T, level=0.9)
-    right = found.isotonic
-    inside = (right.observed >= right.lower - 1e-12) & (right.observed <= right.upper + 1e-12)
-    assert np.average(inside, weights=right.counts) > 0.8
-    other = ss.calibration(y, ss.SurvivalCurves(curves.probabilities**2, TIMES), T, level=0.9)
-    wrong = other.isotonic
-    inside = (wrong.observed >= wrong.lower) & (wrong.observed <= wrong.upper)
-    assert np.average(inside, weights=wrong.counts) < 0.3
+    wrong = ss.SurvivalCurves(curves.probabilities**2, TIMES)
+    found, other = (ss.calibration(y, given, T, level=0.9) for given in (curves, wrong))
+    inside = [
+        np.average((band.observed >= band.lower - 1e-12) & (band.observed <= band.upper + 1e-12), weights=band.counts)
+        for band in (found.isotonic, other.isotonic)
+    ]
+    assert inside[0] > 0.8
+    assert inside[1] < 0.3
     assert other.isotonic_miscalibration_corrected > 10 * abs(found.isotonic_miscalibration_corrected)
     assert other.ici.lower > other.ici.if_right
     assert found.ici.lower == 0
@@ -466,45 +384,14 @@ def test_band_holds_right_predictions_and_not_wrong_ones(lost):
 # What people see
 
 
-def test_results_are_tables_and_pictures():
-    from matplotlib import pyplot as plt
-
-    y, curves = problem(n=400, lost=True)
-    found = ss.calibration(y, curves, 5, seed=4)
-    assert found.to_frame().columns.tolist() == ["predicted", "observed", "lower", "upper"]
-    assert found.to_frame().equals(ss.calibration(y, curves, 5, seed=4).to_frame())
-    assert found.summary().equals(ss.calibration(y, curves, 5, seed=4).summary())
-    assert found.summary().columns.tolist() == ["measure", "estimate", "se", "lower", "upper", "if_right"]
-    groups = found.groups_frame()
-    assert groups.columns.tolist() == ["predicted", "observed", "se", "lower", "upper", "count", "events"]
-    assert groups["count"].sum() == found.n_counted
-    assert groups["events"].sum() == found.n_events
-    for shown in (
-        "administrative (drop-out by Kaplan-Meier in risk strata)",
-        "observed/expected",
-        "miscalibration",
-        "if right",
-    ):
-        assert shown in repr(found)
-    display = found.plot(label="model", color="C1")
-    assert display.ax_.get_xlabel() == "predicted risk"
-    assert f"slope {found.slope.value:.2f}" in display.ax_.texts[0].get_text()
-    assert display.line_.get_color() == "C1"
-    plt.close("all")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"time": 9}, "there is no calibration at 9: the predictions end at 8"),
         ({"time": -1}, "time must be zero or larger"),
-        ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
         ({"n_draws": 10**9}, "n_draws must be at most 100000, not 1000000000"),
         ({"n_bins": 0}, "n_bins must be a whole number of at least 1"),
-        ({"n_bins": 10**9}, "n_bins must be at most 1000"),
-        ({"seed": -1}, "seed must be a whole number"),
         ({"weighting": ["ipcw", "administrative"]}, "weighting must be one, not several"),
-        ({"cause": np.array([1, 2])}, "y has events of one kind"),
         ({"curves": [[0.5]]}, "curves must be SurvivalCurves"),
         ({"y": ss.Outcomes([1] * 300, [0] * 300)}, "needs outcomes with censoring_time"),
         ({"y": ss.Outcomes([1] * 300, [0] * 300, [1] * 300)}, "at 5: no individual has a positive weight"),
@@ -514,9 +401,6 @@ def test_bad_input_is_named(change, message):
     y, curves = problem()
     with pytest.raises(ss.InputError, match=message):
         ss.calibration(**({"y": y, "curves": curves, "time": 5} | change))
-
-
-# Whether intervals hold what they promise
 
 
 def test_distances_expected_if_right_are_those_of_right_predictions():

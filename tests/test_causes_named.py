@@ -4,7 +4,6 @@ from functools import cache
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
 
 import survscore as ss
@@ -16,9 +15,6 @@ pytestmark = pytest.mark.filterwarnings(
 CAUSES = ["default", "repayment"]
 TIMES = [2.0, 4.0, 6.0]
 ADMINISTRATIVE = {"weighting": "administrative"}
-
-
-every_cause = pytest.mark.parametrize("cause", [*CAUSES, "all"])
 
 
 @cache
@@ -70,7 +66,19 @@ def tables(cause):
         yield from (one.to_frame(), one.groups_frame(), one.summary(), curve.to_frame(), curve.contrasts)
 
 
-@every_cause
+@pytest.mark.parametrize("cause", ["default", "all", None])
+def test_print_and_pictures_name_the_cause(cause):
+    found = results(cause)
+    printed = [str(found[name]) for name in ("score", "comparison", "segments", "calibration") if name in found]
+    drawn = list(pictures(cause))
+    if cause is None:
+        assert not any("cause" in text or "multi-class" in text for text in (*printed, *drawn))
+    else:
+        assert all(("multi-class" if cause == "all" else f"cause {cause}") in text for text in printed)
+        assert all(("multi-class Brier score" if cause == "all" else f"of cause {cause}") in text for text in drawn)
+
+
+@pytest.mark.parametrize("cause", ["default", "all"])
 def test_tables_of_causes_can_be_told_apart_and_others_have_no_such_column(cause):
     for table, without in zip(tables(cause), tables(None), strict=cause != "all"):
         assert list(table["cause"]) == [cause] * len(table)
@@ -78,53 +86,11 @@ def test_tables_of_causes_can_be_told_apart_and_others_have_no_such_column(cause
         assert "cause" not in without
 
 
-def test_both_causes_stay_apart_when_joined():
-    joined = pd.concat([results(cause)["score"].to_frame() for cause in CAUSES])
-    assert len(joined.set_index(["metric", "cause", "weighting", "time"]).index.unique()) == len(joined)
-
-
-@pytest.mark.parametrize("of", [ss.compare, ss.score_table])
-def test_segments_can_be_called_cause_only_where_there_are_none(of):
+def test_segments_can_be_called_cause_only_where_there_are_none():
     y, models, plain, plan = problem()
     with pytest.raises(ss.InputError, match="by must not be called 'cause'"):
-        of(y, models, by={"cause": plan}, cause="default", **ADMINISTRATIVE)
-    assert of(*plain, by={"cause": plan}, **ADMINISTRATIVE) is not None
-
-
-# In print
-
-
-def printed(cause):
-    """Return what is printed of everything that scores, and how it calls itself."""
-    found = results(cause)
-    shown = [found[name] for name in ("score", "comparison", "segments", "calibration", "decisions") if name in found]
-    return [text for result in [*shown, found["score"].integrated()] for text in (str(result), repr(result))]
-
-
-@every_cause
-def test_what_is_printed_names_the_cause(cause):
-    named = "multi-class" if cause == "all" else f"cause {cause}"
-    assert all(named in text for text in printed(cause))
-    assert not any("cause" in text or "multi-class" in text for text in printed(None))
-
-
-def test_a_backtest_names_the_cause():
-    rng = np.random.default_rng(1)
-    day, risk = rng.integers(0, 1500, 600), rng.normal(size=600)
-    event = day + rng.exponential(900 * np.exp(-risk))
-    start, date = (np.datetime64("2010-01-01") + days.astype("m8[D]") for days in (day, event))
-    y = ss.Outcomes.from_dates(start, date, "2019-12-31", cause=np.where(rng.random(600) < 0.5, *CAUSES))
-    values = 0.5 * (1 - np.exp(-np.exp(risk)[:, None] * [2 / 3, 1]))
-    models = {
-        name: ss.IncidenceCurves(np.stack([of, of], axis=1), [600, 900], causes=CAUSES)
-        for name, of in (("strong", values), ("weak", np.full_like(values, values.mean())))
-    }
-    found = ss.backtest(y.for_cause("default"), models, as_of=["2014-06-30"], horizons=[900], n_draws=0)
-    assert "Brier score of cause default" in str(found)
-    assert "Brier score of cause default" in words(found.plot())
-
-
-# In pictures
+        ss.compare(y, models, by={"cause": plan}, cause="default", **ADMINISTRATIVE)
+    assert ss.compare(*plain, by={"cause": plan}, **ADMINISTRATIVE) is not None
 
 
 def words(display):
@@ -147,16 +113,6 @@ def pictures(cause):
         y, models, plain, _ = problem()
         y, models = plain if cause is None else (y, models)
         yield words(ss.diagnose(y, models, cause=cause).plot())
-
-
-@every_cause
-def test_pictures_name_the_cause(cause):
-    named = "multi-class Brier score" if cause == "all" else f"of cause {cause}"
-    assert all(named in text for text in pictures(cause))
-
-
-def test_pictures_without_causes_name_none():
-    assert not any("cause" in text for text in pictures(None))
 
 
 # What is said once, or not at all
@@ -198,12 +154,6 @@ def test_folds_without_scores_are_told_once(recwarn):
 def test_tables_say_once_who_the_controls_of_auc_are():
     y, models, plain, _ = problem()
     note = "AUC: controls are the event-free and those with an event of another cause"
-    asked = {"metric": ["brier", "auc"], **ADMINISTRATIVE}
-    for of in (
-        lambda y, models, **more: ss.score_table(y, models, horizons=[4], **asked, **more),
-        lambda y, models, **more: ss.compare(y, models, times=TIMES, **asked, **more),
-    ):
-        text = " ".join(str(of(y, models, cause="default")).split())
-        assert text.count(note) == 1
-        assert "controls" not in str(of(*plain))
-    assert "controls" not in str(ss.score_table(y, models, horizons=[4], cause="default", metric="brier"))
+    asked = {"metric": ["brier", "auc"], "times": TIMES, **ADMINISTRATIVE}
+    assert " ".join(str(ss.compare(y, models, cause="default", **asked)).split()).count(note) == 1
+    assert "controls" not in str(ss.compare(*plain, **asked))

@@ -1,10 +1,7 @@
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 import survscore as ss
-
-mpl.use("agg")
 
 TIMES = np.arange(1.0, 9.0)
 
@@ -30,22 +27,9 @@ def result(data):
     return ss.compare(y, models, weighting=["administrative", "ipcw"], times=TIMES, reference="truth", ranges="any")
 
 
-def test_tables(result):
-    assert result.models == ("truth", "gloomy", "leaking", "Kaplan-Meier")
-    columns = ["metric", "weighting", "model", "time", "score", "se", "lower", "upper", "reliable"]
-    assert result.scores.columns.tolist() == [*columns, "n_counted", "n_events", "n_effective"]
-    assert len(result.scores) == 2 * 4 * 8
-    columns = ["metric", "weighting", "model", "reference", "time", "difference", "se", "lower", "upper", "p_value"]
-    assert result.contrasts.columns.tolist() == [*columns, "verdict", "reliable"]
-    assert len(result.contrasts) == 2 * 3 * 8
-    assert result.to_frame().equals(result.contrasts)
-    columns = ["metric", "weighting", "model", "time", "skill", "se", "lower", "upper", "reliable"]
-    assert result.skill.columns.tolist() == columns
-    assert "reference 'truth'" in repr(result)
-
-
 def test_scores_are_those_of_brier_score(data, result):
     y, models = data
+    assert result.models == ("truth", "gloomy", "leaking", "Kaplan-Meier")
     for weighting in ("administrative", "ipcw"):
         for name, curves in models.items():
             alone = ss.brier_score(y, curves, weighting=weighting, times=TIMES)
@@ -55,6 +39,9 @@ def test_scores_are_those_of_brier_score(data, result):
             whole = result.integrated().scores.query(f"weighting == @alone.weighting and model == '{name}'")
             np.testing.assert_allclose(whole["score"], alone.integrated().value, rtol=1e-12)
             np.testing.assert_allclose(whole["se"], alone.integrated().se, rtol=1e-9)
+    scores = result.scores.pivot_table(index=["weighting", "time"], columns="model", values="score")
+    skill = result.skill.pivot_table(index=["weighting", "time"], columns="model", values="skill")
+    np.testing.assert_allclose(skill["truth"], 1 - scores["truth"] / scores["Kaplan-Meier"], rtol=1e-12)
 
 
 def test_the_null_model_of_training_data(data):
@@ -68,18 +55,9 @@ def test_the_null_model_of_training_data(data):
     assert np.isfinite(no_event.scores["score"]).all()
 
 
-def test_skill_is_one_minus_the_ratio_to_the_null_score(result):
-    scores = result.scores.pivot_table(index=["weighting", "time"], columns="model", values="score")
-    skill = result.skill.pivot_table(index=["weighting", "time"], columns="model", values="skill")
-    np.testing.assert_allclose(skill["truth"], 1 - scores["truth"] / scores["Kaplan-Meier"], rtol=1e-12)
-    assert "Kaplan-Meier" not in skill
-    whole = result.integrated()
-    assert (whole.skill.query("model == 'truth'")["lower"] > 0).all()
-
-
 def test_weightings_disagree_about_the_leaking_model(result):
     table = result.disagreements()
-    assert table.columns.tolist() == ["metric", "model", "reference", "time", *result.weightings]
+
     leaking = table.query("model == 'leaking'")
     assert len(leaking) >= 3
     assert (leaking["administrative"] > 0).all()
@@ -106,36 +84,19 @@ def test_the_administrative_comparison_rejects_what_ipcw_prefers(result):
 
 
 def test_several_metrics_in_one_pass(data):
-    """AUC is compared, averaged and judged by the same code as losses; higher values of it are better."""
+    """Higher values of AUC are better, and it has no skill."""
     y, models = data
-    metrics = ["brier", "log", "auc"]
-    together = ss.compare(y, models, metric=metrics, weighting=["administrative", "ipcw"], times=TIMES)
-    assert together.metrics == metrics
-    for metric in metrics:
-        alone = ss.compare(y, models, metric=metric, weighting=["administrative", "ipcw"], times=TIMES)
-        for table in ("scores", "contrasts"):
-            rows = getattr(together, table).query("metric == @metric").select_dtypes("number")
-            np.testing.assert_allclose(rows, getattr(alone, table).select_dtypes("number"), rtol=1e-12)
-        assert together.integrated().contrasts.query("metric == @metric")["verdict"].tolist() == (
-            alone.integrated().contrasts["verdict"].tolist()
-        )
-    assert "auc (higher is better)" in repr(together)
-    auc = together.contrasts.query("metric == 'auc' and model == 'Kaplan-Meier' and weighting == 'administrative'")
+    result = ss.compare(y, models, metric=["brier", "auc"], weighting="administrative", times=TIMES)
+    auc = result.contrasts.query("metric == 'auc' and model == 'Kaplan-Meier'")
     assert (auc["difference"] < 0).all()  # a coin
     assert (auc["verdict"] == "worse").all()
-    assert set(together.skill["metric"]) == {"brier", "log"}
-    assert {text.get_text() for text in together.plot(metric="auc").ax_.texts} >= {"↑ better", "↓ worse"}
-    with pytest.raises(ss.InputError, match="metric must be one of"):
-        together.plot(metric="hinge")
+    assert set(result.skill["metric"]) == {"brier"}
 
 
 def test_another_reference_turns_the_differences_round(result):
-    other = result.against("gloomy")
     a = result.contrasts.query("model == 'gloomy'")
-    b = other.contrasts.query("model == 'truth'")
+    b = result.against("gloomy").contrasts.query("model == 'truth'")
     np.testing.assert_array_equal(a["difference"], -b["difference"])
-    np.testing.assert_array_equal(a["se"], b["se"])
-    assert set(zip(a["verdict"], b["verdict"], strict=True)) <= {("worse", "better"), ("undecided", "undecided")}
 
 
 def test_band_is_wider_than_the_intervals_and_reproducible(result):
@@ -167,12 +128,11 @@ def test_default_times_and_one_model(data):
     short = ss.SurvivalCurves(models["truth"].probabilities[:, :3], TIMES[:3])
     result = ss.compare(y, {"long": models["truth"], "short": short}, weighting="administrative")
     assert result.times[-1] == 3
-    alone = ss.compare(y, {"only": short}, weighting="administrative", null=False, ranges="any")
+    alone = ss.compare(y, {"Kaplan-Meier": short}, weighting="administrative", null=False, ranges="any")
+    assert alone.models == ("Kaplan-Meier",)
     assert alone.contrasts.empty
-    assert "p_value" in alone.contrasts
     assert "critical_value" in alone.band()
     assert alone.integrated().contrasts is None
-    assert "mean over 1 to 3" in repr(alone.integrated())
 
 
 def test_times_that_not_all_models_reach(data):
@@ -194,17 +154,18 @@ def test_times_that_not_all_models_reach(data):
     ("change", "message"),
     [
         ({"models": {}}, "models is empty"),
-        ({"models": ["truth"]}, "models must map names"),
         ({"models": [("a", None), ("a", None)]}, "different names; repeated: a"),
         ({"models": {"a": None}}, "the curves of 'a' must be SurvivalCurves or IncidenceCurves, not NoneType"),
+        (
+            {"models": {"short": ss.SurvivalCurves([[0.5]], [9])}},
+            "the curves of 'short' has length 1, but y has length",
+        ),
+        ({"models": {"Kaplan-Meier": ss.SurvivalCurves([[0.5]] * 1500, [9])}}, "must not be called 'Kaplan-Meier'"),
         ({"reference": "nobody"}, r"reference must be one of the models \['truth', .*'Kaplan-Meier'\], not 'nobody'"),
         ({"weighting": []}, "weighting is empty: name at least one"),
-        ({"models": {1: None, "1": None}}, "different names; repeated: 1"),
-        ({"level": "high"}, "level must be between 0 and 1, not 'high'"),
         ({"metric": "hinge"}, "metric must be one of"),
         ({"level": 2}, "level must be"),
         ({"null": "yes"}, "null must be one of 'counted', not 'yes'"),
-        ({"groups": [1, 2]}, "groups has length 2"),
     ],
 )
 def test_bad_input_is_named(data, change, message):
@@ -214,28 +175,13 @@ def test_bad_input_is_named(data, change, message):
         ss.compare(y, arguments.pop("models"), **arguments)
 
 
-def test_models_of_different_length_are_named(data):
-    y, models = data
-    with pytest.raises(ss.InputError, match="the curves of 'short' has length 10, but y has length 1500"):
-        ss.compare(y, {"all": models["truth"], "short": models["truth"][:10]}, weighting="administrative")
-
-
-def test_the_name_of_the_null_model_is_taken(data):
-    y, models = data
-    with pytest.raises(ss.InputError, match="must not be called 'Kaplan-Meier'"):
-        ss.compare(y, {"Kaplan-Meier": models["truth"]}, weighting="administrative")
-    own = ss.compare(y, {"Kaplan-Meier": models["truth"]}, weighting="administrative", null=False)
-    assert own.models == ("Kaplan-Meier",)
-
-
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_one_range_for_all_weightings(data):
     y, models = data
     cut = ss.Outcomes(np.minimum(y.time, 6), y.event & (y.time <= 6), np.minimum(y.censoring_time, 6))
     several = {name: models[name] for name in ("truth", "leaking")}
     for order in (["administrative", "ipcw"], ["ipcw", "administrative"]):
-        result = ss.compare(cut, several, weighting=order, times=TIMES, null=False)
-        whole = result.integrated(nan="stop")
+        whole = ss.compare(cut, several, weighting=order, times=TIMES, null=False).integrated(nan="stop")
         assert whole.range == (1, 5)  # at 6 the administrative score still stands, Kaplan-Meier does not
         for weighting in order:
             alone = ss.brier_score(cut, models["truth"], weighting=weighting, times=TIMES, ranges=[(1, 5)])
@@ -243,19 +189,8 @@ def test_one_range_for_all_weightings(data):
             assert row["score"].item() == pytest.approx(alone.integrated(1, 5).value)
             assert row["se"].item() == pytest.approx(alone.integrated(1, 5).se)
     # at 6 only the administrative score stands, which can't disagree with itself
-    assert (
-        ss.compare(cut, several, weighting=["administrative", ss.IPCW("known"), "ipcw"], times=TIMES)
-        .disagreements()["time"]
-        .max()
-        == 5
-    )
-
-
-def test_equal_labels_are_numbered(data):
-    y, models = data
-    weightings = [ss.IPCW(lambda t: 1 - t / 20), ss.IPCW(lambda t: 1 - t / 30)]
-    result = ss.compare(y, models, weighting=weightings, times=TIMES)
-    assert result.weightings == ["ipcw (a given function) #1", "ipcw (a given function) #2"]
+    result = ss.compare(cut, several, weighting=["administrative", ss.IPCW("known"), "ipcw"], times=TIMES)
+    assert result.disagreements()["time"].max() == 5
 
 
 def test_a_time_at_which_nothing_varies(data):

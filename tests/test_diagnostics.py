@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import survscore as ss
-from calendar_study import TIMES, CalendarStudy
+from calendar_study import CalendarStudy
 from combinations import nightly_but
 from survscore.analysis import censoring_leak
 from survscore.analysis import diagnose as diagnosis
@@ -175,17 +175,6 @@ def test_advice_is_by_the_projected_score():
     assert "use the administrative score" not in str(found)
 
 
-def test_without_projected_scores_the_advice_says_what_the_others_do_not_see():
-    sample = ConstantHazardStudy().sample(200, seed=1)
-    truth = sample.survival(range(1, 101))
-    leaking = truth.probabilities * (sample.outcomes.censoring_time[:, None] > truth.times)
-    models = {"truth": truth, "leaking": ss.SurvivalCurves(leaking, truth.times, interpolation="step")}
-    found = ss.diagnose(sample.outcomes, models, times=[80, 85, 90])
-    assert found.pairs["projected"].isna().all()
-    assert found.pairs["administrative"].notna().all()
-    assert "too few are followed for a projected score" in found.sentences[1]
-
-
 def test_limits_of_what_two_weightings_differ_by_are_those_of_the_jackknife():
     sample = ConstantHazardStudy(hazard=0.002).sample(150, seed=9)
     y, truth = sample.outcomes, sample.survival(GRID)
@@ -222,16 +211,6 @@ def test_weights_and_caps_are_those_of_the_scores(sample, models, found):
         assert part["rank"].to_dict() == {"truth": 2, "leaking": 1}
 
 
-def test_groups_of_copies_are_worth_one_individual(sample, models, found):
-    rows = np.repeat(np.arange(len(sample.outcomes)), 2)
-    y = sample.outcomes[rows]
-    twice = ss.diagnose(y, {name: curves[rows] for name, curves in models.items()}, groups=rows, width=found.width)
-    columns = ["fall_after", "fall_elsewhere", "ratio", "ratio_lower", "ratio_upper"]
-    assert np.allclose(twice.models[columns], found.models[columns], rtol=0.02)
-    columns = [name for name in found.pairs if name.startswith("ipcw_minus")]
-    assert np.allclose(twice.pairs[columns], found.pairs[columns], rtol=1e-3, atol=1e-6)
-
-
 # What is answered
 
 
@@ -247,20 +226,24 @@ def test_a_leak_is_told_and_the_truth_is_not(found):
     said = repr(found)
     assert said.startswith("IPCW is misleading here: leaking encodes the censoring time")
     assert "No sign was found that truth encodes the censoring time: it falls by " in said
-    assert "leaking encodes the censoring time: it falls by 100 % right after it, against " in said
-    assert "and IPCW rates it better by 0.0" in said
     assert len(pickle.dumps(found)) < 50_000
 
 
 STUDIES = [
     CalendarStudy(trend=4, cohort=3),
-    CalendarStudy(trend=0.25, cohort=0.3),
-    CalendarStudy(jump=3, drop_out=0.005),
-    CalendarStudy(0.02, trend=4, jump=3, cohort=3),
     CalendarStudy(0.004, trend=0.25, jump=2, cohort=3),
-    CalendarStudy(0.02, jump=3),
+    CalendarStudy(jump=3, drop_out=0.005),
     CalendarStudy(wave=5),
 ]
+
+
+CLEAR, FAVOUR, NONE = (0.3, 0.2, 0.4), (-0.02, -0.03, -0.01), (np.nan,) * 3
+
+
+CLEAR, FAVOUR, NONE = (0.3, 0.2, 0.4), (-0.02, -0.03, -0.01), (np.nan,) * 3
+
+
+CLEAR, FAVOUR, NONE = (0.3, 0.2, 0.4), (-0.02, -0.03, -0.01), (np.nan,) * 3
 
 
 @pytest.mark.statistical
@@ -284,14 +267,6 @@ def test_models_are_found_that_know_censoring_times_roughly(seed):
     assert found.ipcw == "misleading"
 
 
-def test_where_nothing_is_found_it_says_no_more_than_that():
-    sample = CalendarStudy().sample(1500, 1)
-    found = ss.diagnose(sample.y, {"truth": sample.truth}, times=np.arange(5.0, 86.0, 5.0))
-    assert found.ipcw == "no sign of a leak"
-    assert repr(found).startswith("No sign of a leak was found: no model's predictions fall at C*")
-    assert "informative drop-out would not show in this." in found.sentences[0]
-
-
 def test_weightings_that_contradict_each_other_are_told_though_nobody_leaks():
     study = CalendarStudy(trend=0.2, cohort=0.3)
     sample, train = study.sample(3000, 1), study.sample(3000, 2)
@@ -305,21 +280,14 @@ def test_weightings_that_contradict_each_other_are_told_though_nobody_leaks():
 @pytest.mark.parametrize(
     ("ratio", "excess", "onset", "favour", "verdict", "said"),
     [
-        (
-            (5, 4, 6),
-            (0.3, 0.2, 0.4),
-            2.0,
-            (-0.02, -0.03, -0.01),
-            "encodes C*",
-            "5 times as steeply, 95 % interval 4 to 6",
-        ),
-        ((5, 4, 6), (0.3, 0.2, 0.4), 2.0, (-0.02, -0.05, 0.01), "unclear", "IPCW does not rate it better"),
-        ((5, 4, 6), (0.3, 0.2, 0.4), 2.0, (np.nan, np.nan, np.nan), "unclear", "IPCW does not rate it better"),
-        ((3.5, 2.9, 4), (0.3, 0.2, 0.4), 2.0, (-0.02, -0.03, -0.01), "unclear", "a change of the hazard"),
-        ((5, 4, 6), (0.06, 0.04, 0.08), 2.0, (-0.02, -0.03, -0.01), "unclear", "a change of the hazard"),
-        ((1.4, 1.1, 1.8), (0.3, 0.2, 0.4), 2.0, (-0.02, -0.03, -0.01), "no sign", "No sign was found that net"),
-        ((np.nan,) * 3, (np.nan,) * 3, 2.0, (-0.02, -0.03, -0.01), "too few", "predicted survival is zero"),
-        ((5, 4, 6), (0.3, 0.2, 0.4), 1.1, (-0.02, -0.03, -0.01), "unclear", "about as steep right before C*"),
+        ((5, 4, 6), CLEAR, 2.0, FAVOUR, "encodes C*", "5 times as steeply, 95 % interval 4 to 6"),
+        ((5, 4, 6), CLEAR, 2.0, (-0.02, -0.05, 0.01), "unclear", "IPCW does not rate it better"),
+        ((5, 4, 6), CLEAR, 2.0, NONE, "unclear", "IPCW does not rate it better"),
+        ((3.5, 2.9, 4), CLEAR, 2.0, FAVOUR, "unclear", "a change of the hazard"),
+        ((5, 4, 6), (0.06, 0.04, 0.08), 2.0, FAVOUR, "unclear", "a change of the hazard"),
+        ((1.4, 1.1, 1.8), CLEAR, 2.0, FAVOUR, "no sign", "No sign was found that net"),
+        (NONE, NONE, 2.0, FAVOUR, "too few", "predicted survival is zero"),
+        ((5, 4, 6), CLEAR, 1.1, FAVOUR, "unclear", "about as steep right before C*"),
     ],
 )
 def test_two_witnesses_must_agree(ratio, excess, onset, favour, verdict, said):
@@ -336,13 +304,6 @@ def test_two_witnesses_must_agree(ratio, excess, onset, favour, verdict, said):
     assert said in answer.sentence(0.95, "")
 
 
-def test_drop_outs_do_no_harm():
-    sample = CalendarStudy(drop_out=0.01, r2=0.95).sample(3000, 4)
-    assert sample.y.n_dropped_out > 300
-    found = ss.diagnose(sample.y, {"truth": sample.truth, "leak": sample.leaking()})
-    assert found.models["verdict"].tolist() == ["no sign", "encodes C*"]
-
-
 # Covariates
 
 
@@ -352,12 +313,8 @@ def test_covariates_that_tell_the_censoring_time_are_found(sample, models):
     assert 0.97 < told.censoring_r2.lower < told.censoring_r2.value < told.censoring_r2.upper
     assert "Covariates predict 100 % of the variance of C*" in repr(told)
     noise = np.random.default_rng(1).normal(size=(len(y), 3))
-    unrelated = ss.diagnose(y, truth, X=noise)
-    assert unrelated.censoring_r2.value < 0
-    # the estimate that is written is the one the interval is about
-    assert f"Covariates do not predict C*: R2 {unrelated.censoring_r2.value:.2f} (95 % interval -" in repr(unrelated)
-    assert ss.diagnose(y, truth, X=noise, groups=np.arange(600) // 3).censoring_r2.lower < 0
-    assert ss.diagnose(y, truth).censoring_r2 is None
+    unrelated = ss.diagnose(y, truth, X=noise, groups=np.arange(600) // 3).censoring_r2
+    assert unrelated.lower < unrelated.value < 0.01
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, "numpy"])
@@ -373,10 +330,48 @@ def test_covariates_may_be_text_categories_dates_and_missing(sample, models, lib
     assert features.iloc[::50, 0].isna().all()
     found = ss.diagnose(y, {"truth": models["truth"][:400]}, X=X)
     assert 0.8 < found.censoring_r2.value < 1
-    if library is pd.DataFrame:
-        assert as_features(X.assign(campaign=X["campaign"].astype("category"))).equals(features)
-        nullable = pd.DataFrame({"whole": pd.array([1, None], dtype="Int64"), "yes": pd.array([True, None], "boolean")})
-        assert as_features(nullable).iloc[1].isna().all()
+
+
+def test_too_little_to_compare_is_told(sample):
+    y, truth = sample.outcomes[:100], sample.survival(GRID)[:100]
+    same = ss.Outcomes(np.minimum(y.time, 50), y.event & (y.time <= 50), np.full(100, 50.0))
+    found = ss.diagnose(same, {"truth": truth}, X=np.arange(100.0)[:, None])
+    assert found.models["verdict"].tolist() == ["too few"]
+    assert "all C* are equal, so that there are no others to compare with" in repr(found)
+    assert np.isnan(found.censoring_r2.value)
+    few = ss.diagnose(y[:40], {"truth": truth[:40]})
+    assert few.models["verdict"].tolist() == ["too few"]
+    assert few.placebo.empty
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"width": 50}, "width must be positive, and less than half of 100"),
+        ({"weighting": "administrative"}, r"weighting must be 'ipcw' or IPCW\(...\)"),
+        ({"X": np.zeros((5, 1))}, "X has length 5"),
+        ({"X": np.zeros((2000, 0))}, "X has no columns"),
+        ({"X": np.zeros((2000, 1), dtype=complex)}, "X: column '0' must hold numbers, booleans, text"),
+        (
+            {"models": {"a": ss.CurveBatches(lambda: [ss.SurvivalCurves(np.ones((2000, 1)), [1.0])], n=2000)}},
+            "the curves of 'a' must be in memory",
+        ),
+    ],
+)
+def test_bad_requests_are_refused(sample, models, options, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.diagnose(sample.outcomes, **{"models": models, **options})
+
+
+def test_outcomes_that_allow_for_no_diagnosis_are_refused(sample):
+    y, truth = sample.outcomes, sample.survival(GRID)
+    with pytest.raises(ss.InputError, match="needs outcomes with censoring_time"):
+        ss.diagnose(ss.Outcomes(y.time, y.event), {"truth": truth})
+    with pytest.raises(ss.InputError, match="are too few to learn from"):
+        ss.diagnose(y[:9], {"truth": truth[:9]}, X=np.zeros((9, 1)), width=2)
+    late = ss.Outcomes([1.0, 2], [1, 0], [99.5, 2])
+    with pytest.raises(ss.InputError, match="no individual has a censoring_time from 10 to 90"):
+        ss.diagnose(late, {"truth": truth[:2]}, width=10)
 
 
 def test_without_scikit_learn_it_says_what_to_install(sample, models, monkeypatch):
@@ -386,22 +381,6 @@ def test_without_scikit_learn_it_says_what_to_install(sample, models, monkeypatc
 
 
 # Odd data
-
-
-def test_equal_censoring_times_have_nothing_to_tell(sample):
-    y = sample.outcomes[:100]
-    same = ss.Outcomes(np.minimum(y.time, 50), y.event & (y.time <= 50), np.full(100, 50.0))
-    found = ss.diagnose(same, {"truth": sample.survival(GRID)[:100]}, X=np.arange(100.0)[:, None])
-    assert found.models["verdict"].tolist() == ["too few"]
-    assert "all C* are equal, so that there are no others to compare with" in repr(found)
-    assert np.isnan(found.censoring_r2.value)
-
-
-def test_few_individuals_tell_nothing(sample, models):
-    found = ss.diagnose(sample.outcomes[:40], {"truth": models["truth"][:40]})
-    assert found.models["verdict"].tolist() == ["too few"]
-    assert "cannot be assessed: too few individuals are followed long enough" in repr(found)
-    assert found.placebo.empty
 
 
 def test_predictions_of_zero_and_infinite_censoring_times(sample, models):
@@ -442,61 +421,11 @@ def test_of_many_individuals_some_are_drawn(sample, models, monkeypatch, censori
     monkeypatch.setattr(diagnosis, "MOST_ROWS", 1500)
     y = sample.outcomes
     curves = ss.SurvivalCurves(np.tile(1 - GRID / 110, (len(y), 1)), GRID)
-    weighting = {
-        "kaplan-meier": ss.IPCW(),
-        "curves": ss.IPCW(curves),
-        "strata": ss.IPCW(strata=np.arange(len(y)) % 2),
-    }[censoring]
+    given = {"kaplan-meier": {}, "curves": {"censoring": curves}, "strata": {"strata": np.arange(len(y)) % 2}}
+    weighting = ss.IPCW(**given[censoring])
     asked = {"weighting": weighting, "times": np.arange(5.0, 90.0, 5.0), "groups": np.arange(len(y)) // 2}
     first, second, other = (ss.diagnose(y, models, **asked, seed=seed) for seed in (0, 0, 1))
     assert first.models.equals(second.models)
     assert not first.models.equals(other.models)
     assert first.models["verdict"].tolist() == ["no sign", "encodes C*"]
     assert len(first.pairs) == 3
-
-
-def test_steps_of_coarse_grids_do_not_count_as_cliffs():
-    rng = np.random.default_rng(2)
-    end = rng.integers(2, 25, 2000).astype(float)
-    rate = rng.gamma(2, 0.02, 2000)
-    event_time = rng.exponential(1 / rate)
-    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
-    grid = np.arange(1.0, 25.0)
-    for interpolation in ("step", "linear"):
-        curves = ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid, interpolation=interpolation)
-        row = ss.diagnose(y, {"truth": curves}).models.iloc[0]
-        assert row["verdict"] == "no sign"
-        assert 0.8 < row["ratio"] < 1.2
-
-
-# What it shows, and what it refuses
-
-
-def test_bad_requests_are_refused(sample):
-    y, truth = sample.outcomes, sample.survival(GRID)
-    with pytest.raises(ss.InputError, match="needs outcomes with censoring_time"):
-        ss.diagnose(ss.Outcomes(y.time, y.event), {"truth": truth})
-    for width in (0, 50, "wide", float("nan")):
-        with pytest.raises(ss.InputError, match="width must be positive, and less than half of 100"):
-            ss.diagnose(y, {"truth": truth}, width=width)
-    for options, message in (
-        ({"weighting": "administrative"}, r"weighting must be 'ipcw' or IPCW\(...\)"),
-        ({"level": 1}, "level must be between 0 and 1"),
-        ({"seed": -1}, "seed must be a whole number"),
-        ({"groups": [1, 2]}, "groups has length 2, but y has length 2000"),
-        ({"X": np.zeros((5, 1))}, "X has length 5"),
-        ({"X": np.zeros(len(y))}, "X must have shape"),
-        ({"X": np.zeros((len(y), 0))}, "X has no columns"),
-        ({"X": np.zeros((len(y), 1), dtype=complex)}, "X: column '0' must hold numbers, booleans, text"),
-    ):
-        with pytest.raises(ss.InputError, match=message):
-            ss.diagnose(y, {"truth": truth}, **options)
-    with pytest.raises(ss.InputError, match="are too few to learn from"):
-        ss.diagnose(y[:9], {"truth": truth[:9]}, X=np.zeros((9, 1)), width=2)
-    late = ss.Outcomes([1.0, 2], [1, 0], [99.5, 2])
-    with pytest.raises(ss.InputError, match="no individual has a censoring_time from 10 to 90"):
-        ss.diagnose(late, {"truth": truth[:2]}, width=10)
-    batches = ss.CurveBatches(lambda: [truth], n=len(y))
-    with pytest.raises(ss.InputError, match="the curves of 'truth' must be in memory"):
-        ss.diagnose(y, {"truth": batches})
-    assert TIMES[-1] == 100

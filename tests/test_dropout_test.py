@@ -10,11 +10,11 @@ from survscore.analysis.assumptions import dropout_test, log_rank
 TIMES = np.array([2.0, 4.0, 6.0])
 
 
-def study(rng, n, hazard, *, by_end=0.0):
+def study(rng, n, hazard):
     """Draw outcomes with C* ~ U(2, 10) and event hazard .1 exp(.8 x); `hazard` is that of drop-out given x."""
     x, end = rng.normal(size=n), rng.uniform(2, 10, n)
     star = rng.exponential(10 * np.exp(-0.8 * x))
-    left = rng.exponential(1 / (hazard(x) * np.exp(by_end * (end - 6))))
+    left = rng.exponential(1 / hazard(x))
     time = np.minimum(star, np.minimum(end, left))
     y = ss.Outcomes(time, star <= np.minimum(end, left), end)
     survival = np.exp(-0.1 * np.exp(0.8 * x)[:, None] * TIMES)
@@ -48,29 +48,12 @@ def test_the_statistic_is_the_literal_one(grid):
     np.testing.assert_allclose(found.rate, found.dropped_out / np.bincount(codes, weights=time))
 
 
-def test_it_is_scipys_where_nobody_leaves_first_at_ties():
-    """SciPy counts those censored at the time of an event as at risk; without ties both are the same."""
-    rng = np.random.default_rng(1)
-    time, leaves, codes = rng.exponential(3, 150), rng.random(150) < 0.5, rng.integers(0, 2, 150)
-    samples = [
-        stats.CensoredData(uncensored=time[mine & leaves], right=time[mine & ~leaves])
-        for mine in (codes == 0, codes == 1)
-    ]
-    assert log_rank(time, leaves, codes, "x").p_value == pytest.approx(stats.logrank(*samples).pvalue, rel=1e-9)
-
-
-def p_values(seed, hazard, replicates, n=300, **settings):
-    rng = np.random.default_rng(seed)
-    found = []
-    for _ in range(replicates):
-        tests = dropout_test(*study(rng, n, hazard, **settings), TIMES).tests
-        found.append([one.p_value for one in tests])
-    return np.array(found)
-
-
+@pytest.mark.statistical
 def test_size():
     """5 % nominal, of 1 000 replicates: 3 to 7 % is three standard errors to either side."""
-    rejected = (p_values(10, lambda x: 0.035 + 0 * x, 1000) < 0.05).mean(axis=0)
+    rng = np.random.default_rng(10)
+    found = [dropout_test(*study(rng, 300, lambda x: 0.035 + 0 * x), TIMES).tests for _ in range(1000)]
+    rejected = np.mean([[one.p_value < 0.05 for one in tests] for tests in found], axis=0)
     assert ((rejected > 0.03) & (rejected < 0.07)).all(), rejected
 
 
@@ -80,28 +63,23 @@ def test_it_is_told_in_comparisons_and_diagnoses_with_drop_outs():
     found = result.dropout_test
     assert (found.n, found.n_dropped_out) == (1500, y.n_dropped_out)
     table = found.to_frame()
-    assert list(table["by"].unique()) == ["predicted risk", "C*"]
-    assert table.groupby("by")["dropped_out"].sum().eq(y.n_dropped_out).all()
+    assert table.groupby("by")["dropped_out"].sum().to_dict() == dict.fromkeys(
+        ("predicted risk", "C*"), y.n_dropped_out
+    )
     assert table.query("by == 'predicted risk'")["rate"].is_monotonic_increasing
     told = " ".join(str(result).split())
     assert "drop-out depends on predicted risk (log-rank p < 0.001): in thirds from low to high, 0." in told
     assert "no sign that drop-out depends on C* (log-rank p = 0." in told
-    assert str(result.against("sharp")).count("log-rank") == 2
     diagnosis = ss.diagnose(y, models, times=TIMES, width=1.0)
     assert diagnosis.dropout.tests[0].statistic == pytest.approx(found.tests[0].statistic)
-    assert diagnosis.sentences[-2].startswith("Drop-out depends on predicted risk")
     by = ss.compare(y, models, weighting="administrative", times=TIMES, by={"half": np.arange(1500) % 2})
     assert by.total.dropout_test.tests[0].statistic == pytest.approx(found.tests[0].statistic)
 
 
 def test_without_drop_outs_nothing_is_told_and_of_few_that_they_are_few():
     y, models = study(np.random.default_rng(4), 200, lambda x: 1e-9 + 0 * x)
-    assert not y.n_dropped_out
-    result = ss.compare(y, models, weighting="administrative", times=TIMES)
-    assert result.dropout_test is None
-    assert "log-rank" not in str(result)
+    assert ss.compare(y, models, weighting="administrative", times=TIMES).dropout_test is None
     y, models = study(np.random.default_rng(4), 200, lambda x: 0.008 + 0 * x)
-    assert 1 < y.n_dropped_out < 10
     told = f"{y.n_dropped_out} drop-outs: too few to test"
     assert told in str(ss.compare(y, models, weighting="administrative", times=TIMES))
 

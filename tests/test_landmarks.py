@@ -47,7 +47,6 @@ def test_outcomes_at_a_landmark_are_those_at_risk():
     [
         (9, "no individual is at risk at 9, the last was seen at 5"),
         (-1, "zero or later, and finite, not -1"),
-        (np.nan, "zero or later, and finite"),
         ([1, 2], "a number, or one for each of the 3 individuals"),
         ([np.nan] * 3, "missing .* for all individuals"),
     ],
@@ -78,21 +77,17 @@ def test_conditional_curves_are_ratios(values, interpolation, s, holds):
     assert same.probabilities == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda c: c.conditional_on(3), "before the curves end, at 3, not 3"),
-        (lambda c: c.conditional_on([1, 2]), "times are needed"),
-        (lambda c: c.conditional_on([1, 2], times=[2]), "1 after the landmark, not 2"),
-        (
-            lambda c: c.conditional_on(2),
-            r"above 0 at the landmark, .*: that of 1 individual of 2 .* position 0 \(landmark",
-        ),
-    ],
-)
-def test_curves_without_a_conditional_form_are_refused(make, message):
-    with pytest.raises(ss.InputError, match=message):
-        make(ss.SurvivalCurves([[0.5, 0.0, 0.0], [0.9, 0.8, 0.6]], [1, 2, 3]))
+def test_curves_without_a_conditional_form_are_refused():
+    curves = ss.SurvivalCurves([[0.5, 0.0, 0.0], [0.9, 0.8, 0.6]], [1, 2, 3])
+    for one, s, times, message in (
+        (curves, 3, None, "before the curves end, at 3, not 3"),
+        (curves, [1, 2], None, "times are needed"),
+        (curves, [1, 2], [2], "1 after the landmark, not 2"),
+        (curves, 2, None, r"above 0 at the landmark, .*: that of 1 individual of 2 .* position 0 \(landmark"),
+        (ss.SurvivalCurves([[0.5, 0.9]], [1, 2], monotone="keep"), 1, None, "no larger after the landmark"),
+    ):
+        with pytest.raises(ss.InputError, match=message):
+            one.conditional_on(s, times=times)
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "step", "constant-hazard"])
@@ -107,21 +102,12 @@ def test_conditional_curves_of_tensors_are_the_same(interpolation):
         assert found.probabilities == pytest.approx(expected.probabilities, rel=1e-12)
 
 
-def test_curves_that_rise_have_no_conditional_form():
-    rising = ss.SurvivalCurves([[0.5, 0.9]], [1, 2], monotone="keep")
-    with pytest.raises(ss.InputError, match="no larger after the landmark"):
-        rising.conditional_on(1)
-
-
-def test_what_is_held_for_ever_is_certain_after_the_grid():
-    later = ss.SurvivalCurves([[0.5]], [1], extrapolation="hold").conditional_on(4)
-    assert later.at([0, 7]).tolist() == [[1, 1]]
-
-
 def test_conditional_incidences():
     curves = ss.IncidenceCurves({"a": [[0.1, 0.3]], "b": [[0.3, 0.4]]}, [1, 2])
     later = curves.conditional_on(1)
     assert later.probabilities[0, :, 0] == pytest.approx([0.2 / 0.6, 0.1 / 0.6])
+    held = ss.SurvivalCurves([[0.5]], [1], extrapolation="hold").conditional_on(4)
+    assert held.at([0, 7]).tolist() == [[1, 1]]
 
 
 # At each landmark, scores are those of what followed it
@@ -196,9 +182,9 @@ def test_the_summary_is_that_of_the_formula(weights):
 
 def weights_for(y, kind, seed=6):
     rng = np.random.default_rng(seed)
-    return (
-        rng.integers(0, 4, len(y)) if kind == "frequency" else rng.gamma(2.0, 1.7, len(y)) * (rng.random(len(y)) > 0.1)
-    )
+    if kind == "frequency":
+        return rng.integers(0, 4, len(y))
+    return rng.gamma(2.0, 1.7, len(y)) * (rng.random(len(y)) > 0.1)
 
 
 def table_of(y, models, rows=slice(None), **settings):
@@ -220,20 +206,6 @@ def test_frequency_weights_are_repeated_rows(summary, grouped):
     one, other = found.to_frame(), expected.to_frame()
     assert one["summary"].any()
     pd.testing.assert_frame_equal(one, other, rtol=1e-7, atol=1e-12)
-
-
-@pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
-@pytest.mark.parametrize("grouped", [False, True], ids=["individuals", "groups"])
-def test_the_scale_of_weights_changes_nothing_and_who_has_none_no_part(grouped):
-    y, models = study(300, seed=4, lost=0.3)
-    weights, labels = weights_for(y, "probability"), np.arange(300) // 3
-
-    def table(weights, rows):
-        return table_of(y.weighted(weights), models, rows, groups=labels[rows] if grouped else None).to_frame()
-
-    found = table(weights, np.arange(300))
-    pd.testing.assert_frame_equal(found, table(7 * weights, np.arange(300)), rtol=1e-7, atol=1e-12)
-    pd.testing.assert_frame_equal(found, table(weights, np.flatnonzero(weights)), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UnequalWeightsWarning")
@@ -264,24 +236,10 @@ def test_rows_of_an_individual_have_one_weight():
         ss.landmark_table(y, curves, landmarks=[0, 0, 2, 2], id=[1, 2, 1, 2], horizons=[1], metric="brier")
 
 
-def test_unequal_weights_are_named_with_their_landmark():
-    y, models = study(300, seed=4)
-    with pytest.warns(ss.UnequalWeightsWarning, match="at landmark 2, with their weights"):
-        found = table_of(y.weighted(weights_for(y, "probability") ** 3), models, weighting="administrative")
-    assert "probability weights" in repr(found)
-
-
 def summary_of(y, models, weighting, metric, rows=slice(None)):
     some = {name: curves[rows] for name, curves in models.items()}
-    table = ss.landmark_table(
-        y[rows],
-        some,
-        landmarks=LANDMARKS[:2],
-        horizons=[3.0],
-        metric=metric,
-        weighting=weighting,
-        null=metric == "skill",
-    ).to_frame()
+    settings = {"metric": metric, "weighting": weighting, "null": metric == "skill"}
+    table = ss.landmark_table(y[rows], some, landmarks=LANDMARKS[:2], horizons=[3.0], **settings).to_frame()
     return table[table["summary"]].iloc[1]
 
 
@@ -307,9 +265,8 @@ def test_the_standard_error_is_that_of_the_jackknife_over_individuals(weighting,
 
 def test_a_landmark_without_score_is_left_out_and_named():
     y, models = study()
-    table = ss.landmark_table(
-        y, models, landmarks=[0, 2, 12], horizons=[3], metric="brier", weighting="administrative", null=False
-    )
+    given = {"horizons": [3], "metric": "brier", "weighting": "administrative", "null": False}
+    table = ss.landmark_table(y, models, landmarks=[0, 2, 12], **given)
     rows = table.to_frame()
     assert rows.loc[rows["landmark"] == 12, "estimate"].isna().all()
     assert (rows.loc[rows["summary"], "note"] == "mean over 2 of 3 landmarks").all()
@@ -322,35 +279,26 @@ def test_a_landmark_without_score_is_left_out_and_named():
 def test_stacked_rows_and_long_tables_give_the_same():
     y, models = study(60, seed=2)
     settings = {"metric": ["brier", "auc"], "weighting": "administrative", "horizons": [2.0]}
-    expected = ss.landmark_table(y, models, landmarks=LANDMARKS, **settings)
+    expected = ss.landmark_table(y, models, landmarks=LANDMARKS, **settings).to_frame()
     ids = np.array([f"c{i}" for i in range(len(y))])
     parts = [(s, *y.at_landmark(s)) for s in LANDMARKS]
+    survival = {name: [m[rows].conditional_on(s).at([2.0]) for s, rows, _ in parts] for name, m in models.items()}
     stacked = ss.landmark_table(
         ss.Outcomes.concatenate([later for _, _, later in parts]),
-        {
-            name: ss.SurvivalCurves(
-                np.concatenate([m[rows].conditional_on(s).at([2.0]) for s, rows, _ in parts]), [2.0]
-            )
-            for name, m in models.items()
-        },
+        {name: ss.SurvivalCurves(np.concatenate(values), [2.0]) for name, values in survival.items()},
         landmarks=np.concatenate([np.full(rows.size, s) for s, rows, _ in parts]),
         id=np.concatenate([ids[rows] for _, rows, _ in parts]),
         **settings,
     )
-    pd.testing.assert_frame_equal(stacked.to_frame(), expected.to_frame())
-    long = pd.concat(
-        pd.DataFrame(
-            {"id": ids[rows], "age": s, "h": 2.0, "p": 1 - m[rows].conditional_on(s).at([2.0])[:, 0], "m": name}
-        )
-        for name, m in models.items()
-        for s, rows, _ in parts
-    ).sample(frac=1, random_state=0)
-    read = {
-        name: ss.LandmarkCurves.from_frame(rows, ids, id="id", landmark="age", horizon="h", event="p")
-        for name, rows in long.groupby("m")
-    }
-    found = ss.landmark_table(y, {name: read[name] for name in models}, **settings)
-    pd.testing.assert_frame_equal(found.to_frame(), expected.to_frame())
+    pd.testing.assert_frame_equal(stacked.to_frame(), expected)
+    read = {}
+    for name, values in survival.items():
+        long = pd.concat(
+            pd.DataFrame({"id": ids[rows], "age": s, "h": 2.0, "p": 1 - of_s[:, 0]})
+            for (s, rows, _), of_s in zip(parts, values, strict=True)
+        ).sample(frac=1, random_state=0)
+        read[name] = ss.LandmarkCurves.from_frame(long, ids, id="id", landmark="age", horizon="h", event="p")
+    pd.testing.assert_frame_equal(ss.landmark_table(y, read, **settings).to_frame(), expected)
 
 
 def test_landmarks_may_be_days():
@@ -361,10 +309,8 @@ def test_landmarks_may_be_days():
     rate = np.linspace(0.001, 0.01, 40)
     curves = {"a": ss.SurvivalCurves(np.exp(-rate[:, None] * times), times, interpolation="constant-hazard")}
     days = ["2020-02-10", "2020-04-01"]
-    table = ss.landmark_table(
-        y, curves, landmarks=days, horizons=[60], metric="brier", weighting="administrative", null=False
-    )
-    rows = table.to_frame()
+    settings = {"landmarks": days, "horizons": [60], "metric": "brier", "weighting": "administrative", "null": False}
+    rows = ss.landmark_table(y, curves, **settings).to_frame()
     assert rows["landmark"].tolist()[:2] == [pd.Timestamp(day) for day in days]
     assert rows["n_counted"].tolist()[:2] == [30, 40]  # in February one in four had not started
     ages = (np.datetime64(days[0]) - start) / np.timedelta64(1, "D")
@@ -373,21 +319,17 @@ def test_landmarks_may_be_days():
         later, curves["a"][there].conditional_on(ages[there], times=[60]), times=[60], weighting="administrative"
     )
     assert rows["estimate"][0] == pytest.approx(alone.scores[0], rel=1e-12)
-    assert str(table).count("2020-02-10") == 1
     with pytest.raises(ss.InputError, match="landmarks are dates, and y has none"):
-        ss.landmark_table(ss.Outcomes(y.time, y.event), curves, landmarks=days, horizons=[60], weighting="ipcw")
+        ss.landmark_table(ss.Outcomes(y.time, y.event, y.censoring_time), curves, **settings)
 
 
 def test_individuals_without_prediction_are_left_out_if_told():
     y, models = study(40, seed=5)
-    at_start = models["truth"]
-    some = np.arange(1, len(y))
+    at_start, some = models["truth"], np.arange(1, len(y))
     made = ss.LandmarkCurves({0: at_start, 2: at_start[some].conditional_on(2)}, rows={2: some})
     settings = {"horizons": [2], "metric": "brier", "weighting": "administrative", "null": False}
-    assert y.time[0] > 2
-    with pytest.raises(
-        ss.InputError, match=r"no prediction at landmark 2 for 1 individual of \d+ at risk, .* position 0"
-    ):
+    few = r"no prediction at landmark 2 for 1 individual of \d+ at risk, .* position 0"
+    with pytest.raises(ss.InputError, match=few):
         ss.landmark_table(y, {"a": made}, **settings)
     table = ss.landmark_table(y, {"a": made}, missing="drop", **settings)
     assert [one.n_left_out for one in table.landmarks] == [0, 1]
@@ -411,16 +353,9 @@ def test_causes_need_all_incidences_from_the_start():
     assert found == pytest.approx(expected, rel=1e-2)  # read by straight lines
     with pytest.raises(ss.InputError, match="landmark 2, 'm': curves of one cause from the start do not say"):
         ss.landmark_table(y, {"m": curves.for_cause("a")}, **settings)
-    with pytest.raises(ss.InputError, match=r"landmark_table has no multi-class form \(cause='all'\): it is of one"):
-        ss.landmark_table(y, {"m": curves}, **(settings | {"cause": "all"}))
 
 
 # What is refused
-
-
-def bad(**changes):
-    y, models = study(30)
-    return {"y": y, "models": models, "landmarks": [0, 2], "horizons": [2]} | changes
 
 
 @pytest.mark.parametrize(
@@ -433,17 +368,16 @@ def bad(**changes):
         ({"landmarks": np.repeat([0, 1], 15)}, "id is needed .* rows of one individual depend on each other"),
         ({"horizons": [0, 1]}, "horizons must be after the landmark"),
         ({"metric": "concordance"}, "'concordance' has no form for landmarks"),
-        ({"metric": "distribution"}, "'distribution' has no form for landmarks"),
-        ({"null": "counted"}, "null must be True or False"),
-        ({"summary": "all"}, "summary must be one of"),
-        ({"reference": "x"}, "reference must be one of"),
         ({"weighting": ss.IPCW(ss.Outcomes([1, 2], [0, 1]))}, "censoring can't be given for landmarks"),
         ({"weighting": ss.Administrative(population="fixed")}, "population can't be given for landmarks"),
         (
             {"id": np.repeat(np.arange(15), 2), "landmarks": np.zeros(30)},
             r"every pair of id and landmark must be there once: 15 rows repeat one, the first at position 1 \(id '0'",
         ),
-        ({"models": {"a": 1}}, "the curves of 'a' must be SurvivalCurves, or LandmarkCurves, not int"),
+        (
+            {"id": np.repeat(np.arange(15), 2), "landmarks": np.tile([0, 1], 15), "groups": np.tile([0, 1], 15)},
+            "groups must hold all rows of an individual",
+        ),
         (
             {"models": {"a": ss.LandmarkCurves({0: ss.SurvivalCurves([[0.5]], [2])})}},
             "'a' have no predictions made at landmark 2; they have 0",
@@ -451,19 +385,10 @@ def bad(**changes):
     ],
 )
 def test_bad_input_has_one_clear_line(changes, message):
-    arguments = bad(**changes)
-    with pytest.raises(ss.InputError, match=message) as raised:
-        ss.landmark_table(arguments.pop("y"), arguments.pop("models"), **arguments)
-    assert "\n" not in str(raised.value)
-
-
-def test_groups_must_hold_whole_individuals():
     y, models = study(30)
-    with pytest.raises(ss.InputError, match="groups must hold all rows of an individual"):
-        ss.landmark_table(
-            y, models, id=np.repeat(np.arange(15), 2), landmarks=np.tile([0, 1], 15), horizons=[2],
-            groups=np.tile([0, 1], 15),
-        )  # fmt: skip
+    with pytest.raises(ss.InputError, match=message) as raised:
+        ss.landmark_table(y, **{"models": models, "landmarks": [0, 2], "horizons": [2], **changes})
+    assert "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -473,8 +398,6 @@ def test_groups_must_hold_whole_individuals():
         ([("a", 0, 1, 0.5), ("b", 0, 2, 0.6)], "every individual and horizon must be there once: 2 are not, .* id 'a'"),
         ([("x", 0, 1, 0.5)], "1 row of individuals who are not in ids, the first 'x' in row 0"),
         ([("a", 0, 0, 0.5)], "column 'h' must hold times after the landmark"),
-        ([("a", 0, 1, 1.5)], "between 0 and 1"),
-        ([("a", None, 1, 0.5), ("b", 1, 1, 0.5)], "column 'age' has 1 missing"),
     ],
 )
 def test_bad_long_tables_have_one_clear_line(rows, message):
@@ -486,20 +409,14 @@ def test_bad_long_tables_have_one_clear_line(rows, message):
 # What it shows
 
 
-def test_the_table_prints_and_draws_what_it_holds(tmp_path):
+def test_the_table_prints_and_draws_what_it_holds():
     y, models = study()
     table = ss.landmark_table(y, models, landmarks=LANDMARKS, horizons=HORIZONS, metric=["brier", "auc"], unit="year")
-    text = str(table)
-    assert "Brier score at 2 years after the landmark; administrative" in text
-    assert r"\toprule" in table.to_latex()
-    assert "<table" in table.to_html()
+    assert "Brier score at 2 years after the landmark; administrative" in str(table)
     assert json.loads(table.to_json())["landmarks"][1]["n"] == int((y.time > 2).sum())
     shown = table.plot()
     assert shown.values.shape == (3, 4, 2)
     rows = table.to_frame().query("metric == 'brier' and model == 'biased' and weighting == 'administrative'")
     assert shown.values[0, -1].tolist() == rows[rows["summary"]]["difference"].tolist()
-    assert shown.save(tmp_path / "a.png").exists()
-    scores = table.plot("auc", model="biased", weighting="projected", difference=False)
-    assert scores.reference is None
     with pytest.raises(ss.InputError, match="another than the reference"):
         table.plot(model="truth", difference=True)

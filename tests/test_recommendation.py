@@ -1,7 +1,6 @@
 """One recommendation: its rules, and its sentences where one model encodes the entry date, and where none does."""
 
 import re
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,33 +8,30 @@ import pytest
 
 import churn_study
 import survscore as ss
+from survscore.results.recommendation import MUCH
 
 BOTH = ["administrative", "projected"]
-CALLED_BETTER = "{} is (significantly better than|as good as or better than)"
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_classifier_that_encodes_the_sign_up_month_is_not_called_better(seed):
     """Administrative scores prefer it; its score over all customers is far worse, which the sentence says."""
     pytest.importorskip("sklearn")
     y, models, truth = churn_study.study(seed)
-    expected = {
-        name: truth * (1 - m.probabilities) ** 2 + (1 - truth) * m.probabilities**2 for name, m in models.items()
+    scores = {
+        name: np.mean(truth * (1 - m.probabilities) ** 2 + (1 - truth) * m.probabilities**2)
+        for name, m in models.items()
     }
-    scores = {name: values.mean() for name, values in expected.items()}
     assert scores["dated"] > 1.2 * scores["dateless"]
     result = ss.compare(y, models, weighting=BOTH, reference="dateless", times=churn_study.MONTHS)
     for found in (result.recommendation(), result.recommendation(time=12.0)):
         dated, parametric, null = found.verdicts
-        assert dated.verdict == "worse"
-        assert dated.encodes == ("dated",)
+        assert (dated.verdict, dated.encodes) == ("worse", ("dated",))
         assert "Do not use it for new individuals." in dated.sentence
-        assert "probably encodes the entry date" in dated.sentence
         assert "dateless is significantly better than dated" in dated.sentence
-        assert "are assumed to have" in dated.sentence
-        assert dated.sentence.count("probably encodes") == 1
+        assert dated.sentence.count("probably encodes the entry date") == 1
         for sentence in re.split(r"(?<=[.;]) ", dated.sentence):  # called better only among those observed so long
-            if re.search(CALLED_BETTER.format("dated"), sentence):
+            if re.search("dated is (significantly better than|as good as or better than)", sentence):
                 assert sentence.startswith("Among individuals with C* >= ")
         assert not parametric.encodes
         assert not null.encodes
@@ -46,43 +42,6 @@ def test_a_classifier_that_encodes_the_sign_up_month_is_not_called_better(seed):
     reverse = result.against("dated").recommendation(time=12.0).verdicts
     assert [one.encodes for one in reverse] == [("dated",)] * 3
     assert [one.verdict for one in reverse][:2] == ["better", "better"]
-
-
-def honest_study(seed, *, drift=0.0):
-    """Two models of the same quality, one that is worse, one that is too optimistic: none knows the entry date."""
-    rng, n = np.random.default_rng(seed), 400
-    x, end = rng.normal(size=n), rng.uniform(1, 20, n)
-    rate = 0.08 * np.exp(0.8 * x + drift * (end < 10))
-    event_time = rng.exponential(1 / rate)
-    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
-    times, plain = np.array([5.0, 10.0]), 0.08 * np.exp(0.8 * x)
-    rates = {"a": plain * rng.lognormal(0, 0.3, n), "b": plain * rng.lognormal(0, 0.3, n)}
-    rates |= {"worse": plain * rng.lognormal(0, 0.8, n), "optimistic": 0.6 * plain}
-    models = {name: ss.SurvivalCurves(np.exp(-one[:, None] * times), times) for name, one in rates.items()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ss.FewFollowedWarning)
-        return ss.compare(y, models, weighting=BOTH, times=times, reference="a")
-
-
-def test_honest_models_are_not_accused():
-    """Of 200 studies at most 5 % accuse any model, and at most 5 % call one of two equal models better."""
-    accused = decided = wrong = 0
-    for seed in range(200):
-        verdicts = honest_study(seed).recommendation(time=10.0).verdicts
-        accused += any(one.encodes for one in verdicts)
-        decided += verdicts[0].verdict in ("better", "worse")
-        wrong += verdicts[1].verdict == "better"
-    assert accused <= 10
-    assert decided <= 16  # 5 % are expected; the 99 % quantile of Bin(200, 0.05) is 18
-    assert wrong == 0
-
-
-def test_honest_models_are_not_accused_where_hazards_change():
-    """Late starters have twice the hazard: their statuses differ from what honest models predict, and so theta-hat."""
-    found = [honest_study(seed, drift=0.7).recommendation(time=10.0).verdicts for seed in range(40)]
-    assert sum(any(one.encodes for one in verdicts) for verdicts in found) <= 2
-    said = [verdicts for verdicts in found if any("Late starters had" in one.sentence for one in verdicts)]
-    assert len(said) > 20
 
 
 def pair(**changes):
@@ -124,15 +83,12 @@ def test_a_significant_and_steady_difference_is_a_verdict():
 def test_a_sign_that_plausible_hazards_change_is_no_verdict():
     found = pair(tipping_lower=0.95)
     assert found.verdict == "depends"
-    assert "depends on the individuals with hidden status" in found.sentence
     assert "Late starters had 1.10 times the hazard" in found.sentence
     assert "significantly better" not in found.sentence
     excluded = pair(tipping_upper=1.5, hazard_ratio=1.6, ratio_lower=1.3, ratio_upper=2.0)
     assert excluded.verdict == "depends"
     assert "No verdict: late starters had 1.60 times the hazard" in excluded.sentence
-    steady = pair(hazard_ratio=1.6, ratio_lower=1.3, ratio_upper=2.0)
-    assert steady.verdict == "better"
-    assert "Late starters had 1.60 times" in steady.sentence
+    assert pair(hazard_ratio=1.6, ratio_lower=1.3, ratio_upper=2.0).verdict == "better"
     # without an estimate, the sign must hold from 1/2 to 2, unless no status is hidden
     unknown = {"hazard_ratio": np.nan, "ratio_lower": np.nan, "ratio_upper": np.nan}
     assert pair(**unknown, ratio_reason="those with C* < t have no event", tipping_upper=1.9).verdict == "depends"
@@ -144,21 +100,17 @@ def test_a_sign_that_plausible_hazards_change_is_no_verdict():
 def test_a_difference_that_is_not_significant_is_not_decided():
     found = pair(verdict="undecided", lower=-0.03, upper=0.01, administrative=(0.02, 0.01, 0.03))
     assert found.verdict == "undecided"
-    assert found.sentence.startswith("Not decided: fine is not significantly different from coarse at 12")
     assert "Only among individuals with C* >= 12 is coarse significantly better" in found.sentence
-    assert "Longer follow-up or more individuals would be needed." in found.sentence
     known = pair(verdict="undecided", lower=-0.03, upper=0.01, share_observed=1.0)
     assert known.sentences == (
         "Not decided: fine is not significantly different from coarse at 12 (difference in projected Brier score "
         "-0.0200, 95 % interval -0.0300 to 0.0100, p = 0.001). More individuals would be needed.",
     )
     assert (known.would_change, known.scope) == ("more individuals", "")
-    on_other_times = pair(verdict="undecided", lower=-0.05, upper=0.01, interpolation=0.025)
-    assert on_other_times.sentences[0].endswith(
-        "The models predict at different times, and the difference is within the error of interpolation (0.0250)."
-    )
-    assert on_other_times.would_change == "predictions of both models at the same times"
     assert known.assumption == "none: the status of each individual is known"
+    on_other_times = pair(verdict="undecided", lower=-0.05, upper=0.01, interpolation=0.025)
+    assert "the difference is within the error of interpolation (0.0250)." in on_other_times.sentences[0]
+    assert on_other_times.would_change == "predictions of both models at the same times"
     assert pair(difference=np.nan, undefined="few are followed").sentences == (
         "fine and coarse cannot be compared at 12: few are followed.",
     )
@@ -168,18 +120,16 @@ def test_a_contradiction_names_both_populations():
     """An accusation needs that predictions fit late starters badly; a contradiction alone is none."""
     opposite = (0.01, 0.005, 0.015)
     found = pair(administrative=opposite)
-    assert found.verdict == "better"
-    assert not found.encodes
+    assert (found.verdict, found.encodes) == ("better", ())
     assert (
         "Among individuals with C* >= 12, by the administrative score, coarse is significantly better than fine; among "
         "those with C* < 12 (40 %), its projected Brier score is 1 times as high." in found.sentence
     )
-    assert "encodes" not in found.sentence
     fine, coarse = found.fits
     coarse = replace(coarse, z=5.0, projected_score=0.48, projected_risk=0.9, projected_proportion=0.4)
+    assert not pair(administrative=opposite, fits=(fine, replace(coarse, z=0.99 * MUCH))).encodes
     accused = pair(administrative=opposite, fits=(fine, coarse))
     assert accused.encodes == ("coarse",)
-    assert accused.sentences[0].endswith("its projected Brier score is 2.4 times as high.")
     assert accused.sentences[1].startswith(
         "coarse probably encodes the entry date: among individuals with C* < 12 its mean predicted risk is 0.90 "
         "against a projected proportion of 0.40, among the others "
@@ -196,19 +146,14 @@ def test_recommendations_are_printed_first_and_are_data():
     found = result.recommendation()
     text = " ".join(str(result).split())
     assert text.startswith(found.headline)
-    first = found.verdicts[0]
-    assert f"What would change this: for {first.sensitivity.model}, {first.would_change}" in text
     assert all(sentence in text for sentence in found.conditions)
     assert found.headline.split(".")[0] in result.to_html()
     table = found.to_frame()
     assert list(table["verdict"]) == [one.verdict for one in found.verdicts]
     assert {"from", "to", "sentence", "would_change", "model_projected_risk", "tipping_upper"} <= set(table)
-    by_log = result.recommendation(metric="log", time=6.0)
-    assert "projected logarithmic loss" in str(by_log)
-    assert "at 6" in str(by_log)
+    assert "projected logarithmic loss" in str(result.recommendation(metric="log", time=6.0))
     only = ss.compare(y, models, weighting="projected", times=[12.0])
     assert not only.has_recommendation
-    assert "significantly" not in str(only).split("individuals;")[0]
     with pytest.raises(ss.InputError, match="administrative and projected scores by a loss"):
         only.recommendation()
 
@@ -216,26 +161,23 @@ def test_recommendations_are_printed_first_and_are_data():
 def test_the_report_and_the_table_of_verdicts_say_the_same():
     from survscore.reports import summarise
 
-    y, models, _ = churn_study.study_without_fits(5)
-    models["leaking"] = ss.SurvivalCurves(
-        np.where(y.censoring_time[:, None] < churn_study.MONTHS, 0.02, models["fine"].probabilities),
-        churn_study.MONTHS, monotone="keep",
-    )  # fmt: skip
-    found = summarise(y, models, metric="brier", weighting=[*BOTH, "ipcw"], times=[12.0], reference="fine")
-    compared = ss.compare(y, models, weighting=[*BOTH, "ipcw"], times=[12.0], reference="fine")
-    recommended = compared.recommendation()
-    answer = found["answer"]["brier"]
+    y, models = leaking_study()
+    given = {"weighting": [*BOTH, "ipcw"], "times": [12.0], "reference": "coarse"}
+    found = summarise(y, models, metric="brier", **given)
+    recommended = ss.compare(y, models, **given).recommendation()
+    answer, table = found["answer"]["brier"], found["verdicts"]
     assert answer["sentence"] == recommended.headline
     assert "leaking probably encodes the entry date: do not use it for new individuals" in answer["sentence"]
     assert answer["recommendation"]["sentences"][: len(recommended.sentences)] == recommended.sentences
     assert answer["recommendation"]["trust"] == "with care"
-    assert answer["recommendation"]["heading"] == "do not use leaking for new individuals"
-    rows = zip(*(found["verdicts"][name] for name in ("model", "weighting", "sentence")), strict=True)
-    verdicts = {(model, weighting): sentence for model, weighting, sentence in rows}
-    assert verdicts["leaking", "projected (own ranks)"] == recommended.verdicts[1].sentence
-    assert "for individuals with C* ≥ t only" in verdicts["leaking", "administrative"]
+    rows = {
+        key[:2]: key for key in zip(table["model"], table["weighting"], table["sentence"], table["mark"], strict=True)
+    }
+    assert rows["leaking", "projected (own ranks)"][2] == recommended.verdicts[0].sentence
+    assert "for individuals with C* ≥ t only" in rows["leaking", "administrative"][2]
+    assert {key for key, row in rows.items() if row[3]} == {("leaking", "administrative")}
     cards = {(card["model"], card["reference"]): card for card in answer["cards"]}
-    assert "leaking probably encodes the entry date." in cards["leaking", "fine"]["notes"]
+    assert "leaking probably encodes the entry date." in cards["leaking", "coarse"]["notes"]
 
 
 def sample(n=400, *, first_end=1.0, last_end=20.0, dropout=0.0, seed=0):
@@ -259,24 +201,18 @@ def test_too_few_followed_is_a_verdict_and_a_report_is_made():
     assert [verdict.verdict for verdict in alone.verdicts] == ["too few", "too few"]
     assert alone.verdicts[0].sentence == f"b and a cannot be compared at 12: {few}."
     assert not alone.certain
-    assert not ss.Recommendation(()).certain
     both = ss.compare(y, models, times=[6.0, 12.0])
     found = both.recommendation()
     assert [verdict.sensitivity.first for verdict in found.verdicts] == [6.0, 6.0]
     assert found.sentences.count(f"There is no projected Brier score at 12: {few}.") == 1
     assert found.sentences[-1].startswith("Projected statuses come from few: at 6, 28 individuals were followed")
-    assert found.verdicts[0].sentence.endswith("intervals are reliable from 50 of each on.")
     assert both.recommendation(time=6.0).verdicts[0].cautions == found.verdicts[0].cautions[1:]
     for times, expected in (([12.0], alone), ([6.0, 12.0], found)):
-        for by in (None, np.arange(60) % 2):
-            summary = ss.report(y, models, times=times, metric="brier", n_curves=0, by=by).summary
-            answer = summary["answer"]["brier"]
-            assert answer["sentence"] == expected.headline
-            assert answer["recommendation"]["sentences"] == expected.sentences
-            assert answer["recommendation"]["trust"] == "with care"
-            assert len(summary["verdicts"]["sentence"]) == 4  # two models, two weightings
-    card = answer["cards"][0]
-    assert (card["model"], card["amount"][:6]) == ("b", f"{found.verdicts[0].sensitivity.difference:.4f}")
+        summary = ss.report(y, models, times=times, metric="brier", n_curves=0, by=np.arange(60) % 2).summary
+        answer = summary["answer"]["brier"]
+        assert answer["sentence"] == expected.headline
+        assert answer["recommendation"]["sentences"] == expected.sentences
+        assert len(summary["verdicts"]["sentence"]) == 4  # two models, two weightings
 
 
 def test_drop_outs_are_part_of_population_and_assumption():
@@ -290,19 +226,13 @@ def test_drop_outs_are_part_of_population_and_assumption():
         f"all individuals, including the {100 * np.mean(late):.0f} % who could be observed for less than 12 (C* < 12) "
         f"and the {100 * np.mean(dropped_out):.0f} % with C* >= 12 who dropped out before 12"
     )
-    assert verdict.assumption.startswith("those with hidden status have, from the end of their follow-up on, ")
-    low, high = verdict.sensitivity.plausible
-    assert f"are plausible ({low:.2f} to {high:.2f}) was estimated from those with C* < 12 alone" in verdict.scope
     assert "for those who dropped out there is no such estimate" in verdict.scope
     y, models, _ = sample(first_end=13.0, dropout=0.03)
     (verdict,) = ss.compare(y, models, times=[12.0], null=False).recommendation().verdicts
     proportion = np.mean(~y.event & (y.time < 12))
     assert verdict.population == f"all individuals, including the {100 * proportion:.0f} % who dropped out before 12"
-    assert "are assumed to have" in verdict.sentence
-    assert "The sign would change with" in verdict.sentence
     assert verdict.sensitivity.plausible == (0.5, 2.0)
     assert "no estimate for those who dropped out" in verdict.sensitivity.ratio_reason
-    assert "are plausible" not in verdict.scope
     y, models, _ = sample(first_end=13.0)
     (verdict,) = ss.compare(y, models, times=[6.0, 12.0], null=False).recommendation().verdicts
     assert (verdict.population, verdict.scope) == ("all individuals", "")
@@ -312,21 +242,19 @@ def test_drop_outs_are_part_of_population_and_assumption():
 
 def test_the_assumption_is_that_of_the_weighting():
     y, models, x = sample()
-    expected = {
-        ss.Projected(reference="a"): "the hazards predicted by a",
-        ss.Projected(reference=models["a"]): "the hazards of the given reference curves",
-        ss.Projected(strata=x > 0): "the hazards of the individuals of the same stratum who were observed longer",
-        ss.Projected(strata=None): "the hazards of all individuals who were observed longer",
-        ss.Projected(strata="mean-ranks"): "individuals of similar mean rank by all models who were observed longer",
-        ss.Projected(
-            theta=2.0
-        ): "2 times the hazards of individuals of similar predicted risk who were observed longer",
-    }
-    for weighting, hazards in expected.items():
+    for weighting, hazards in (
+        (ss.Projected(reference="a"), "the hazards predicted by a"),
+        (ss.Projected(reference=models["a"]), "the hazards of the given reference curves"),
+        (ss.Projected(strata=x > 0), "the hazards of the individuals of the same stratum who were observed longer"),
+        (ss.Projected(strata=None), "the hazards of all individuals who were observed longer"),
+        (
+            ss.Projected(theta=2.0),
+            "2 times the hazards of individuals of similar predicted risk who were observed longer",
+        ),
+    ):
         result = ss.compare(y, models, weighting=["administrative", weighting], times=[12.0], null=False)
         (verdict,) = result.recommendation().verdicts
         assert verdict.assumption.endswith(hazards)
-        assert f"{hazards}." in verdict.scope
         assert weighting.explanation.endswith(f"{hazards}.")
 
 
@@ -340,17 +268,9 @@ def test_models_with_the_same_predictions_have_the_same_score():
     y, models, _ = sample()
     same = ss.compare(y, {"a": models["a"], "copy": models["a"]}, times=[6.0, 12.0], null=False).recommendation()
     assert same.verdicts[0].sentences == ("copy and a have the same projected Brier score on average over 6 to 12.",)
-    assert same.verdicts[0].would_change == "other predictions"
     assert not same.certain
-
-
-def test_times_and_ranges_that_were_not_evaluated_are_refused():
-    y, models, _ = sample()
-    result = ss.compare(y, models, times=[6.0, 12.0], null=False)
     with pytest.raises(ss.InputError, match=r"time must be one of the evaluation times \(6 and 12\), not 7.0"):
-        result.recommendation(time=7.0)
-    with pytest.raises(ss.InputError, match="`lower` and `upper` must satisfy"):
-        result.recommendation(1.0, 7.0)
+        ss.compare(y, models, times=[6.0, 12.0], null=False).recommendation(time=7.0)
 
 
 def leaking_study():
@@ -363,19 +283,6 @@ def leaking_study():
     return y, models
 
 
-def test_an_accusation_is_printed_once():
-    y, models = leaking_study()
-    result = ss.compare(y, {**models, "too": models["leaking"]}, reference="leaking", times=[12.0])
-    found = result.recommendation()
-    assert set(found.encodes) == {"leaking", "too"}
-    for name in found.encodes:
-        assert str(found).count(f"{name} probably encodes the entry date") == 1
-    assert "too and leaking have the same projected Brier score at 12." in str(found)
-
-
-SCOPE = "refer to individuals with C* >= t only"
-
-
 @pytest.mark.parametrize(
     ("settings", "advice"),
     [
@@ -386,102 +293,31 @@ SCOPE = "refer to individuals with C* >= t only"
 def test_a_leaking_model_is_named_where_there_is_no_recommendation(settings, advice):
     """It is better among those with C* >= t, and the printed result says that this refers to them only."""
     y, models = leaking_study()
+    scope = "refer to individuals with C* >= t only"
     result = ss.compare(y, models, reference="coarse", times=churn_study.MONTHS, **settings)
-    contrasts = result.contrasts
-    observed = contrasts[(contrasts["model"] == "leaking") & (contrasts["weighting"] == "administrative")]
+    observed = result.contrasts.query("model == 'leaking' and weighting == 'administrative'")
     assert "better" in set(observed["verdict"])
     text = " ".join(str(result).split())
     assert text.startswith("leaking falls by ")
-    assert "it encodes the censoring time" in text
-    assert SCOPE in text
-    assert advice in text
+    for words in ("it encodes the censoring time", scope, advice):
+        assert words in text
     segmented = ss.compare(y, models, reference="coarse", times=[6.0, 12.0], by=np.arange(len(y)) % 2, **settings)
-    assert SCOPE in " ".join(str(segmented).split())
+    assert scope in " ".join(str(segmented).split())
     honest = ss.compare(y, {"coarse": models["coarse"]}, times=churn_study.MONTHS, **settings)
     assert not honest.leak_warnings
 
 
-IN_TABLE = "better (1)"
-BELOW_TABLE = "(1) for individuals with C* >= t only: one of the two models encodes C*"
-
-
-def administrative_part(text):
-    """Return the printed lines of administrative scores."""
-    return "\n".join(line for line in text.splitlines() if "administrative" in line)
-
-
-def test_the_administrative_table_says_for_whom_a_leaking_model_is_better():
+def test_tables_say_for_whom_a_leaking_model_is_better():
     y, models = leaking_study()
-    result = ss.compare(y, models, reference="coarse", times=churn_study.MONTHS)
-    assert result.encodes == ("leaking",)
-    for text in (result.to_text(200), result.integrated().to_text(200)):
+    result = ss.compare(y, {**models, "too": models["leaking"]}, reference="coarse", times=churn_study.MONTHS)
+    assert set(result.encodes) == {"leaking", "too"}
+    for name in result.encodes:
+        assert str(result.recommendation()).count(f"{name} probably encodes the entry date") == 1
+    table = ss.score_table(y, models, horizons=[6.0, 12.0], metric=["brier", "auc"], reference="coarse")
+    assert table.leak_warnings.keys() == {"leaking"}
+    assert " ".join(str(table).split()).startswith("leaking falls by ")
+    for text in (result.to_text(200), result.integrated().to_text(200), table.to_text(200)):
         words = re.findall(r"\sleaking\s.*[)\d] +(better.*)", text)
         assert words
-        assert set(words) == {IN_TABLE}
-        assert BELOW_TABLE in text
-    against = administrative_part(result.against("leaking").to_text(200).split("reference leaking")[1])
-    words = re.findall(r"[)\d] +((?:worse|better|undecided).*)", against)
-    assert words
-    assert all(word.endswith(" (1)") for word in words)
-    table = ss.score_table(y, models, horizons=[6.0, 12.0], metric="brier", reference="coarse")
-    assert table.leak_warnings.keys() == {"leaking"}
-    assert IN_TABLE in table.to_text(200)
-
-
-def test_the_report_marks_administrative_verdicts_on_leaking_models():
-    from survscore.reports import summarise
-
-    y, models = leaking_study()
-    table = summarise(y, models, reference="coarse", times=churn_study.MONTHS)["verdicts"]
-    marks = dict(zip(zip(table["weighting"], table["model"], strict=True), table["mark"], strict=True))
-    assert {key for key, mark in marks.items() if mark} == {("administrative", "leaking")}
-    assert set(marks.values()) == {"", " (1)"}
-
-
-def test_a_score_table_names_leaking_models():
-    y, models = leaking_study()
-    table = ss.score_table(y, models, horizons=[12.0], metric=["brier", "auc"])
-    text = " ".join(str(table).split())
-    assert text.startswith("leaking falls by ")
-    assert SCOPE in text
-    assert "see the projected ones" in text
-    hidden = int(((y.time < 12) & ~y.event).sum())
-    assert f"{hidden} hidden" in text
-    assert "lost" not in text
-
-
-def test_the_parts_of_projected_scores_are_printed():
-    y, models, _ = sample()
-    result = ss.compare(y, models, times=[6.0, 12.0], null=False)
-    text = " ".join(str(result).split())
-    parts = result.parts
-    share = np.array([np.mean(y.censoring_time >= t) for t in (6.0, 12.0)])
-    rows = parts[parts["model"] == "a"]
-    means = [np.average(rows[name], weights=size) for name, size in (("observed", share), ("projected", 1 - share))]
-    assert f"mean over 6 to 12, observed (C* >= t, {100 * share.mean():.0f} %): a {means[0]:.4f}, b " in text
-    assert f"mean over 6 to 12, projected (C* < t, {100 * (1 - share).mean():.0f} %): a {means[1]:.4f}, b " in text
-    total = share.mean() * means[0] + (1 - share).mean() * means[1]
-    projected = result.integrated().scores.query("model == 'a' and weighting != 'administrative'")
-    assert total == pytest.approx(projected["score"].item(), rel=1e-12)
-    assert max(map(len, str(result).splitlines())) <= 80
-    mean = ss.brier_score(y, models["a"], weighting="projected", times=[6.0, 12.0]).integrated()
-    np.testing.assert_allclose(mean.parts, [share.mean(), *means])
-    shrunk = ss.compare(y, models, weighting=ss.Projected(strata="mean-ranks"), times=[12.0], null=False)
-    assert "differences are shrunk" in " ".join(str(shrunk).split())
-
-
-def test_a_difference_within_the_error_of_interpolation_is_not_for_longer_follow_up():
-    """The same curves on two grids, scored between the times of the coarser: more individuals would not help."""
-    rng = np.random.default_rng(2)
-    rate, end = 0.1 * np.exp(rng.normal(size=400)), rng.uniform(6, 20, 400)
-    event_time = rng.exponential(1 / rate)
-    y = ss.Outcomes(np.minimum(event_time, end), event_time <= end, end)
-    grids = {"fine": np.arange(1.0, 13.0), "coarse": np.array([1.0, 11.0])}
-    models = {name: ss.SurvivalCurves(np.exp(-rate[:, None] * grid), grid) for name, grid in grids.items()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        compared = ss.compare(y, models, weighting=BOTH, times=[5.0, 9.0], null=False)
-    for found in (compared.recommendation(), compared.recommendation(time=5.0)):
-        assert found.verdicts[0].interpolation > 0
-        assert "within the error of interpolation" in str(found)
-        assert "would be needed" not in str(found)
+        assert set(words) == {"better (1)"}
+        assert "(1) for individuals with C* >= t only: one of the two models encodes C*" in text

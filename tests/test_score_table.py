@@ -134,70 +134,46 @@ def test_skill_and_its_differences():
 
 def test_distances_have_the_limits_of_calibration():
     y, models = problem()
-    found = table(y, models, metric=["ici", "e90"], horizons=[4.0])
-    alone = ss.calibration(y, models["noisy"], 4.0)
-    for name in ("ici", "e90"):
-        one, distance = row(found, name, "noisy"), getattr(alone, name)
-        np.testing.assert_allclose(
-            [one.estimate, one.lower, one.upper], [distance.value, distance.lower, distance.upper]
-        )
-        assert "expected of a model that is right" in one.note
-        assert np.isnan(one.p_value)
+    found, alone = table(y, models, metric=["ici"], horizons=[4.0]), ss.calibration(y, models["noisy"], 4.0).ici
+    one = row(found, "ici", "noisy")
+    np.testing.assert_allclose([one.estimate, one.lower, one.upper], [alone.value, alone.lower, alone.upper])
+    assert "expected of a model that is right" in one.note
+    assert np.isnan(one.p_value)
 
 
 def test_segments_are_tables_of_their_own():
     y, models = problem()
-    label = np.where(np.arange(400) % 3 == 0, "a", "b")
-    groups = np.arange(400) // 2
-    found = table(y, models, by={"part": label}, groups=groups, metric=["brier", "auc", "crps"]).to_frame()
+    label, groups, metric = np.where(np.arange(400) % 3 == 0, "a", "b"), np.arange(400) // 2, ["brier", "auc", "crps"]
+    found = table(y, models, by={"part": label}, groups=groups, metric=metric).to_frame()
     rows = np.flatnonzero(label == "a")
-    alone = table(
-        y[rows],
-        {name: one[rows] for name, one in models.items()},
-        groups=groups[rows],
-        metric=["brier", "auc", "crps"],
-    ).to_frame()
+    some = {name: one[rows] for name, one in models.items()}
+    alone = table(y[rows], some, groups=groups[rows], metric=metric).to_frame()
     part = found[found.part == "a"].drop(columns="part").reset_index(drop=True)
     assert part.equals(alone[part.columns])
     assert set(found.part) == {"(all)", "a", "b"}
-    assert (found.n_groups > 0).all()
 
 
 def test_everything_is_there_by_default_and_by_name():
     y, models = problem()
     assert list(dict.fromkeys(table(y, models).to_frame().metric)) == list(DEFAULT)
-    found = table(y, models, metric="all", thresholds=[0.1, 0.3])
-    assert list(dict.fromkeys(found.to_frame().metric)) == [*EVERY, "net_benefit@0.1", "net_benefit@0.3"]
-    assert found.to_frame().estimate.notna().all()
+    found = table(y, models, metric="all", thresholds=[0.1, 0.3]).to_frame()
+    assert list(dict.fromkeys(found.metric)) == [*EVERY, "net_benefit@0.1", "net_benefit@0.3"]
+    assert found.estimate.notna().all()
     assert set(ss.score_table(y, models, weighting="administrative", metric="brier").to_frame().time) == {
         np.floor(np.quantile(y.censoring_time, 0.5, method="lower"))  # the last predicted time up to the median
     }
-    strata = ss.Concordance("weighted", strata=np.arange(400) % 2)
-    assert row(table(y, models, metric=[strata]), strata.name, "right").estimate > 0.5
-
-
-def test_several_weightings_stand_side_by_side():
-    y, models = problem()
-    found = table(y, models, weighting=["administrative", "ipcw"], metric=["brier", "concordance"])
-    frame = found.to_frame()
-    assert frame.weighting.nunique() == 2
-    assert str(found).count("at 4;") == 2
 
 
 # The formats
 
-NASTY = "<script>alert(1)</script> a_b & 50% | c"
-
-
-def nasty():
-    y, models = problem(200)
-    return table(y, {NASTY: models["right"], "plain": models["noisy"]}, metric=["brier", "oe"])
-
 
 def test_json_has_no_numbers_that_json_lacks():
-    found = json.loads(nasty().to_json(), parse_constant=pytest.fail)
+    y, models = problem(200)
+    weird = "<script>alert(1)</script> a_b & 50% | c"
+    given = {weird: models["right"], "plain": models["noisy"]}
+    found = json.loads(table(y, given, metric=["brier", "oe"]).to_json(), parse_constant=pytest.fail)
     assert found["settings"]["survscore"] == ss.__version__
-    assert found["rows"][0]["model"] == NASTY
+    assert found["rows"][0]["model"] == weird
     assert found["rows"][0]["difference"] is None
 
 
@@ -209,18 +185,11 @@ def test_json_has_no_numbers_that_json_lacks():
     [
         ({"metric": ["nonsense"]}, "metric must be one of .* not 'nonsense'"),
         ({"metric": []}, "at least one"),
-        ({"metric": [0]}, "metric must be one of .* not 0"),
         ({"metric": 0}, "metric must be one of .* not 0"),
-        ({"metric": np.array([1.0, 2.0])}, "metric must be one of"),
         ({"metric": ["skill"], "null": False}, "needs the null model"),
         ({"thresholds": [1.0]}, "threshold must be between 0 and 1"),
-        ({"thresholds": [-0.1]}, "threshold must be between 0 and 1"),
         ({"reference": "other"}, "reference must be one of the models"),
         ({"horizons": [100.0]}, "times start at 100"),
-        ({"horizons": [-1.0]}, "times"),
-        ({"horizons": []}, "times"),
-        ({"level": 2.0}, "level"),
-        ({"groups": [1]}, "groups"),
     ],
 )
 def test_bad_input(asked, told):
@@ -232,10 +201,9 @@ def test_bad_input(asked, told):
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
 def test_a_reason_stands_in_place_of_a_number():
     y, models = problem(60)
-    far = table(y, models, horizons=[4.0, 30.0], metric=["brier", "auc", "slope"])
-    one = row(far, "brier", "right", 30.0)
-    assert np.isnan(one.estimate)
-    assert one.note
+    far = row(table(y, models, horizons=[4.0, 30.0], metric=["brier"]), "brier", "right", 30.0)
+    assert np.isnan(far.estimate)
+    assert far.note
     constant = {"same": ss.SurvivalCurves(np.full((60, 1), 0.5), [4.0], extrapolation="hold"), **models}
     found = table(y, constant, metric=["slope", "auc", "brier"], horizons=[4.0])
     assert "all predictions are the same" in row(found, "slope", "same").note
@@ -246,17 +214,14 @@ def test_a_reason_stands_in_place_of_a_number():
 def test_what_a_metric_refuses_is_a_reason_too():
     """Capped weights, curves that rise, and curves that CRPS can't integrate; the others have their numbers."""
     y, models = problem(100, lost=True)
-    rising = models["right"].probabilities.copy()
+    rising, times = models["right"].probabilities.copy(), models["right"].times
     rising[:, 2] = 1.0
-    times = models["right"].times
     given = {
         "rises": ss.SurvivalCurves(rising, times, monotone="keep"),
         "bends": ss.SurvivalCurves(models["noisy"].probabilities, times, interpolation="constant-hazard"),
     }
-    capped = ss.Administrative(max_weight=2)
-    found = table(
-        y, given, weighting=["administrative", capped], metric=["brier", "crps", "concordance", "distribution"]
-    )
+    metric = ["brier", "crps", "concordance", "distribution"]
+    found = table(y, given, weighting=["administrative", ss.Administrative(max_weight=2)], metric=metric)
     frame = found.to_frame().set_index(["metric", "model"]).sort_index(kind="stable")
     assert frame.loc["brier"].estimate.notna().all()
     assert "constant-hazard" in frame.loc[("crps", "bends")].note.iloc[0]
@@ -264,9 +229,6 @@ def test_what_a_metric_refuses_is_a_reason_too():
     assert by_weights.estimate.isna().tolist() == [False, True]
     assert "neither capped" in by_weights.note.iloc[1]
     assert "must not rise" in frame.loc[[("distribution", "rises")]].note.item()
-    assert np.isfinite(frame.loc[("distribution", "bends")].estimate.item())
-    with pytest.raises(ss.InputError, match="reference must be one of the models"):
-        table(y, given, weighting=capped, metric=["crps"], reference="other")
 
 
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
@@ -277,8 +239,7 @@ def test_two_individuals(events):
     found = table(y, {"a": curves, "b": curves}, metric="all", horizons=[2.0], thresholds=[0.2])
     frame = found.to_frame()
     assert (frame.estimate.notna() | (frame.note != "")).all()
-    for text in (str(found), found.to_html(), found.to_latex(), found.to_markdown(), found.to_json()):
-        assert text
+    assert found.to_latex()
 
 
 # At the command line
@@ -287,57 +248,36 @@ def test_two_individuals(events):
 @pytest.fixture
 def files(tmp_path):
     y, models = problem(150)
-    rows = ["time,event,censoring_time"] + [
-        f"{t!r},{int(e)},{c!r}" for t, e, c in zip(y.time.tolist(), y.event, y.censoring_time.tolist(), strict=True)
-    ]
-    (tmp_path / "y.csv").write_text("\n".join(rows))
+    outcomes = {"time": y.time, "event": y.event.astype(int), "censoring_time": y.censoring_time}
+    pd.DataFrame(outcomes).to_csv(tmp_path / "y.csv", index=False)
     for name, curves in models.items():
-        header = ",".join(f"{t:g}" for t in curves.times)
-        lines = [",".join(map(repr, line)) for line in curves.probabilities.tolist()]
-        (tmp_path / f"{name}.csv").write_text("\n".join([header, *lines]))
+        pd.DataFrame(curves.probabilities, columns=curves.times).to_csv(tmp_path / f"{name}.csv", index=False)
     return tmp_path, y, models
 
 
 def run(folder, *arguments):
-    given = ["table", str(folder / "y.csv"), str(folder / "right.csv"), str(folder / "noisy.csv"), *arguments]
-    return CliRunner().invoke(cli, given, catch_exceptions=True)
+    given = [folder / "y.csv", folder / "right.csv", folder / "noisy.csv", *arguments]
+    return CliRunner().invoke(cli, ["table", *map(str, given)], catch_exceptions=True)
 
 
 def test_the_command_prints_the_same_table(files):
     folder, y, models = files
-    done = run(folder, "-w", "administrative", "--horizons", "4,9", "-m", "brier", "-m", "auc", "--threshold", "0.2")
+    asked = ["-w", "administrative", "--horizons", "4,9", "-m", "brier", "-m", "auc"]
+    done = run(folder, *asked, "--threshold", "0.2")
     assert done.exit_code == 0, done.output
-    expected = str(table(y, models, metric=["brier", "auc"], thresholds=[0.2]))
-    assert expected in done.output
-
-
-def test_the_command_writes_pages(files):
-    folder, *_ = files
-    out = folder / "table.md"
-    done = run(folder, "-w", "administrative", "-m", "brier", "-o", str(out), "--json", str(folder / "all.json"))
-    assert done.exit_code == 0, done.output
-    assert "Brier score" in out.read_text()
-    assert json.loads((folder / "all.json").read_text())["rows"][0]["metric"] == "brier"
-
-
-def test_the_command_writes_a_table_for_a_paper(files):
-    folder, y, models = files
-    out = folder / "table.tex"
-    asked = ["-w", "administrative", "-m", "brier", "-m", "auc", "--horizons", "4,9", "--layout", "models x metrics"]
-    assert run(folder, *asked, "-o", str(out)).exit_code == 0
-    assert out.read_text() == table(y, models, metric=["brier", "auc"]).to_latex(layout="models x metrics")
+    assert str(table(y, models, metric=["brier", "auc"], thresholds=[0.2])) in done.output
+    asked += ["--layout", "models x metrics"]
+    assert run(folder, *asked, "-o", folder / "a.tex", "--json", folder / "a.json").exit_code == 0
+    expected = table(y, models, metric=["brier", "auc"])
+    assert (folder / "a.tex").read_text() == expected.to_latex(layout="models x metrics")
+    assert json.loads((folder / "a.json").read_text())["rows"][0]["metric"] == "brier"
     assert "--layout is for -o FILE.tex" in str(run(folder, *asked).exception)
 
 
 def test_the_command_tells_mistakes_and_writes_nothing(files):
     folder, *_ = files
     before = sorted(folder.iterdir())
-    for arguments in (
-        ["-m", "nonsense"],
-        ["--threshold", "2"],
-        ["-o", str(folder / "table.pdf")],
-        ["--horizons", "999"],
-    ):
+    for arguments in (["-m", "nonsense"], ["-o", folder / "table.pdf"], ["--horizons", "999"]):
         done = run(folder, "-w", "administrative", *arguments)
         assert isinstance(done.exception, (ss.InputError, SystemExit)), arguments
     assert sorted(folder.iterdir()) == before

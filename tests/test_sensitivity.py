@@ -99,22 +99,20 @@ def test_tipping_points_are_those_nearest_to_theta(own_theta):
 def test_differences_by_theta_are_the_scores_of_that_theta():
     """With the null model, given reference curves, and predictions that come in batches."""
     y, models, _ = draw(300, 7, ties=False)
-    for settings in ({}, {"reference": models["a"]}):
-        result = ss.compare(y, models, weighting=ss.Projected(**settings), times=TIMES)
-        for theta in (0.4, 3.0):
-            there = ss.compare(y, models, weighting=ss.Projected(theta=theta, **settings), times=TIMES).contrasts
-            for model in ("b", "Kaplan-Meier"):
-                for time in TIMES:
-                    curve = result.sensitivity().curve(model, time=time)
-                    value = there[(there["model"] == model) & (there["time"] == time)]["difference"].item()
-                    found = np.interp(np.log(theta), np.log(curve["theta"]), curve["difference"])
-                    assert found == pytest.approx(value, abs=2e-6)
+    result = ss.compare(y, models, weighting=ss.Projected(reference=models["a"]), times=TIMES)
+    for theta in (0.4, 3.0):
+        weighting = ss.Projected(theta=theta, reference=models["a"])
+        there = ss.compare(y, models, weighting=weighting, times=TIMES).contrasts.set_index(["model", "time"])
+        for model in ("b", "Kaplan-Meier"):
+            for time in TIMES:
+                curve = result.sensitivity().curve(model, time=time)
+                found = np.interp(np.log(theta), np.log(curve["theta"]), curve["difference"])
+                assert found == pytest.approx(there.loc[(model, time), "difference"], abs=2e-6)
     batches = {
         name: ss.CurveBatches(lambda one=one: (one[rows] for rows in np.array_split(np.arange(300), 4)), 300)
         for name, one in models.items()
     }
-    again = ss.compare(y, batches, weighting="projected", times=TIMES)
-    whole = ss.compare(y, models, weighting="projected", times=TIMES)
+    again, whole = (ss.compare(y, given, weighting="projected", times=TIMES) for given in (batches, models))
     np.testing.assert_allclose(again.scored[0].by_theta.scores, whole.scored[0].by_theta.scores, rtol=1e-12)
 
 
@@ -174,16 +172,11 @@ def test_the_result_is_a_table_and_a_figure():
     sensitivity = result.sensitivity()
     table = sensitivity.to_frame()
     assert len(table) == 2 * (1 + TIMES.size)
-    assert list(table["from"][:2]) == [TIMES[0], TIMES[0]]
-    assert (table["weighting"] == "projected (own ranks)").all()
-    inside = (table["tipping_lower"] < table["theta"]) & (table["theta"] < table["tipping_upper"])
-    assert inside.all()
+    assert ((table["tipping_lower"] < table["theta"]) & (table["theta"] < table["tipping_upper"])).all()
     contrasts = result.contrasts[result.contrasts["weighting"] == "projected (own ranks)"]
     at_times = table[table["from"] == table["to"]]
     np.testing.assert_allclose(at_times["difference"], contrasts["difference"])
     np.testing.assert_allclose(at_times["upper"], contrasts["upper"])
-    assert "same sign for theta" in str(sensitivity)
-    assert "late starters" in sensitivity.to_html()
     ax = sensitivity.plot(time=4.5).ax_
     (line,) = [one for one in ax.lines if one.get_label() == "b"]
     np.testing.assert_array_equal(line.get_ydata(), sensitivity.curve("b", time=4.5)["difference"])
@@ -194,12 +187,8 @@ def test_the_result_is_a_table_and_a_figure():
         sensitivity.plot(time=2.0)
     with pytest.raises(ss.InputError, match="under a projected weighting"):
         ss.compare(y, models, weighting="administrative", times=TIMES).sensitivity()
-
-
-def test_equal_predictions_have_no_tipping_point():
-    y, models, _ = draw(200, 9, ties=False)
-    result = ss.compare(y, {"a": models["a"], "same": models["a"]}, weighting="projected", times=TIMES, null=False)
-    assert result.sensitivity().to_frame()[["tipping_lower", "tipping_upper"]].isna().all(axis=None)
+    same = ss.compare(y, {"a": models["a"], "same": models["a"]}, weighting="projected", times=TIMES, null=False)
+    assert same.sensitivity().to_frame()[["tipping_lower", "tipping_upper"]].isna().all(axis=None)
 
 
 @pytest.mark.parametrize("settings", [{}, {"strata": None}, {"reference": "a"}])

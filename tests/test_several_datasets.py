@@ -58,13 +58,6 @@ def test_numbers_are_pooled_by_rubins_rules(complete):
         assert found.missing_information[j] == pytest.approx((ratio + 2 / (degrees + 3)) / (ratio + 1), rel=1e-9)
 
 
-def test_equal_imputations_lose_nothing():
-    found = ss.pool([0.5, 0.5, 0.5], [0.1, 0.1, 0.1])
-    assert found[:2] == pytest.approx((0.5, 0.1))
-    assert (found.degrees, found.missing_information) == (math.inf, 0.0)
-    assert isinstance(found.estimate, float)
-
-
 def test_tables_are_pooled_row_by_row():
     y, _ = study(0)
     tables = [ss.score_table(y, study(0, shift=0.02 * k)[1], **SETTINGS) for k in range(4)]
@@ -95,37 +88,26 @@ def test_pooling_the_same_result_is_that_result():
     found, expected = ss.pool([table] * 3).to_frame(), table.to_frame()
     for column in ("estimate", "se", "difference", "difference_se", "n_counted", "verdict"):
         assert found[column].tolist() == pytest.approx(expected[column].tolist(), nan_ok=True), column
-
-
-def test_comparisons_are_pooled_too():
-    y, models = study(2)
     compared = ss.compare(y, models, weighting="administrative", times=[4])
-    pooled = ss.pool([compared, ss.compare(y, study(2, shift=0.01)[1], weighting="administrative", times=[4])])
-    scores = compared.scores.set_index("model")["score"]
-    assert pooled.to_frame().set_index("model")["estimate"]["a"] == pytest.approx(scores["a"])
+    scores = ss.pool([compared] * 2).to_frame().set_index("model")["estimate"]
+    assert scores["a"] == pytest.approx(compared.scores.set_index("model")["score"]["a"])
 
 
 def test_what_cannot_be_pooled_has_one_clear_line():
     y, models = study(1)
     table = ss.score_table(y, models, **SETTINGS)
     other = ss.score_table(y, {"a": models["a"]}, **SETTINGS)
-    for results, message in (
-        ([table], "at least 2 imputed data sets, not 1"),
-        ([table, other], "result 1 and the first differ in 3 rows, such as brier of b"),
-        ([table, 3], "ScoreTables or Comparisons, .* not int"),
-    ):
-        with pytest.raises(ss.InputError, match=message):
-            ss.pool(results)
     for arguments, message in (
-        (([1.0], [1.0]), "at least 2 imputations"),
+        (([table],), "at least 2 imputed data sets, not 1"),
+        (([table, other],), "result 1 and the first differ in 3 rows, such as brier of b"),
+        (([table, 3],), "ScoreTables or Comparisons, .* not int"),
         (([1.0, 2.0], [1.0, -1.0]), "se must be at least 0: 1 of 2 is not, .* position 1"),
         (([1.0, 2.0], [1.0]), "the same shape"),
     ):
         with pytest.raises(ss.InputError, match=message):
             ss.pool(*arguments)
-    for wrong in (np.array([1, 2]), "many", 0):
-        with pytest.raises(ss.InputError, match="complete_degrees must be above 0"):
-            ss.pool([1.0, 2.0], [1.0, 1.0], complete_degrees=wrong)
+    with pytest.raises(ss.InputError, match="complete_degrees must be above 0"):
+        ss.pool([1.0, 2.0], [1.0, 1.0], complete_degrees=0)
 
 
 # Random effects
@@ -162,7 +144,7 @@ def results():
     return {name: ss.score_table(*study(seed), **SETTINGS) for seed, name in enumerate(("one", "two", "three", "four"))}
 
 
-@pytest.mark.parametrize("metric", ["brier", "skill", "auc"])
+@pytest.mark.parametrize("metric", ["brier", "auc"])
 def test_results_of_several_data_sets_are_put_together(results, metric):
     found = ss.across_datasets(results, metric=metric)
     rows = [table.to_frame().query(f"metric == '{metric}' and model == 'b'").iloc[0] for table in results.values()]
@@ -175,11 +157,7 @@ def test_results_of_several_data_sets_are_put_together(results, metric):
     )
     ranks = np.array([stats.rankdata(row if metric == "brier" else -row) for row in estimates])
     assert {one.model: one.mean_rank for one in found.ranks}["a"] == pytest.approx(ranks[:, 0].mean())
-    assert found.to_frame()["n"].tolist()[0] == 4
-    text = str(found)
-    for word in ("4 data sets", "mean rank", "random effects", "heterogeneity", "Friedman"):
-        assert word in text
-    assert r"\toprule" in found.to_latex()
+    assert "4 data sets" in str(found)
 
 
 def test_friedmans_test_is_scipys():
@@ -193,26 +171,19 @@ def test_friedmans_test_is_scipys():
 
 
 def test_comparisons_have_means_over_time():
-    def compared(seed):
-        y, _ = study(seed)
-        times = np.arange(1.0, 6.0)
-        rate = np.random.default_rng(seed).gamma(2.0, 0.06, 200)
-        models = {
-            name: ss.SurvivalCurves(np.exp(-(rate[:, None] + more) * times), times, interpolation="linear")
-            for name, more in (("a", 0), ("b", 0.1))
-        }
-        return ss.compare(y, models, weighting="administrative", times=times)
-
-    results = {str(seed): compared(seed) for seed in range(3)}
-    found = ss.across_datasets(results)
-    rows = [one for one in found.differences if one.model == "b"]
-    expected = results["1"].integrated().contrasts.set_index("model").loc["b"]
-    assert (rows[1].difference, rows[1].se) == pytest.approx((expected["difference"], expected["se"]))
-    at_two = ss.across_datasets(results, times=2.0)
-    contrasts = results["1"].contrasts.query("model == 'b' and time == 2")
-    assert next(
-        one for one in at_two.differences if (one.model, one.dataset) == ("b", "1")
-    ).difference == pytest.approx(contrasts["difference"].iloc[0])
+    y, _ = study(1)
+    times, rate = np.arange(1.0, 6.0), np.random.default_rng(1).gamma(2.0, 0.06, 200)
+    models = {
+        name: ss.SurvivalCurves(np.exp(-(rate[:, None] + more) * times), times, interpolation="linear")
+        for name, more in (("a", 0), ("b", 0.1))
+    }
+    compared = ss.compare(y, models, weighting="administrative", times=times)
+    results = {"one": compared, "two": compared}
+    whole = compared.integrated().contrasts.set_index("model").loc["b"]
+    at_two = compared.contrasts.query("time == 2").set_index("model").loc["b"]
+    for asked, expected in (({}, whole), ({"times": 2.0}, at_two)):
+        rows = [one for one in ss.across_datasets(results, **asked).differences if one.model == "b"]
+        assert (rows[1].difference, rows[1].se) == pytest.approx((expected["difference"], expected["se"]))
 
 
 def test_unlike_results_have_one_clear_line(results):
@@ -222,14 +193,10 @@ def test_unlike_results_have_one_clear_line(results):
         ({"x": frame, "y": frame.replace("b", "c")}, {}, "data set 'y' differs in b, c"),
         ({"x": frame, "y": pd.concat([frame, frame])}, {}, "'y' must have one row for each model"),
         ({"x": frame, "y": frame.drop(columns="estimate")}, {}, "'y' has no column 'estimate'"),
-        ({"x": frame, "y": 3}, {}, "'y' must be a Comparison, a ScoreTable or a data frame, not int"),
         (results, {"metric": "log"}, "metric must be one of"),
         (results, {"weighting": "ipcw"}, "has no weighting 'ipcw'"),
         (results, {"times": 7.0}, "has no time 7; it has 4"),
         (results, {"reference": "b"}, "has differences to 'a', not to 'b'"),
-        (results, {"weighting": np.array(["ipcw", "x"])}, "weighting must be a name"),
-        (results, {"times": np.array([4, 5])}, "times must be a number"),
-        (results, {"direction": np.array(["lower", "x"])}, "direction must be one of"),
     ):
         with pytest.raises(ss.InputError, match=message):
             ss.across_datasets(given, **more)
