@@ -24,7 +24,7 @@ from survscore.outcomes import SINCE_ENTRY
 from survscore.results.comparison import Comparison
 from survscore.scale.cells import Cells
 from survscore.scale.influences import FirstPass, Known, of_pair
-from survscore.scale.projected import ProjectedSums, Strata, UnitScores, late_starters, n_early
+from survscore.scale.projected import ProjectedSums, Strata, UnitScores, early_and_late, late_starters
 from survscore.scale.specification import Specification
 from survscore.scale.sums import Sums
 from survscore.weighting import Administrative, Projected, Weighting
@@ -111,9 +111,9 @@ def _stacked(units: list[Known]) -> Known:
     })  # fmt: skip
 
 
-def _by_units(values: Values) -> Values:
-    """Return numbers of one over what units have, 0 where there is nothing to divide by, as one unit."""
-    return np.divide(1.0, values, out=np.zeros(values.size), where=values > 1)[:, None]
+def _inverse(values: Values, counted: Values) -> Values:
+    """Return one over some values, 0 where nobody is counted, or one individual, as one unit."""
+    return np.divide(1.0, values, out=np.zeros(values.size), where=counted > 1)[:, None]
 
 
 def _finished(state: State, label: tuple[str, ...] | None) -> list[_Weighted | _Projected]:
@@ -148,7 +148,7 @@ def _comparison(state: State, label: tuple[str, ...] | None) -> Comparison:
         for k in range(len(what.metrics))
         for q, of_weighting in enumerate(scored)
     ]
-    n = state.n if label is None else round(finished[0].n)
+    n = round(finished[0].n)  # with frequency weights more than rows
     late = None
     if label is None and state.projected is not None and state.n_dropped_out is not None and not what.outcomes.weights:
         late = late_starters(state.projected)
@@ -258,13 +258,13 @@ class _Projected:
             np.where(undefined.where, np.nan, scores.mass), support, undefined.reasons, settings,
             possible=loss.possible,
         )  # fmt: skip
-        if state.influences is None or state.n_dropped_out is None:
+        if state.influences is None:
             return one
         q = what.weightings.index(what.projected)
         parts = state.influences.sums[q, metric]["parts"][:, :, self.unit]
-        early = n_early(state.projected, self.unit)
-        by_theta = scores.theta_scores(parts, metric, weighting, early) if self.unit == 0 else None
-        return replace(one, parts=scores.parts(parts, metric, early), by_theta=by_theta)
+        sizes = None if state.n_dropped_out is None else early_and_late(state.projected, self.unit)
+        by_theta = scores.theta_scores(parts, metric, weighting, sizes) if self.unit == 0 else None
+        return replace(one, parts=None if sizes is None else scores.parts(parts, metric, sizes), by_theta=by_theta)
 
     def known(self, metric: int) -> Known:
         """Return what influences are made of."""
@@ -277,7 +277,7 @@ class _Projected:
             own=np.ones(scores.share.shape[1:]), base=scores.base, share=scores.share, later=scores.later,
             added=scores.added(metric),
             averages=np.zeros((0, m, 1)), inflation=np.nan_to_num(Units(n, n, n).inflation)[:, None],
-            inverse_n=_by_units(n), inverse_mass=_by_units(mass),
+            inverse_n=_inverse(n, n), inverse_mass=_inverse(mass, n),
         )  # fmt: skip
 
 
@@ -451,7 +451,7 @@ class _Weighted:
             base=np.zeros((0, 1, n_bins)), share=np.zeros((0, 1, n_bins)), later=np.zeros((len(what.models), m, 1)),
             added=self._added(metric, centre, scale)[1], averages=np.zeros((0, m, 1)),
             inflation=np.nan_to_num(Units(counted, counted, counted).inflation)[:, None],
-            inverse_n=_by_units(counted), inverse_mass=np.where(counted > 1, 1.0 / self._counted("mass"), 0.0)[:, None],
+            inverse_n=_inverse(counted, counted), inverse_mass=_inverse(self._counted("mass"), counted),
         )  # fmt: skip
 
     def _moments(self, metric: int, scores: Values, total: Values, units: Units) -> Moments:
