@@ -15,10 +15,13 @@ ROWS = 1200  # more than `rank_rows` also without those of weight 0
 
 
 def study(seed, *, whole, ends, drop_outs):
-    """Return columns in which much happens exactly at evaluation times; with `ends` "late", nobody has C* < t."""
+    """Return columns in which much happens exactly at evaluation times; with `ends` "late", nobody has C* < t.
+
+    And with "early", nobody has C* >= t at the last one.
+    """
     rng = np.random.default_rng(seed)
     n, rate = ROWS, rng.gamma(2, 0.03, ROWS)
-    end = rng.uniform(15 if ends == "late" else 1, 25, n)
+    end = rng.uniform(*{"late": (15, 25), "early": (1, 14)}.get(ends, (1, 25)), n)
     event_time = np.where(rng.random(n) < 0.2, rng.choice(TIMES, n), rng.exponential(1 / rate))
     last_seen = rng.exponential(30, n) if drop_outs else np.full(n, np.inf)
     if whole:
@@ -41,13 +44,14 @@ def study(seed, *, whole, ends, drop_outs):
 @examples(12)
 @given(
     seed=st.integers(0, 999), whole=st.booleans(), drop_outs=st.booleans(), cause=st.booleans(),
-    ends=st.sampled_from(["known", "late", "unknown"]), weights=st.sampled_from([None, "weight", "often"]),
+    ends=st.sampled_from(["known", "early", "late", "unknown"]), weights=st.sampled_from([None, "weight", "often"]),
     by=st.booleans(), groups=st.booleans(), strata=st.sampled_from([None, "plan"]),
     population=st.sampled_from([None, "fixed"]), max_weight=st.sampled_from([None, 1.2]), cuts=st.integers(0, ROWS),
 )  # fmt: skip
 @example(1, True, True, False, "unknown", "weight", False, False, None, None, None, 7)
 @example(2, False, True, True, "late", "often", True, True, "plan", "fixed", 1.2, 900)
 @example(3, True, False, False, "known", "weight", True, True, None, "fixed", None, 1)
+@example(5, False, True, True, "early", "weight", True, False, "plan", None, None, 600)
 @example(4, True, True, True, "late", "weight", True, False, None, None, None, 0)
 def test_what_is_asked_for_together(
     seed, whole, drop_outs, cause, ends, weights, by, groups, strata, population, max_weight, cuts

@@ -340,8 +340,12 @@ class _Weighted:
             first = (of("first_stops").sum() - np.cumsum(of("first_stops"))[:m])[None]
             several = (first, of("late_counts")[None], np.cumsum(of("event_changes"), axis=1)[:, :m])
             counts.append([np.asarray(one, dtype=np.float64) for one in several])
+        mass, number, squares = counts  # differences of sums of weights are not quite 0 where nobody is left
+        mass, squares = (
+            [np.where(n > 0, of, 0.0) for of, n in zip(one, number, strict=True)] for one in (mass, squares)
+        )
         # those who stay so long as to see no bin end count with the last
-        first, late, event = map(_Part, weights, *counts, (np.full((1, m), last), late_bin, bins))
+        first, late, event = map(_Part, weights, mass, number, squares, (np.full((1, m), last), late_bin, bins))
         return cls(what, weighting, sums, cells, cap, (first, late, event), largest)
 
     @property
@@ -483,9 +487,8 @@ class _Weighted:
         sums, k, m, values = self.sums, len(self.what.models), self.what.at.size, self._values(metric)
         if not isinstance(self.weighting, Administrative) or not sums.mass("left").any():
             return None
-        divisor = (
-            sum(part.count.sum(axis=0) for part in self.parts) + sums.mass("known_counts") + sums.mass("lost_counts")
-        )
+        lost = np.where(sums.number("lost_counts") > 0, sums.mass("lost_counts"), 0.0)
+        divisor = sum(part.count.sum(axis=0) for part in self.parts) + sums.mass("known_counts") + lost
         losses = sum(one[:k].sum(axis=1) for one in values) + sums["known"][metric].T
         with np.errstate(invalid="ignore", divide="ignore"):
             lower, upper = (sums[name][metric].T / divisor for name in ("lowest", "highest"))
