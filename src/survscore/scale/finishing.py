@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 
+AS_GOOD_AS_NONE = 1e-6  # individuals
+
 
 def finish(state: State) -> Comparison | SegmentedComparison:
     """Return the results of all rows that a state has seen."""
@@ -62,7 +64,14 @@ def sampled(look: Look, what: Specification, strata: Strata) -> State:
     state = State(own, projected=ProjectedSums.of(replace(strata, specification=own)))
     if what.bins == "units":  # others may leave later than any of the sample
         state.reach(int(look.exits[-1]))
-    return state.update(strata.drawn.table)
+    state.update(strata.drawn.table)
+    if state.projected is not None:
+        # Others have their events when nobody of the sample has: without a jump, what their own event does to the curve
+        # would be missing from their influence, and standard errors be too small. Not where the sample has ended.
+        counts = state.projected.values["counts"]
+        stay = np.cumsum(counts[..., ::-1, :].sum(axis=-1), axis=-1)[..., ::-1] > 0
+        counts[..., 1:] += AS_GOOD_AS_NONE * stay[..., None]
+    return state
 
 
 def first_pass(state: State, *, groups: NDArray[np.uint64] | None = None, preliminary: int = 0) -> FirstPass:
