@@ -147,6 +147,10 @@ def test_patterns_lists_and_predictions_of_one_cause():
         ),
         ({}, {"cause": "churn"}, "cause must be the number of a cause, from 1 on; `causes` gives them names"),
         ({}, {"cause": 3, "outcomes": {"causes": CAUSES}}, "cause must be one of 'default' and 'repayment'"),
+        (
+            {"entered": 0.0}, {"cause": "default", "entry": "entered", "outcomes": {"causes": CAUSES}},
+            "no scores of a cause with delayed entry",
+        ),
         ({}, {"cause": 1}, "model 'a' has no predictions of cause '1', only of 'default' and 'repayment'"),
         ({"event": 3}, {"cause": 1, "outcomes": {"causes": CAUSES}}, "event must be 0 or the code of a cause"),
         ({"event": "moved"}, {"cause": 1, "outcomes": {"causes": CAUSES}}, r"'moved' \(1500\), the first in row 0"),

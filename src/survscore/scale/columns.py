@@ -77,6 +77,11 @@ class OutcomeColumns:
         if isinstance(given, str):
             raise InputError(f"causes must be a sequence of names, not {given!r}")
         object.__setattr__(self, "causes", tuple(map(str, self.causes)))
+        if self.cause is not None and self.entry_column is not None:
+            raise InputError(
+                "evaluate has no scores of a cause with delayed entry: predictions of one cause do not tell what is "
+                "predicted for individuals who are event-free at entry; use compare, with IncidenceCurves of all causes"
+            )
 
     def of_cause(self, cause: str | int) -> OutcomeColumns:
         """Return the same with one cause as the event of interest."""

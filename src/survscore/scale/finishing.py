@@ -24,7 +24,7 @@ from survscore.outcomes import SINCE_ENTRY
 from survscore.results.comparison import Comparison
 from survscore.scale.cells import Cells
 from survscore.scale.influences import FirstPass, Known, of_pair
-from survscore.scale.projected import ProjectedSums, Strata, UnitScores, late_starters, n_early
+from survscore.scale.projected import ProjectedSums, Strata, UnitScores, early_and_late, late_starters
 from survscore.scale.specification import Specification
 from survscore.scale.sums import Sums
 from survscore.weighting import Administrative, Projected, Weighting
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from survscore.scale.state import State
 
 Values = NDArray[np.float64]
+
+AS_GOOD_AS_NONE = 1e-6  # individuals
 
 
 def finish(state: State) -> Comparison | SegmentedComparison:
@@ -62,7 +64,14 @@ def sampled(look: Look, what: Specification, strata: Strata) -> State:
     state = State(own, projected=ProjectedSums.of(replace(strata, specification=own)))
     if what.bins == "units":  # others may leave later than any of the sample
         state.reach(int(look.exits[-1]))
-    return state.update(strata.drawn.table)
+    state.update(strata.drawn.table)
+    if state.projected is not None:
+        # Others have their events when nobody of the sample has: without a jump, what their own event does to the curve
+        # would be missing from their influence, and standard errors be too small. Not where the sample has ended.
+        counts = state.projected.values["counts"]
+        stay = np.cumsum(counts[..., ::-1, :].sum(axis=-1), axis=-1)[..., ::-1] > 0
+        counts[..., 1:] += AS_GOOD_AS_NONE * stay[..., None]
+    return state
 
 
 def first_pass(state: State, *, groups: NDArray[np.uint64] | None = None, preliminary: int = 0) -> FirstPass:
@@ -111,9 +120,9 @@ def _stacked(units: list[Known]) -> Known:
     })  # fmt: skip
 
 
-def _by_units(values: Values) -> Values:
-    """Return numbers of one over what units have, 0 where there is nothing to divide by, as one unit."""
-    return np.divide(1.0, values, out=np.zeros(values.size), where=values > 1)[:, None]
+def _inverse(values: Values, counted: Values) -> Values:
+    """Return one over some values, 0 where nobody is counted, or one individual, as one unit."""
+    return np.divide(1.0, values, out=np.zeros(values.size), where=counted > 1)[:, None]
 
 
 def _finished(state: State, label: tuple[str, ...] | None) -> list[_Weighted | _Projected]:
@@ -148,7 +157,7 @@ def _comparison(state: State, label: tuple[str, ...] | None) -> Comparison:
         for k in range(len(what.metrics))
         for q, of_weighting in enumerate(scored)
     ]
-    n = state.n if label is None else round(finished[0].n)
+    n = round(finished[0].n)  # with frequency weights more than rows
     late = None
     if label is None and state.projected is not None and state.n_dropped_out is not None and not what.outcomes.weights:
         late = late_starters(state.projected)
@@ -258,13 +267,13 @@ class _Projected:
             np.where(undefined.where, np.nan, scores.mass), support, undefined.reasons, settings,
             possible=loss.possible,
         )  # fmt: skip
-        if state.influences is None or state.n_dropped_out is None:
+        if state.influences is None:
             return one
         q = what.weightings.index(what.projected)
         parts = state.influences.sums[q, metric]["parts"][:, :, self.unit]
-        early = n_early(state.projected, self.unit)
-        by_theta = scores.theta_scores(parts, metric, weighting, early) if self.unit == 0 else None
-        return replace(one, parts=scores.parts(parts, metric, early), by_theta=by_theta)
+        sizes = None if state.n_dropped_out is None else early_and_late(state.projected, self.unit)
+        by_theta = scores.theta_scores(parts, metric, weighting, sizes) if self.unit == 0 else None
+        return replace(one, parts=None if sizes is None else scores.parts(parts, metric, sizes), by_theta=by_theta)
 
     def known(self, metric: int) -> Known:
         """Return what influences are made of."""
@@ -277,7 +286,7 @@ class _Projected:
             own=np.ones(scores.share.shape[1:]), base=scores.base, share=scores.share, later=scores.later,
             added=scores.added(metric),
             averages=np.zeros((0, m, 1)), inflation=np.nan_to_num(Units(n, n, n).inflation)[:, None],
-            inverse_n=_by_units(n), inverse_mass=_by_units(mass),
+            inverse_n=_inverse(n, n), inverse_mass=_inverse(mass, n),
         )  # fmt: skip
 
 
@@ -340,8 +349,12 @@ class _Weighted:
             first = (of("first_stops").sum() - np.cumsum(of("first_stops"))[:m])[None]
             several = (first, of("late_counts")[None], np.cumsum(of("event_changes"), axis=1)[:, :m])
             counts.append([np.asarray(one, dtype=np.float64) for one in several])
+        mass, number, squares = counts  # differences of sums of weights are not quite 0 where nobody is left
+        mass, squares = (
+            [np.where(n > 0, of, 0.0) for of, n in zip(one, number, strict=True)] for one in (mass, squares)
+        )
         # those who stay so long as to see no bin end count with the last
-        first, late, event = map(_Part, weights, *counts, (np.full((1, m), last), late_bin, bins))
+        first, late, event = map(_Part, weights, mass, number, squares, (np.full((1, m), last), late_bin, bins))
         return cls(what, weighting, sums, cells, cap, (first, late, event), largest)
 
     @property
@@ -451,7 +464,7 @@ class _Weighted:
             base=np.zeros((0, 1, n_bins)), share=np.zeros((0, 1, n_bins)), later=np.zeros((len(what.models), m, 1)),
             added=self._added(metric, centre, scale)[1], averages=np.zeros((0, m, 1)),
             inflation=np.nan_to_num(Units(counted, counted, counted).inflation)[:, None],
-            inverse_n=_by_units(counted), inverse_mass=np.where(counted > 1, 1.0 / self._counted("mass"), 0.0)[:, None],
+            inverse_n=_inverse(counted, counted), inverse_mass=_inverse(self._counted("mass"), counted),
         )  # fmt: skip
 
     def _moments(self, metric: int, scores: Values, total: Values, units: Units) -> Moments:
@@ -483,9 +496,8 @@ class _Weighted:
         sums, k, m, values = self.sums, len(self.what.models), self.what.at.size, self._values(metric)
         if not isinstance(self.weighting, Administrative) or not sums.mass("left").any():
             return None
-        divisor = (
-            sum(part.count.sum(axis=0) for part in self.parts) + sums.mass("known_counts") + sums.mass("lost_counts")
-        )
+        lost = np.where(sums.number("lost_counts") > 0, sums.mass("lost_counts"), 0.0)
+        divisor = sum(part.count.sum(axis=0) for part in self.parts) + sums.mass("known_counts") + lost
         losses = sum(one[:k].sum(axis=1) for one in values) + sums["known"][metric].T
         with np.errstate(invalid="ignore", divide="ignore"):
             lower, upper = (sums[name][metric].T / divisor for name in ("lowest", "highest"))

@@ -136,7 +136,8 @@ class Influences:
     ``single`` (times, units, quantities), of ``means`` over time (means, units, quantities); their ``products`` over
     time, where columns are the times of the first model, of the second and so on (units, columns, columns); and of
     projected scores ``parts`` (models, times, units, 5), see `_kernels.Estimates`. Of groups, sums by ``bucket``
-    (buckets, times, models). In place of a metric, -1: how many of each group are counted, by bucket.
+    (buckets, times, models). In place of a metric, -1: how many of each group are counted, by bucket, and how many
+    there are (buckets, 1).
     """
 
     specification: Specification
@@ -150,7 +151,7 @@ class Influences:
         buckets = int(self.bucket_starts[-1])
         for q, of_weighting in enumerate(self.first.known if not self.sums else ()):
             if what.groups is not None:
-                self.sums[q, -1] = {"bucket": np.zeros((buckets, m))}
+                self.sums[q, -1] = {"bucket": np.zeros((buckets, m)), "members": np.zeros((buckets, 1))}
             projects = isinstance(what.weightings[q], Projected)
             for metric, known in enumerate(of_weighting):
                 self.sums[q, metric] = {
@@ -191,6 +192,7 @@ class Influences:
         for of_level in buckets:
             if of_level is not None:
                 _kernels.add_sizes(stops, rows.sample, of_level, self.sums[q, -1]["bucket"])
+                _kernels.add_sizes(np.ones_like(stops), rows.sample, of_level, self.sums[q, -1]["members"])
         return buckets
 
     def block(
@@ -234,8 +236,7 @@ class Influences:
             return 0
         if self.first.groups is None:
             return None
-        present = self.sums[0, -1]["bucket"].max(axis=1, initial=0.0) > 0
-        several = present.reshape(self.first.n_units, -1)
+        several = (self.sums[0, -1]["members"] > 0).reshape(self.first.n_units, -1)
         return int((several[1:].sum(axis=0) > 1).sum())
 
     def added_to(self, scored: ScoreArrays, unit: int, q: int, metric: int) -> ScoreArrays:
@@ -250,7 +251,7 @@ class Influences:
             return self._of_groups(scored, unit, q, metric, averages)
         inflation = np.where(usable, scored.support.units.inflation, 0.0)
         pointwise = sums["single"][:, unit, k:].T * inflation
-        of_averages = sums["means"][used, unit, k:].T
+        of_averages = np.where(_of_one(averages, inflation), np.nan, sums["means"][used, unit, k:].T)
         if what.over_time:
             products, root = sums["products"][unit].reshape(k, m, k, m), np.sqrt(inflation)
             over_time = np.array([of_pair(products, a, b) for a, b in pairs(k)]) * np.outer(root, root)
@@ -275,19 +276,25 @@ class Influences:
         rows = slice(*self.bucket_starts[unit : unit + 2].tolist())
         units = Units(*PowerSums.of(self.sums[q, -1]["bucket"][rows]).units())
         usable = ~np.isnan(scored.scores).any(axis=0)
-        root = np.sqrt(np.where(usable, units.inflation, 0.0))
-        values = self.sums[q, metric]["bucket"][rows].transpose(2, 0, 1) * root
+        inflation = np.where(usable, units.inflation, 0.0)
+        values = self.sums[q, metric]["bucket"][rows].transpose(2, 0, 1) * np.sqrt(inflation)
         several = [contrast(values, a, b) for a, b in pairs(len(values))]
         over_time = np.array([one.T @ one for one in several]) if self.specification.over_time else None
+        of_averages = np.array([np.square(np.nan_to_num(one) @ averages.T).sum(axis=0) for one in several])
         moments = Moments(
             np.array([np.square(one).sum(axis=0) for one in several]), averages,
-            np.array([np.square(one @ averages.T).sum(axis=0) for one in several]), over_time,
+            np.where(_of_one(averages, inflation), np.nan, of_averages), over_time,
         )  # fmt: skip
         how = f"{BUCKETS} random buckets" if self.first.groups is None else "as they are"
         return replace(
             scored, moments=moments, support=replace(scored.support, units=units, grouped=True),
             settings={**scored.settings, "groups": how},
         )  # fmt: skip
+
+
+def _of_one(averages: Values, inflation: Values) -> NDArray[np.bool_]:
+    """Return which means over time have a time at which one unit is counted, and no variance."""
+    return np.asarray(averages[:, np.isnan(inflation)].any(axis=1))
 
 
 @dataclass(eq=False)

@@ -345,8 +345,11 @@ class UnitScores:
             found.append(cells.estimation(gradients, of_weights=False))
         return np.array(found)
 
-    def theta_scores(self, parts: Values, metric: int, weighting: Projected, n_early: Values) -> ThetaScores:
-        """Return the scores at other hazards of the hidden; `parts` (models, times, 5) are those of `Influences`."""
+    def theta_scores(self, parts: Values, metric: int, weighting: Projected, sizes: Values | None) -> ThetaScores:
+        """Return the scores at other hazards of the hidden; `parts` (models, times, 5) are those of `Influences`.
+
+        Whom predictions fit is NaN where C* is unknown, and with it the `sizes`, see `early_and_late`.
+        """
         slope, times, change, event_free = self.slope[metric], self.cells[0].index, [], []
         for a, cells in enumerate(self.cells):
             base, share, later = cells.statuses(THETAS)
@@ -359,28 +362,29 @@ class UnitScores:
             others = float(cells.counts[..., 2:].sum())
             event_free.append(np.einsum("jsb,sb->j", self.status[a], cells.counts[..., 0]) + after + others)
         every = np.stack((parts[..., 0], np.array(event_free)), axis=-1)
-        sizes = np.stack((n_early, self.mass - n_early))
+        if sizes is None:
+            sizes = np.zeros((2, len(times.times)))
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.stack((parts[..., 1:3], every - parts[..., 1:3]), axis=1) / sizes[:, :, None]
         means = np.where(sizes[:, :, None] > 0, means, np.nan)
         scores = self.scores[metric][..., None] + np.array(change) / self.mass
         return ThetaScores(1.0, weighting.hazards, scores, means[..., 0], means[..., 1])
 
-    def parts(self, parts: Values, metric: int, n_early: Values) -> PartArrays:
-        """Return the scores of those with C* >= t, and of the others."""
+    def parts(self, parts: Values, metric: int, sizes: Values) -> PartArrays:
+        """Return the scores of those with C* >= t, and of the others; for `sizes` see `early_and_late`."""
         scores = self.scores[metric]
         early = parts[..., 3]
         means = [
             np.where(~np.isnan(scores) & (n > 0), losses / np.where(n > 0, n, 1.0), np.nan)
-            for losses, n in ((early, n_early), (scores * self.mass - early, self.mass - n_early))
+            for losses, n in zip((early, scores * self.mass - early), sizes, strict=True)
         ]
-        return PartArrays(n_early / self.mass, parts[0, :, 4] / self.mass, *means)
+        return PartArrays(sizes[0] / self.mass, parts[0, :, 4] / self.mass, *means)
 
 
-def n_early(sums: ProjectedSums, unit: int) -> Values:
-    """Return how many of a unit have C* >= t, or the sum of their weights."""
+def early_and_late(sums: ProjectedSums, unit: int) -> Values:
+    """Return how many of a unit have C* >= t, and C* < t, or the sums of their weights: (2, times); 0 of nobody."""
     slots = sums.values["slots"][unit].sum(axis=(0, 2))
-    return np.asarray(slots.sum() - np.cumsum(slots)[:-1])
+    return np.stack((np.cumsum(slots[::-1])[::-1][1:], np.cumsum(slots)[:-1]))
 
 
 def _undefined(what: Specification, own: UnitStrata, loss: Loss) -> Undefined:

@@ -160,7 +160,7 @@ class State:
             sample = np.asarray(powers[0] if order is None else powers[0][order], dtype=np.float64)
             self._add_losses(batch, order, stretches, segment, bins, sample)
         if outcomes.censoring_time is not None:
-            self.n_dropped_out = (self.n_dropped_out or 0) + int(outcomes.dropped_out.sum())
+            self.n_dropped_out = (self.n_dropped_out or 0) + (outcomes.n_dropped_out or 0)
         if outcomes.weights is not None:
             self.largest_weight = max(self.largest_weight, float(outcomes.weights.max()))
         self.n += len(batch)

@@ -14,7 +14,7 @@ from survscore.analysis.compare import compare
 from survscore.io.tables import arrow
 from survscore.metrics import Metric
 from survscore.results.comparison import Comparison
-from survscore.scale.batches import Batch, Labels
+from survscore.scale.batches import Batch, Labels, with_weight
 from survscore.scale.files import ROWS, BadFileError, ExpectedSchema, FilePart
 from survscore.scale.files import checked as checked_rows
 from survscore.scale.influences import FirstPass, Influences
@@ -196,7 +196,7 @@ class Gathered:
             raise InputError("there are no rows")
         # a column that is empty throughout a file may have another type there
         whole = arrow().concat_tables(several, promote_options="default").unify_dictionaries().combine_chunks()
-        return Batch(self.specification, whole.to_batches()[0])
+        return Batch(self.specification, with_weight(self.specification, whole.to_batches()[0]))
 
     @property
     def n(self) -> int:
