@@ -8,13 +8,11 @@ import pandas as pd
 import pytest
 
 import survscore as ss
-from looks import show
 from report_case import HOSTILE, TIMES
 from report_situations import report_of
 from survscore._validation import several
 from survscore.reports import render, summarise
 from survscore.reports.answers import recommendation
-from survscore.reports.leakage import leak_sentence
 from survscore.reports.scores import relative
 from survscore.reports.section import Column, Section
 from survscore.reports.summary import page_tables_of, panels_of, tables_of
@@ -48,18 +46,6 @@ def test_cards_are_the_library_s_contrasts(case, report):
     wanted = other.contrasts.set_index("model").loc["leaking"]
     for name in ("difference", "lower", "upper", "p_value"):
         assert pairs[name]["leaking", HOSTILE] == pytest.approx(wanted[name], rel=1e-9)
-
-
-def test_many_models_have_a_card_against_the_reference_and_the_best_one_against_the_null(case):
-    y, models = case
-    factors = {f"m{k}": ss.SurvivalCurves(models["truth"].probabilities ** (1 + k / 4), GRID_100) for k in range(5)}
-    found = of_models(y, factors, metric="brier", reference="m2")["answer"]["brier"]
-    pairs = [(card["model"], card["reference"]) for card in found["cards"]]
-    assert pairs == [("m0", "m2"), ("m1", "m2"), ("m3", "m2"), ("m4", "m2"), ("m0", "Kaplan-Meier")]
-    assert found["sentence"].startswith("m0 is best: it is significantly better than m1, m2, m3 and m4. But it is not")
-
-
-GRID_100 = np.arange(1.0, 101.0)
 
 
 def test_sentences_of_the_answer(case):
@@ -107,20 +93,6 @@ def test_recommendations():
     assert (contradicted["trust"], contradicted["sentences"]) == ("with care", ["c", "Use x: why."])
     stop = recommendation(**{**asked, "caution": "beware", "contradictions": ["c"]})
     assert (stop["trust"], stop["sentences"]) == ("no", ["beware", "c"])
-
-
-@pytest.mark.parametrize(
-    ("verdict", "end"),
-    [
-        ("encodes C*", "falls by 97 % right after C*, against 8.7 % elsewhere: it encodes the censoring time."),
-        ("no sign", "against 8.7 % elsewhere: no sign that it encodes the censoring time."),
-        ("unclear", "against 8.7 % elsewhere: whether it encodes the censoring time is unclear."),
-        ("too few", "Whether m encodes the censoring time cannot be assessed: there are too few data."),
-    ],
-)
-def test_leaks_in_words(verdict, end):
-    row = {"model": "m", "verdict": verdict, "fall_after": 0.97, "fall_elsewhere": 0.087}
-    assert leak_sentence(row).endswith(end)
 
 
 # Names and numbers
@@ -228,36 +200,6 @@ def test_methods_say_what_was_done_and_cite_it(report, lost_report):
     check_methods(lost_report.summary, [*lost, "AUC (higher is better)", "Blanche"])
 
 
-def test_methods_state_what_is_assumed_and_cite_nothing_else(lost_case):
-    y, models = lost_case
-    steps = ss.SurvivalCurves(models["truth"].probabilities, models["truth"].times, interpolation="step")
-    found = summarise(y, {**models, "steps": steps}, metric="brier", times=[30, 60], n_curves=0)
-    based = 'based on the projected score (weighting "projected (own ranks)"), to which all individuals contribute'
-    assumed = [
-        "hold if C* is independent of the time of the event given the covariates",
-        "are assumed to have, from the end of their follow-up on, the hazards of individuals of similar",
-        "which assumes that drop-out is independent of the time of the event given predicted risk",
-        "curves were read linearly (truth, leaking and <script>alert(1)</script>) and as steps (steps).",
-        "At 30 and 60, calibration was judged under the weighting",
-    ]
-    check_methods(found, [based, *assumed], ["Graf"])
-
-
-def test_methods_of_groups_segments_and_other_weightings(case):
-    y, models = case
-    by = {"half": np.where(np.arange(len(y)) % 2, "a", "b")}
-    asked = {"groups": np.arange(len(y)) // 3, "by": by, "metric": "brier", "horizons": [30], "unit": "D"}
-    found = of_models(y, models, **asked, correction="benjamini-hochberg", null="counted")
-    segments = "Segments by half were scored each by itself, with p-values adjusted by Benjamini and Hochberg's"
-    told = ["They allow for dependence within 500 groups.", "event-free proportion of those counted", "5 to 90 days"]
-    check_methods(found, [segments, *told, "Benjamini Y"])
-    unknown = of_models(ss.Outcomes(y.time, y.event), models, metric="brier")
-    check_methods(unknown, ["known only of those who were censored"], ["administrative score", "Kvamme"])
-    known = of_models(ss.Outcomes(y.time, np.ones(len(y))), models, metric="brier")
-    told = ["No individual was censored.", "whose status was known at all these times"]
-    check_methods(known, told, ["assume", "independent"])
-
-
 # A backtest
 
 
@@ -302,19 +244,6 @@ def test_a_backtest_has_a_section(dated):
     assert 'id="backtest"' not in report_of("tie", n_curves=0).html
     with pytest.raises(ss.InputError, match=r"backtest must be a Backtest, .* not DataFrame"):
         ss.report(y, models, backtest=table)
-
-
-def test_a_browser_draws_the_backtest(browser, dated, tmp_path):
-    y, models, *_ = dated
-    tested = ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600], n_draws=20)
-    made = ss.report(y, models, backtest=tested, n_curves=0, metric="brier")
-    page, _ = show(browser, made.save(tmp_path / "report.html"), viewport={"width": 1280, "height": 800})
-    rows = page.locator('[data-chart="backtest"] .rows')
-    assert rows.locator("circle.ring").count() == 6  # three weightings on two days
-    assert rows.locator("circle.dot").count() == 3
-    assert "administrative 0.00 %" in rows.get_attribute("aria-label")
-    assert page.locator("#backtest table[data-name=backtest-summary] tbody tr").count() == 3
-    page.close()
 
 
 def test_the_command_line_adds_a_backtest(dated, tmp_path, capsys, monkeypatch):

@@ -1,7 +1,6 @@
 """The page in a real browser: every control, no error, no request, the library's numbers, names for screen readers."""
 
 import csv
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -179,14 +178,6 @@ def test_charts_are_saved_as_pictures(page, chart, tmp_path):
     assert len(colours) > 50
 
 
-def test_the_methods_are_copied(page):
-    page.get_by_role("button", name="Copy").click()
-    assert page.locator(".copied").inner_text() in ("Copied.", "Selected: copy it with Ctrl+C.")
-    selected = page.evaluate("getSelection().toString()")
-    assert selected.startswith("Predictions of 3 models")
-    assert "Journal of Machine Learning Research" in selected
-
-
 def test_everything_has_a_name(page):
     assert page.title() == TITLE
     assert page.locator("h1").text_content() == TITLE
@@ -211,18 +202,6 @@ def test_a_report_without_script_still_answers(browser, report, tmp_path):
     assert report.summary["answer"]["brier"]["cards"][0]["interval"] in answer
     assert opened.locator("#scores table").first.is_visible()
     context.close()
-
-
-@pytest.mark.nightly
-def test_the_notebook_s_frame_draws(browser, report, tmp_path):
-    path = tmp_path / "notebook.html"
-    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{report._repr_html_()}", encoding="utf-8")
-    opened = browser.new_page()
-    opened.goto(path.as_uri())
-    frame = opened.frame_locator("iframe")
-    frame.locator('[data-chart="scores"] svg path.line').first.wait_for()
-    assert frame.locator("h1").text_content() == TITLE
-    opened.close()
 
 
 ODD = {
@@ -250,27 +229,6 @@ def test_odd_reports_are_drawn_without_an_error(browser, case, odd, tmp_path):
     assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
     opened.close()
     assert said == []
-
-
-@pytest.mark.nightly
-def test_many_models_differ_in_colour_or_dash(browser, case, tmp_path):
-    y, models = case
-    several = {f"model {k}": models["truth"] for k in range(12)}
-    opened, _ = show(browser, ss.report(y, several, times=[5, 50, 90], n_curves=0).save(tmp_path / "report.html"))
-    plot = opened.locator('[data-chart="scores"] .plot').first
-    plot.focus()
-    opened.keyboard.press("End")
-    tip = plot.locator(".tip")
-    assert tip.evaluate("(e) => e.scrollHeight <= e.clientHeight && e.scrollWidth <= e.clientWidth")
-    assert "Kaplan-Meier" in tip.text_content()
-    styles = [line.get_attribute("class") for line in lines(opened, "scores").all()]
-    assert len(styles) == len(set(styles)) == 13
-    assert opened.locator("form details").count() == 1
-    opened.locator("#differences-h").scroll_into_view_if_needed()
-    opened.get_by_role("link", name="Calibration").click()
-    heading, bar = opened.locator("#calibration-h").bounding_box(), opened.locator("form").bounding_box()
-    assert heading["y"] >= bar["y"] + bar["height"]
-    opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -319,10 +277,3 @@ def test_segments_are_drawn(browser, segments_page, width):
     opened.keyboard.press("Escape")
     opened.close()
     assert said == []
-
-
-def test_no_test_waits_for_a_string_that_the_page_s_policy_forbids():
-    """`wait_for_function` evaluates its string within the page as soon as it must wait: it fails on slow machines."""
-    forbidden = ".wait_for_" + "function("
-    found = [path for path in Path(__file__).parents[1].rglob("*.py") if forbidden in path.read_text(encoding="utf-8")]
-    assert found == []

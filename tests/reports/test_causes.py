@@ -105,16 +105,6 @@ def test_sections_of_causes_have_names_of_their_own(report):
         assert name in data["tables"] or name in data["panels"] or name.endswith(("answer", "backtest"))
 
 
-def test_methods_name_the_cause_and_the_estimator(report):
-    text = " ".join(report.summary["causes"][0]["methods"]["paragraphs"])
-    assert "Scores are of relapse, with the other events as competing risks" in text
-    assert "%) had an event of cause relapse and" in text
-    assert "AUC: controls are the event-free and those with an event of another cause" in report.html
-    assert "how much of the predicted probability of no event of cause relapse is lost" in text
-    assert "the Aalen-Johansen estimate" in text
-    assert any("Aalen OO" in reference for reference in report.summary["causes"][0]["methods"]["references"])
-
-
 def test_what_reports_on_several_causes_can_not_have(case, tmp_path):
     y, models = case
     with pytest.raises(ss.InputError, match=r"history and backtest are of one cause of events: say .* \(cause=\)"):

@@ -86,7 +86,3 @@ def test_the_recommendation_comes_first_with_both_parts_and_the_tipping_point(br
     whole = [share * a + (1 - share) * b for a, b in zip(parts["observed"], parts["projected"], strict=True)]
     assert whole == pytest.approx(projected[: len(whole)])
     page.close()
-
-
-def test_what_is_known_of_all_has_no_parts():
-    assert report_of("only_ipcw", n_curves=0).summary["answer"]["brier"]["parts"] == {}

@@ -137,20 +137,6 @@ def test_a_file_that_vanishes(data, capsys, monkeypatch):
     assert err == f"survscore: {data / BAD}: is no longer there, though it was listed\n"
 
 
-@pytest.mark.parametrize("kind", ["empty", "without a column", "another type"])
-def test_the_first_file_may_be_the_bad_one(kind, data, tmp_path, capsys):
-    make, what = WRONG[kind]
-    pq.write_table(rows(20, 42), data / BAD)
-    (data / "part-000.parquet").unlink()
-    make(data / "part-000.parquet")
-    out = tmp_path / "out.json"
-    code, _, _ = run(capsys, "evaluate", data, "-w", "administrative", "--skip-bad-files", "--json", out)
-    assert code == 0
-    settings = json.loads(out.read_text())["settings"]
-    assert settings["files_read"] == 99
-    assert what in settings["skipped_files"][0]["reason"].replace("is float64, but float32", "is float32, but float64")
-
-
 def test_a_bad_piece_makes_the_whole_file_bad(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("survscore.scale.engines.PIECE_ROWS", 1)
     monkeypatch.setattr("survscore._config.Config.n_cores", lambda _: 8)

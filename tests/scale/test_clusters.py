@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 
 import survscore as ss
-from cluster_case import check_alike, check_close, in_files, in_memory, rows, spoiled, sums, with_ids
+from cluster_case import check_alike, check_close, in_files, in_memory, rows, spoiled, sums
 from scale_tables import in_folders
 from survscore._validation import InputError
 from survscore.scale.files import NO_VALUE, BadFileError
@@ -180,23 +179,6 @@ def test_a_worker_that_is_killed_changes_nothing(cluster, folders, table, wanted
 
 
 @pytest.mark.nightly
-def test_rows_are_gathered_for_metrics_that_are_no_sums(cluster, folders, table):
-    asked = {"weighting": "administrative", "metric": "auc"}
-    wanted = ss.evaluate(table, **asked).scores["score"]
-    for source in (folders[20], cluster.frame_of(table)):
-        found = ss.evaluate(source, engine=cluster.engine, **asked).scores["score"]
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
-
-
-@pytest.mark.nightly
-def test_times_that_are_no_whole_numbers_are_looked_at_there(cluster, tmp_path):
-    table = rows(1000, fractional=True)
-    folder = in_files(tmp_path / "data", table, 40)
-    check_alike(sums(folder, cluster.engine), sums(table))
-    check_alike(sums(cluster.frame_of(table), cluster.engine), sums(table))
-
-
-@pytest.mark.nightly
 @pytest.mark.parametrize("count", [20, 100])
 def test_a_file_that_cannot_be_read_is_named(cluster, table, count, tmp_path):
     folder = in_files(tmp_path / "data", table, count)
@@ -228,31 +210,6 @@ def test_partitions_are_checked(cluster, table):
         next(open_source(frame).batches(["time"]))
     with pytest.raises(InputError, match=r"must be (a Dask client|its Spark session), not object"):
         ss.evaluate(frame, weighting="ipcw", engine=type("object", (), {"run": None})())
-
-
-@pytest.mark.nightly
-def test_outcomes_are_joined_by_the_cluster_itself(cluster, table, wanted):
-    predictions, outcomes = (cluster.frame_of(one) for one in with_ids(table, text=cluster.kind == "dask"))
-    by = {"on": "id"}
-    both = predictions.merge(outcomes, **by) if cluster.kind == "dask" else predictions.join(outcomes, **by)
-    check_alike(sums(both), wanted)
-    with pytest.raises(InputError, match="is a frame on a cluster: join it there first"):
-        ss.evaluate(predictions, outcomes_from=outcomes, weighting="ipcw")
-
-
-@pytest.mark.nightly
-def test_dates_come_through_frames(cluster):
-    rng = np.random.default_rng(3)
-    start = np.datetime64("2024-01-01") + rng.integers(0, 200, 500)
-    ended = start + rng.integers(1, 300, 500)
-    known = pa.array(ended, mask=ended > np.datetime64("2024-12-31"))
-    table = pa.table({"start": start, "event_date": known, "net:30": np.full(500, 0.9), "net:60": np.full(500, 0.7)})
-    options = {"weighting": "administrative", "outcomes": {"cutoff": "2024-12-31"}}
-    frame = cluster.frame_of(table, 3)
-    if cluster.kind == "dask":
-        frame = frame.astype({"start": "datetime64[s]", "event_date": "datetime64[s]"})
-    there = ss.evaluate(frame, **options)
-    pd.testing.assert_frame_equal(ss.evaluate(table, **options).scores, there.scores)
 
 
 # Dask alone

@@ -14,7 +14,7 @@ from registry import without_predictions
 from scale_tables import make, same
 from survscore.scale import ModelColumns, State, evaluate_state, specify
 from survscore.scale.engines import Threads
-from survscore.scale.finishing import finish, first_pass
+from survscore.scale.finishing import first_pass
 from survscore.scale.influences import Influences
 from survscore.scale.running import Run
 from survscore.scale.sources import open_source
@@ -81,13 +81,6 @@ def test_means_over_time(weighting, metric, tmp_path):
     np.testing.assert_allclose(band["critical_value"], expected_band["critical_value"], rtol=0.05)
 
 
-def test_without_ranges_the_mean_over_time_has_no_standard_error():
-    result = ss.evaluate(make(500, drop_outs=False).table, weighting="administrative")
-    means = result.integrated().scores
-    assert means["score"].notna().all()
-    assert means["se"].isna().all()
-
-
 # Groups
 
 
@@ -129,38 +122,6 @@ def test_many_groups_go_into_random_buckets(labels, tmp_path, monkeypatch):
     assert result.scored[0].settings["groups"] == "900 random buckets"
     np.testing.assert_allclose(result.scores["se"], expected.scores["se"], rtol=0.15)
     np.testing.assert_allclose(result.contrasts["se"], expected.contrasts["se"], rtol=0.15)
-
-
-@pytest.mark.nightly
-def test_intervals_with_bucketed_groups_cover():
-    """Customers come back, and their rows are alike: without groups the intervals would be too short."""
-    rng = np.random.default_rng(11)
-    replicates, n_customers, each, times = 400, 250, 4, np.array([50.0, 150.0])
-    n, prediction = n_customers * each, np.exp(-0.004 * times)
-    # the score of a constant prediction, given that rates are lognormal
-    rates = 0.004 * np.exp(rng.normal(0, 1, 1_000_000))
-    event_free = np.array([np.exp(-rates * t).mean() for t in times])
-    truth = event_free * (1 - prediction) ** 2 + (1 - event_free) * prediction**2
-    inside = np.zeros((2, replicates, 2), dtype=bool)
-    for replicate in range(replicates):
-        rate = np.repeat(0.004 * np.exp(rng.normal(0, 1, n_customers)), each)
-        event_time, end = rng.exponential(1 / rate), rng.uniform(40, 300, n)
-        columns = {
-            "time": np.minimum(event_time, end), "event": event_time <= end, "censoring_time": end,
-            "customer": np.repeat(np.arange(n_customers) + replicate * n_customers, each),
-            **{f"a:{t:g}": np.full(n, s) for t, s in zip(times, prediction, strict=True)},
-        }  # fmt: skip
-        rows = pa.record_batch(columns)
-        what = specify(rows.schema, weighting="administrative", groups="customer")
-        state = State(what).update(rows)
-        state.influences = Influences(what, first_pass(state)).update(rows)
-        grouped = finish(state).scores
-        state.influences = None
-        for which, found in enumerate((grouped, state.result().scores)):
-            inside[which, replicate] = found["lower"].le(truth) & found["upper"].ge(truth)
-    covered, without_groups = inside.mean(axis=1)
-    assert ((covered >= 0.93) & (covered <= 0.975)).all(), covered
-    assert (without_groups < 0.9).any(), without_groups
 
 
 def test_segments_that_share_groups_are_not_compared_with_each_other(monkeypatch):

@@ -126,17 +126,6 @@ def test_bad_files_of_other_formats(kind, ending, tmp_path):
     assert "\n" not in str(caught.value)
 
 
-def test_no_rows_are_fine(hundred):
-    pq.write_table(part_table(42).slice(0, 0), hundred / BAD)
-    assert sum(len(batch) for batch in open_source(hundred).batches(COLUMNS)) == 99 * 20
-
-
-def test_what_may_be_missing_may(hundred):
-    holed(hundred / BAD)
-    holes = sum(batch.column(0).null_count for batch in open_source(hundred).batches(["30"], nullable=["30"]))
-    assert holes == 2
-
-
 def test_checksums_find_what_decoding_does_not(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(part_table(1, 5000), path, compression="none", use_dictionary=False, write_page_checksum=True)
@@ -186,14 +175,6 @@ def test_a_folder_that_is_no_number_and_one_that_says_nothing(tmp_path):
         list(open_source(tmp_path / "plan").batches(["plan"]))
     (batch,) = open_source(tmp_path / "plan").batches(["plan"], nullable=["plan"])
     assert batch.column(0).null_count == 20
-
-
-def test_a_folder_that_only_some_files_have(hundred):
-    place = hundred / "country=DE"
-    place.mkdir()
-    (hundred / BAD).rename(place / BAD)
-    with pytest.raises(BadFileError, match=r"part-000\.parquet: has no column 'country'"):
-        list(open_source(hundred).batches(["30", "country"], nullable=["country"]))
 
 
 def test_reading_does_not_hold_the_file(tmp_path):

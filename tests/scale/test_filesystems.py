@@ -34,12 +34,6 @@ def test_credentials_are_no_part_of_addresses(address):
     assert "half" not in str(caught.value)
 
 
-@pytest.mark.skipif(not hasattr(fs, "AzureFileSystem"), reason="this pyarrow has no Azure")
-def test_an_account_has_to_be_named():
-    with pytest.raises(InputError, match="source names no account"):
-        opened("abfs://box/data")
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -69,10 +63,3 @@ def test_names_hold_no_secrets():
 def test_options_must_be_options(wrong):
     with pytest.raises(InputError, match="`storage_options` must be a dict with names of options"):
         opened("s3://box/data", wrong)
-
-
-def test_a_path_that_is_none(tmp_path):
-    with pytest.raises(InputError, match="source must be a list of paths, but one is of type int"):
-        open_source([tmp_path, 3])
-    with pytest.raises(InputError, match="not an empty text"):
-        open_source("")

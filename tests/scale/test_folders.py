@@ -79,18 +79,6 @@ def test_names_of_folders_are_groups_weights_and_outcomes(case, tmp_path):
     same(ss.evaluate(tmp_path / "ends", weighting="administrative"), expected)
 
 
-def test_a_cut_off_in_the_names_of_folders(tmp_path):
-    start = np.datetime64("2024-01-01") + np.arange(40)
-    event_date = np.where(np.arange(40) % 3 == 0, start + 20, np.datetime64("NaT"))
-    data_end = np.where(np.arange(40) % 2, "2024-06-01", "2024-07-01")
-    table = pa.table({"start": start, "event_date": event_date, "net:30": np.linspace(0.2, 0.9, 40)})
-    pq.write_to_dataset(table.append_column("data_end", pa.array(data_end)), tmp_path, partition_cols=["data_end"])
-    found = ss.evaluate(tmp_path, weighting="administrative", outcomes={"cutoff": "data_end"})
-    y = ss.Outcomes.from_dates(start, event_date, data_end.astype("datetime64[D]"))
-    curves = ss.SurvivalCurves(np.linspace(0.2, 0.9, 40)[:, None], [30])
-    same(found, ss.compare(y, {"net": curves}, weighting=one_curve(), times=[30], null=False))
-
-
 def test_a_folder_without_value_is_a_segment(case, tmp_path):
     country = np.where(case.country == "NO", None, case.country)
     folder = partitioned(case, tmp_path, {"country": country})
@@ -163,14 +151,6 @@ def test_what_is_added_is_not_the_same_again(files, case, tmp_path):
         evaluated(files / "part-0000.parquet", add=monday)
     pq.write_table(make(20, seed=9, n_times=3).table, elsewhere / "x.parquet")
     assert evaluated(elsewhere, add=monday).n == 920
-
-
-def test_a_time_that_the_first_file_lacks(files, case):
-    pq.write_table(case.table.drop_columns(["a:30", "b:30"]), files / "a-first.parquet")
-    with pytest.raises(BadFileError, match=r"part-0000\.parquet: has columns of predictions .*: 'a:30', 'b:30'|'a:30'"):
-        evaluated(files)
-    with pytest.raises(BadFileError, match=r"'a:30': write all files alike"):
-        evaluated(files, models=["a"])
 
 
 @pytest.mark.parametrize("kind", ["device", "pipe"])

@@ -14,7 +14,6 @@ from combinations import every_pair
 from commands import run
 from survscore import InputError
 from survscore.io import Form
-from survscore.scale import specify
 
 MONTH = 365.25 / 12
 DAYS = np.array([30, 61, 122, 183, 365.25])
@@ -99,31 +98,6 @@ def test_options_in_brackets(capsys, tmp_path, frame):
     assert "--predictions-unit needs --unit" in err
 
 
-def test_brackets_of_a_pattern_are_no_options(capsys, tmp_path, frame):
-    for k in range(3):
-        frame.assign(id=f"{k}" + frame["id"]).to_parquet(tmp_path / f"part-{k}.parquet")
-    asked = ["-w", "administrative", "-t", "3,8"]
-    code, out, err = run(capsys, "evaluate", tmp_path / "part-[01].parquet", *asked, "--json", "-")
-    assert code == 0, err
-    assert json.loads(out)["settings"]["individuals"] == 2 * len(frame)
-
-
-@pytest.mark.parametrize("where", ["long files", "brackets"])
-def test_long_form_without_outcomes_is_refused_in_one_line(capsys, tmp_path, frame, where):
-    path = tmp_path / "long.parquet"
-    if where == "brackets":
-        frame.to_parquet(path)
-        source = f"{path}[long]"
-    else:
-        long = frame.melt("id", grid_columns(frame), "time", "survival")
-        long.assign(time=long["time"].astype(float)).to_parquet(path)
-        frame[["id", "time", "event", "censoring_time"]].to_parquet(tmp_path / "y.parquet")
-        source = path
-    code, out, err = run(capsys, "evaluate", source, "-w", "administrative")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "--outcomes" in err
-
-
 @pytest.mark.parametrize(
     ("form", "message"),
     [("event", "--predicts event takes these"), ("percent", "read files with --percent")],
@@ -174,14 +148,6 @@ def test_dates_as_they_are_written(capsys, tmp_path, frame, written):
     ]  # administrative ones go by strata where some left
     expected = scores(capsys, "score", path, *asked)
     np.testing.assert_allclose(scores(capsys, "evaluate", path, *asked), expected, rtol=0, atol=1e-12)
-
-
-def test_what_predictions_look_like_is_part_of_the_specification():
-    schema = pa.table({"time": [1.0], "event": [1], "censoring_time": [2.0], "1": [0.5]}).schema
-    other = specify(schema, weighting="administrative", form=Form(predicts="event", percent=True))
-    assert other.digest != specify(schema, weighting="administrative").digest
-    assert other.to_json()["models"][0]["predicts"] == "event"
-    assert type(other).from_json(json.loads(json.dumps(other.to_json()))).digest == other.digest
 
 
 def test_how_predictions_are_read_between_columns(tmp_path, capsys, frame):

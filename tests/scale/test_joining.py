@@ -53,22 +53,6 @@ def test_everybody_gets_their_outcome(predictions, outcomes):
     assert read(source, ["id", "duration"]).num_rows == N
 
 
-def test_from_files_with_names_of_folders(tmp_path, predictions, outcomes):
-    for k, country in enumerate(["DE", "FR", "IT"]):
-        (tmp_path / "p" / f"country={country}").mkdir(parents=True)
-        pq.write_table(predictions.slice(k * 2000, 2000), tmp_path / "p" / f"country={country}" / "a.parquet")
-    pq.write_table(outcomes, tmp_path / "o.parquet")
-    source = joined(open_source(tmp_path / "p"), tmp_path / "o.parquet", id="id")
-    table = read(source, ["country", "30", "duration"], rows=700)
-    wanted = np.array(["DE", "FR", "IT"])[table["30"].to_numpy().astype(int) // 2000]
-    assert table["country"].to_pylist() == wanted.tolist()
-
-
-def test_several_predictions_of_one_id(predictions, outcomes):
-    twice = pa.concat_tables([predictions, predictions.slice(0, 10)])
-    assert read(joined(open_source(twice), outcomes, id="id"), ["30", "duration"]).num_rows == N + 10
-
-
 def test_outcomes_without_predictions(predictions, outcomes, ids):
     source = open_source(predictions.slice(3))
     with pytest.raises(
@@ -139,13 +123,6 @@ def test_a_bad_file_is_named_through_the_join(tmp_path, predictions, outcomes):
     with pytest.raises(BadFileError, match=rf"^{tmp_path}/3\.parquet: can't be read as Parquet") as caught:
         read(joined(open_source(tmp_path), outcomes, id="id"), ["30", "duration"])
     assert "\n" not in str(caught.value)
-
-
-def test_nothing_to_join(predictions, outcomes):
-    with pytest.raises(InputError, match="have no rows"):
-        read(joined(open_source(predictions), outcomes.slice(0, 0), id="id"), ["30"])
-    with pytest.raises(InputError, match="have no rows"):
-        read(joined(open_source(predictions.slice(0, 0)), outcomes, id="id"), ["30"])
 
 
 def test_stopping_early_leaves_nothing_behind(predictions, outcomes):

@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
-from commands import run
 from scale_tables import make, same
 from survscore.io import Form
 from survscore.scale.joining import pivoted
@@ -98,22 +97,3 @@ def test_what_is_no_long_form(case, change):
         outcomes, message = None, "long form, .*, needs outcomes in a table of their own: `outcomes_from`"
     with pytest.raises(ss.InputError, match=message):
         ss.evaluate(long, outcomes_from=outcomes, **LONG)
-
-
-def test_more_times_than_can_be_columns():
-    n = 2001
-    table = pa.table({"id": ["a"] * n, "time": np.arange(n), "survival": np.ones(n)})
-    with pytest.raises(ss.InputError, match="column 'time' has more than 2,000 times; is it another"):
-        pivoted(open_source(table), id="id").schema()
-
-
-def test_the_command(case, tmp_path, capsys):
-    pq.write_table(long_of(case), tmp_path / "long.parquet")
-    pq.write_table(outcomes_of(case), tmp_path / "y.parquet")
-    asked = ("-w", "administrative", "--outcomes", tmp_path / "y.parquet", "--csv", "-")
-    code, out, err = run(capsys, "evaluate", tmp_path / "long.parquet", "--long", *asked)
-    assert (code, err) == (0, "")
-    assert run(capsys, "evaluate", f"{tmp_path / 'long.parquet'}[long]", *asked)[1] == out
-    code, out, err = run(capsys, "evaluate", tmp_path / "long.parquet", "--long", "-w", "administrative")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "--outcomes" in err

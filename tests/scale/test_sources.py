@@ -2,7 +2,6 @@
 
 import os
 import pickle
-from pathlib import Path
 
 import fsspec
 import numpy as np
@@ -135,15 +134,6 @@ def test_files_give_their_rows_and_the_names_of_folders(kind, folder, table):
     assert "country" in source.schema().names
 
 
-def test_batches_have_the_columns_asked_for_and_no_more_rows(folder, table):
-    (source,) = [open_source(folder / "country=DE" / "part-0.parquet")]
-    assert source.name.endswith("part-0.parquet")
-    batches = list(source.batches(["curve", "30"], rows=3))  # '30.5' begins with '30', too
-    assert [batch.schema.names for batch in batches] == [["curve", "30"]] * 4
-    assert [len(batch) for batch in batches] == [3, 3, 3, 1]
-    assert pa.Table.from_batches(batches).column("30").to_pylist() == table.column("30").to_pylist()[:10]
-
-
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "tsv", "arrow", "arrows", "feather"])
 def test_other_formats_hold_the_same(kind, tmp_path, table):
     flat = table.drop_columns(["curve"]).set_column(3, "30", table["30"].cast("float64"))
@@ -215,13 +205,6 @@ def test_fsspec_by_address_and_by_file_system(folder, table):
         memory.rm("/survscore-data", recursive=True)
 
 
-def test_addresses_nobody_knows(tmp_path):
-    with pytest.raises((InputError, ImportError), match="nosuch"):
-        open_source("nosuch://bucket/folder")
-    with pytest.raises(InputError, match=r"md:folder: there is no such file or folder"):
-        open_source("md:folder")  # a path like any other
-
-
 def test_hidden_names_fit_patterns_that_ask_for_them(folder):
     assert [part.short_name for part in open_source(f"{folder}/_*/part-*").parts] == ["_tmp/part-9.parquet"]
     for pattern in ("*mp/part-*", "**/part-9.parquet"):
@@ -281,13 +264,6 @@ def test_what_the_ending_does_not_say(folder):
         open_source(folder, format="xls")
 
 
-def test_a_table_with_a_log_is_not_its_files(folder):
-    (folder / "_delta_log").mkdir()
-    (folder / "_delta_log" / "0.json").write_text("{}")
-    with pytest.raises(InputError, match="is a Delta table"):
-        open_source(folder)
-
-
 def test_links(tmp_path, folder):
     (folder / "again").symlink_to(folder)
     with pytest.raises(InputError, match="again: is a link to a folder above it"):
@@ -329,18 +305,6 @@ def test_a_manifest_misses_what_is_missing(folder, table, tmp_path):
         open_source(folder, manifest=[])
 
 
-@pytest.mark.parametrize("option", [{"format": "csv"}, {"manifest": ["a"]}, {"storage_options": {}}])
-def test_options_for_files_are_for_files(option, table):
-    with pytest.raises(InputError, match=f"{next(iter(option))} is for files, but source is of type Table"):
-        open_source(table, **option)
-
-
-@pytest.mark.parametrize("wrong", [3, None, b"data", {"a": [1]}, object()])
-def test_what_is_no_source(wrong):
-    with pytest.raises(InputError, match="source must be a path"):
-        open_source(wrong)
-
-
 def test_an_iterable_of_something_else():
     source = open_source([np.zeros(3)])
     with pytest.raises(InputError, match="must give pyarrow RecordBatches or Tables, not ndarray"):
@@ -353,10 +317,3 @@ def test_a_stream_keeps_its_types():
     batches = [pa.record_batch({"30": pa.array([0.5], kind)}) for kind in (pa.float64(), pa.float32())]
     with pytest.raises(InputError, match="column '30' is float32, but float64 in the first batch"):
         list(open_source(batches).batches(["30"]))
-
-
-def test_paths_are_absolute(folder, monkeypatch):
-    monkeypatch.chdir(folder.parent)
-    parts = open_source("data").parts
-    monkeypatch.chdir("/")
-    assert all(Path(part.path).is_absolute() and list(part.batches(["id"])) for part in parts)

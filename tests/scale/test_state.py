@@ -41,15 +41,6 @@ def test_results_are_those_of_data_in_memory(name, metric, drop_outs):
     same(State(what).update(case.table).result(), compared(case, weighting, metric))
 
 
-def test_several_metrics_and_weightings_in_one_pass():
-    case = make()
-    weightings = ["administrative", "ipcw", ss.IPCW(max_weight=2)]
-    what = specify(case.table.schema, weighting=weightings, metric=["brier", "log"], bins="units")
-    result = State(what).update(case.table).result()
-    same(result, compared(case, weightings, ["brier", "log"]))
-    assert result.n_dropped_out == case.y.n_dropped_out > 0
-
-
 @pytest.mark.filterwarnings("ignore::survscore.DelayedEntryWarning")  # predictions are of data with follow-up
 def test_uncensored():
     case = make(drop_outs=False)
@@ -154,13 +145,6 @@ def test_the_same_file_is_not_counted_twice():
         first + second
 
 
-def test_different_specifications_do_not_add():
-    case = make(300)
-    one, other = (State(specify(case.table.schema, weighting=w, bins="units")) for w in ("administrative", "ipcw"))
-    with pytest.raises(ss.InputError, match="can't be added: weightings differ"):
-        one + other
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -215,11 +199,6 @@ def test_drop_outs_need_bins():
 def test_bad_specifications(options, message):
     with pytest.raises(ss.InputError, match=message):
         specify(make(5).table.schema, **options)
-
-
-def test_a_state_has_sums():
-    with pytest.raises(ss.InputError, match="metric must be 'brier' or 'log'"):
-        State(specify(make(5).table.schema, weighting="ipcw", metric="auc"))
 
 
 def test_nobody_is_no_result():

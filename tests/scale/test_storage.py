@@ -75,20 +75,6 @@ def ids_of(source):
     return sorted(one for batch in source.batches(["id", "country", "30"]) for one in batch.column(0).to_pylist())
 
 
-def test_the_files_of_a_bucket(bucket, options, table):
-    everybody = table["id"].to_pylist()
-    for address in ("s3://scores/data", "s3://scores/data/", "s3://scores/data/*/part-?.parquet", "s3://scores/**"):
-        source = open_source(address, storage_options=options)
-        assert len(source.parts) == 6
-        assert ids_of(source) == everybody
-    listed = [part.name for part in source.parts]
-    assert listed[0] == "s3://scores/data/country=DE/part-0.parquet"
-    assert ids_of(open_source(listed, storage_options=options)) == everybody
-    names = [name.removeprefix("s3://scores/") for name in listed]
-    with pytest.raises(InputError, match=r"1 of 7 files missing, the first 'data/late\.parquet'"):
-        open_source("s3://scores", storage_options=options, manifest=[*names, "data/late.parquet"])
-
-
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_names_of_folders_are_columns(bucket, options, format, tmp_path):
     """Text, whole numbers, dates and no value, as on this machine."""
@@ -115,13 +101,6 @@ def test_a_public_bucket_and_one_that_is_not(bucket, options, table):
     assert_clean(caught)
     for part in source.parts:
         bucket.put_object_acl(Bucket="scores", Key=part.path.removeprefix("scores/"), ACL="public-read")
-    assert ids_of(source) == table["id"].to_pylist()
-
-
-def test_a_manifest_in_the_bucket(bucket, options, table):
-    names = "\n".join(f"country={'DE' if k % 2 == 0 else 'FR'}/part-{k}.parquet" for k in range(6))
-    bucket.put_object(Bucket="scores", Key="data/manifest.txt", Body=names.encode())
-    source = open_source("s3://scores/data", storage_options=options, manifest="s3://scores/data/manifest.txt")
     assert ids_of(source) == table["id"].to_pylist()
 
 
@@ -175,16 +154,6 @@ def assert_clean(caught):
     assert "\n" not in text
     assert SECRET not in text
     assert KEY not in text
-
-
-def test_a_pyarrow_file_system(bucket, options, table):
-    from pyarrow import dataset, fs
-
-    system = fs.S3FileSystem(**options)
-    within = fs.SubTreeFileSystem("scores/data", system)
-    source = open_source(dataset.dataset("", filesystem=within, partitioning="hive", format="parquet"))
-    assert len(source.parts) == 6
-    assert ids_of(source) == table["id"].to_pylist()
 
 
 @pytest.mark.parametrize("ahead", [0, 1 << 20])
