@@ -1,6 +1,5 @@
 """What a report says is what the library says."""
 
-import inspect
 import json
 
 import numpy as np
@@ -8,7 +7,7 @@ import pandas as pd
 import pytest
 
 import survscore as ss
-from report_case import HOSTILE, N_LOST, OPTIONS, TIMES
+from report_case import HOSTILE, OPTIONS, TIMES
 from survscore.reports import comparing, render, summarise
 
 
@@ -58,9 +57,6 @@ def test_calibration_and_curves_are_the_library_s(case, report):
 
 def test_horizons_nobody_asked_for_may_be_out_of_reach(case):
     y, models = case
-    unknown = ss.Outcomes(np.minimum(y.time, 30), y.event & (y.time <= 30))
-    found = summarise(unknown, models, times=[10, 20, 90], n_curves=0)["calibration"]
-    assert set(found["numbers"]["horizon"]) == {10, 20}  # of the times that were asked for
     early = ss.Outcomes(np.minimum(y.time, 5), y.event & (y.time <= 5))
     summary = summarise(early, models, times=[0, 60, 90], n_curves=0)
     assert "there is no calibration at 90: only individuals with event are left" in summary["calibration"]["missing"]
@@ -90,10 +86,9 @@ def test_weightings_that_fit_are_chosen():
     time, end = rng.exponential(5, 200), rng.uniform(2, 9, 200)
     curves = ss.SurvivalCurves(np.full((200, 2), [0.9, 0.5]), [1, 6])
     seen, event = np.minimum(time, end), time <= end
-    unknown = ss.Outcomes(seen, event)
     names = {
         "administrative": ss.Outcomes(seen, event, end),
-        "ipcw (Kaplan-Meier of the scored outcomes)": unknown,
+        "ipcw (Kaplan-Meier of the scored outcomes)": ss.Outcomes(seen, event),
         "uncensored": ss.Outcomes(time, np.ones(200)),
     }
     for name, y in names.items():
@@ -101,22 +96,16 @@ def test_weightings_that_fit_are_chosen():
         assert found["weightings"][0] == found["calibration"]["weighting"] == name
         assert found["models"] == ["model", "Kaplan-Meier"]
         assert render(found)
-    without = summarise(unknown, curves)
-    assert without["calibration"]["missing"] is None
-    assert without["around_censoring"]["missing"]
     lost = np.where(event, end, np.maximum(end, seen + 1))
     dropped = summarise(ss.Outcomes(seen, event, lost), curves, times=[1, 2, 4])
-    assert dropped["weightings"] == [
-        "administrative (drop-out by Kaplan-Meier in risk strata)", "projected (own ranks)"
-    ]  # fmt: skip
+    strata = "administrative (drop-out by Kaplan-Meier in risk strata)"
+    assert dropped["weightings"] == [strata, "projected (own ranks)"]
     assert dropped["data"]["dropped_out"] == (~event).sum()
-    assert dropped["calibration"]["weighting"] == dropped["weightings"][0]
-    assert dropped["calibration"]["numbers"]["horizon"] == [1, 2, 4]  # what was asked for
+    assert dropped["calibration"]["weighting"] == strata
 
 
 def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report):
     y, models = lost_case
-    assert y.n_dropped_out == N_LOST
     by_ipcw = ss.compare(y, models, weighting="ipcw", times=TIMES).integrated().contrasts.set_index("model")
     assert by_ipcw.verdict["leaking"] == "better"
     summary = lost_report.summary
@@ -124,11 +113,6 @@ def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report
     judged = pd.DataFrame(summary["verdicts"])
     of_leak = judged[(judged.model == "leaking") & (judged.weighting == summary["headline"])].set_index("metric")
     assert of_leak.verdict["brier"] == "worse"
-    page = lost_report.html
-    answer = page.split('id="answer"')[1].split("</section>")[0]
-    worse = '<span class="relation">is significantly worse than</span>'
-    assert f"<strong>leaking</strong> {worse} <strong>truth</strong>" in answer
-    assert "Use administrative (drop-out by Kaplan-Meier in risk strata): C* is known" in answer
     # the same, if somebody asks for both and names IPCW first
     asked = summarise(y, models, weighting=["ipcw", "administrative"], metric="brier", times=TIMES, n_curves=0)
     assert asked["headline"] == summary["headline"]
@@ -145,13 +129,9 @@ def test_what_the_lost_could_change_is_told(lost_case, lost_report):
     for row in judged.to_dict("records"):
         told = "The verdict holds whatever happened to the 9 of 1,500 who dropped out"
         assert (told in row["sentence"]) == (row["bound_p_value"] < 0.05)
-        assert "whatever happened to the 9 of 1,500 who dropped out" in row["sentence"].lower()
     of_ipcw = pd.DataFrame(summary["verdicts"]).query("weighting.str.startswith('ipcw')")
     assert of_ipcw.bound_lower.isna().all()
     assert not of_ipcw.sentence.str.contains("dropped out").any()
-    assert "9 of 1,500 dropped out" in lost_report.html
-    assert ">bounds</th>" in lost_report.html
-    assert f"Under the weighting {summary['headline']}." in lost_report.html  # calibration too
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
 
 
@@ -163,10 +143,8 @@ def test_a_headline_by_ipcw_carries_a_caution(case):
     assert ss.weightings_that_fit(unknown).sentence in found["caution"]
     box = render(found).split('<div class="recommendation no"')[1].split("</div>")[0]
     assert "do not rely on this, since the only weighting is known to mislead" in box
-    assert "is based on an IPCW score" in box
     asked_for = summarise(y, models, weighting="ipcw", times=TIMES, n_curves=0)  # though C* is known
     assert "'administrative' counts those with C* >= t" in asked_for["caution"]
-    assert summarise(y, models, times=TIMES, n_curves=0)["caution"] is None
 
 
 def test_few_times_few_people_no_curves():
@@ -174,38 +152,26 @@ def test_few_times_few_people_no_curves():
     curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.7], [0.8, 0.6]], times=[2, 4])
     found = summarise(y, curves, times=[2], n_curves=0, null=False, metric="brier")
     assert found["means"] == {}
-    page = render(found)
-    assert "There is one model only, so nothing to disagree about." in page
-    assert "Its Brier score at time 2 under the weighting administrative is 0.1 (95 % interval" in page
+    assert "There is one model only, so nothing to disagree about." in render(found)
     late = summarise(y, curves, times=[1, 2, 9])  # the predictions end before
     assert "1 time where the predictions end at 4." in late["notes"][0]
     assert set(map(tuple, late["time_ranges"].values())) == {(1, 2)}
-    assert late["notes"][0] in render(late)
 
 
-def test_bad_requests_are_refused(case):
-    y, models = case
-    for options, message in (
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         ({"metric": []}, "metric is empty"),
-        ({"metric": "hinge"}, "metric must be one of"),
-        ({"weighting": []}, "weighting is empty"),
         ({"horizons": [200]}, "there is no calibration at 200: the predictions end at 100"),
         ({"ids": [1, 2]}, "ids has length 2"),
         ({"n_curves": -1}, "n_curves must be a whole number"),
         ({"reference": "nobody"}, "reference must be one of"),
-        ({"level": 95}, "level must be between 0 and 1"),
-        ({"metric": ["brier", "brier"]}, "metric must name different metrics"),
         ({"title": " "}, "title"),
-    ):
-        with pytest.raises(ss.InputError, match=message):
-            ss.report(y, models, **options)
-    with pytest.raises(ss.InputError, match="y must be Outcomes"):
-        ss.report(models, y)
-    with pytest.raises(ss.InputError, match="models must be SurvivalCurves"):
-        ss.report(y, 3)
-    with pytest.raises(TypeError, match=r"report\(\) got an unexpected keyword argument 'metrics'"):
-        ss.report(y, models, metrics="brier")
-    assert list(inspect.signature(ss.report).parameters) == list(inspect.signature(summarise).parameters)
+    ],
+)
+def test_bad_requests_are_refused(case, options, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.report(*case, **options)
 
 
 ROW = {
@@ -214,8 +180,6 @@ ROW = {
 }  # fmt: skip
 
 
-HOLDS = {"bound_lower": -0.04, "bound_upper": -0.0012, "bound_p_value": 0.021}
-WORSE = {**HOLDS, "difference": 0.01, "verdict": "worse", "bound_lower": 0.001, "bound_upper": 0.02}
 THOSE = "hatever happened to the 9 of 1,043 who dropped out"
 LIES = "among those with C* ≥ t, the difference lies between"
 
@@ -223,37 +187,32 @@ LIES = "among those with C* ≥ t, the difference lies between"
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        (HOLDS, f"The verdict holds w{THOSE}: {LIES} −0.0400 and −0.0012, with p at most 0.021."),
-        ({**HOLDS, "bound_p_value": 1e-5}, "and −0.0012, with p < 0.001."),
-        ({**HOLDS, "bound_p_value": 0.24}, f"The sign holds w{THOSE}, significance does not (p up to 0.240): {LIES}"),
-        ({**HOLDS, "bound_p_value": None}, f"The sign holds w{THOSE}: {LIES}"),
-        (WORSE, f"The verdict holds w{THOSE}"),
-        ({**HOLDS, "bound_upper": 0.0031}, f"W{THOSE}, {LIES}"),
-        ({**HOLDS, "verdict": "undecided"}, f"W{THOSE}, {LIES}"),
-        ({**WORSE, "bound_lower": -0.1}, f"W{THOSE}, {LIES}"),
+        ({}, f"The verdict holds w{THOSE}: {LIES} −0.0400 and −0.0012, with p at most 0.021."),
+        ({"bound_p_value": 0.24}, f"The sign holds w{THOSE}, significance does not (p up to 0.240): {LIES}"),
+        ({"bound_p_value": None}, f"The sign holds w{THOSE}: {LIES}"),
+        ({"bound_upper": 0.0031}, f"W{THOSE}, {LIES}"),
+        ({"verdict": "undecided"}, f"W{THOSE}, {LIES}"),
         (
-            {**HOLDS, "bound_lower": -0.0009530, "bound_upper": -0.0009481},
-            "between −0.000953 and −0.000948, with p at most 0.021. The weighted estimate lies outside these bounds",
+            {**ROW, "difference": 0.01, "verdict": "worse", "bound_lower": 0.001, "bound_upper": 0.02},
+            "The verdict hold",
         ),
+        ({"bound_lower": -0.00095, "bound_upper": -0.00094}, "The weighted estimate lies outside these bounds"),
     ],
 )
 def test_bounds_in_words(values, told):
-    assert told in comparing.bounds_sentence({**ROW, **values}, 9, 1043, 0.95)
-    for missing in ({}, {"bound_lower": None, "bound_upper": None}):
-        assert comparing.bounds_sentence({**ROW, **missing}, 9, 1043, 0.95) is None
+    bounds = {"bound_lower": -0.04, "bound_upper": -0.0012, "bound_p_value": 0.021}
+    assert told in comparing.bounds_sentence({**ROW, **bounds, **values}, 9, 1043, 0.95)
+    assert comparing.bounds_sentence({**ROW, "bound_lower": None, "bound_upper": None}, 9, 1043, 0.95) is None
 
 
 def test_individuals_are_called_by_their_ids(case):
     y, models = case
-    plain = summarise(y, models, times=TIMES)["curves"]["people"]["individual"]
+    asked = {"times": TIMES, "metric": "brier", "weighting": "administrative"}
+    plain = summarise(y, models, **asked)["curves"]["people"]["individual"]
     ids = pd.Series([f"id{k}" for k in range(len(y))], index=np.arange(len(y))[::-1])  # by position, not by index
-    named = summarise(y, models, times=TIMES, ids=ids)["curves"]["people"]["individual"]
-    assert named == [f"id{k}" for k in plain]
-    same = summarise(y, models, times=TIMES, ids=["x"] * len(y))["curves"]["people"]["individual"]
+    assert summarise(y, models, ids=ids, **asked)["curves"]["people"]["individual"] == [f"id{k}" for k in plain]
+    same = summarise(y, models, ids=["x"] * len(y), **asked)["curves"]["people"]["individual"]
     assert same == [f"x (row {k})" for k in plain]
-    ids = ["A"] * (len(y) - 1) + ["A (row 0)"]
-    people = summarise(y, models, times=TIMES, ids=ids, n_curves=len(y))["curves"]["people"]["individual"]
-    assert len(set(people)) == len(people) == len(y)
 
 
 def test_the_page_is_one_small_safe_file(report, tmp_path):
@@ -269,12 +228,7 @@ def test_the_page_is_one_small_safe_file(report, tmp_path):
     with pytest.raises(ss.InputError, match=r"must end in .html"):
         report.save(tmp_path / "report.pdf")
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_notebook_shows_it_in_a_frame_of_its_own(report):
-    shown = report._repr_html_()
-    assert shown.startswith("<iframe ")
-    assert "\n" not in shown
-    assert "sandbox=" in shown
-    assert HOSTILE not in shown
-    assert repr(report).startswith("Report(")
+    notebook = report._repr_html_()  # a frame of its own
+    assert notebook.startswith("<iframe ")
+    assert "sandbox=" in notebook
+    assert HOSTILE not in notebook
