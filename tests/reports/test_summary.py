@@ -193,7 +193,7 @@ LIES = "among those with C* ≥ t, the difference lies between"
         ({"bound_upper": 0.0031}, f"W{THOSE}, {LIES}"),
         ({"verdict": "undecided"}, f"W{THOSE}, {LIES}"),
         (
-            {**ROW, "difference": 0.01, "verdict": "worse", "bound_lower": 0.001, "bound_upper": 0.02},
+            {"difference": 0.01, "verdict": "worse", "bound_lower": 0.001, "bound_upper": 0.02},
             "The verdict hold",
         ),
         ({"bound_lower": -0.00095, "bound_upper": -0.00094}, "The weighted estimate lies outside these bounds"),

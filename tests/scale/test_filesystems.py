@@ -26,10 +26,9 @@ def test_addresses_become_file_systems_and_paths():
         opened("s3://")
 
 
-@pytest.mark.parametrize("address", [f"s3://{KEY}:half/{SECRET}@scores/data", f"s3://{KEY}:{SECRET}@scores/data"])
-def test_credentials_are_no_part_of_addresses(address):
+def test_credentials_are_no_part_of_addresses():
     with pytest.raises(InputError, match="credentials are for `storage_options`") as caught:
-        open_source(address)
+        open_source(f"s3://{KEY}:half/{SECRET}@scores/data")
     assert SECRET not in str(caught.value)
     assert "half" not in str(caught.value)
 
@@ -59,7 +58,6 @@ def test_names_hold_no_secrets():
     assert name_of(fs.LocalFileSystem(), "/data/a.parquet") == "/data/a.parquet"
 
 
-@pytest.mark.parametrize("wrong", [3, {3: "a"}, ["key"]])
-def test_options_must_be_options(wrong):
+def test_options_must_be_options():
     with pytest.raises(InputError, match="`storage_options` must be a dict with names of options"):
-        opened("s3://box/data", wrong)
+        opened("s3://box/data", {3: "a"})

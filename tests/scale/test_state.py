@@ -143,6 +143,8 @@ def test_the_same_file_is_not_counted_twice():
     first, second = State(what, ("x|1|2",)).update(case.table), State(what, ("x|1|2", "y")).update(case.table)
     with pytest.raises(ss.InputError, match=r"1 file would be counted twice, the first x$"):
         first + second
+    with pytest.raises(ss.InputError, match="can't be added: weightings differ"):
+        first + State(specify(case.table.schema, weighting="ipcw", bins="units"))
 
 
 @pytest.mark.parametrize(
@@ -152,20 +154,17 @@ def test_the_same_file_is_not_counted_twice():
         ({"a:30": [np.nan]}, "probabilities must be without NaN"),
         ({"a:96": [0.99], "a:30": [0.5]}, "survival must not increase with time"),
         ({"time": [-1.0]}, "time must be"),
-        ({"event": [2.0]}, "event"),
         ({"time": [1.5]}, "times must be whole numbers"),
         ({"time": [20_000.0], "censoring_time": [20_000.0]}, "too many units"),
     ],
 )
 def test_bad_rows(change, message):
-    case = make(5, drop_outs=False)
-    table = case.table
+    table = make(5, drop_outs=False).table
     for name, (value,) in change.items():
         values = table.column(name).to_numpy().astype(float)
         values[2] = value
-        kind = table.schema.field(name).type
-        kind = pa.float64() if pa.types.is_boolean(kind) else kind
-        table = table.set_column(table.column_names.index(name), name, pa.array(values).cast(kind))
+        column = pa.array(values).cast(table.schema.field(name).type)
+        table = table.set_column(table.column_names.index(name), name, column)
     what = specify(table.schema, weighting="ipcw", bins="units")
     with pytest.raises(ss.InputError, match=message):
         State(what).update(table)
@@ -184,16 +183,11 @@ def test_drop_outs_need_bins():
     ("options", "message"),
     [
         ({"weighting": None}, "weighting must be given"),
-        ({"weighting": "none"}, "weighting must be one of"),
         ({"weighting": ss.IPCW(lambda t: 1.0)}, "can't be had for data that come in parts"),
-        ({"weighting": "ipcw", "metric": "none"}, "metric must be one of"),
         ({"weighting": "ipcw", "times": [1000]}, "'a' ends at 360"),
         ({"weighting": "ipcw", "by": "planet"}, "there is no column 'planet'"),
         ({"weighting": "ipcw", "models": ["c"]}, "there is no model 'c'"),
         ({"weighting": "ipcw", "models": "x_{time}"}, "no column is named like"),
-        ({"weighting": "ipcw", "models": {"a": "x_{time}"}}, "0 models have columns like"),
-        ({"weighting": "ipcw", "models": {}}, "models is empty"),
-        ({"weighting": "ipcw", "level": 2}, "level"),
     ],
 )
 def test_bad_specifications(options, message):
@@ -252,12 +246,9 @@ def test_what_is_taken_apart_is_the_same_again(genuine):
 @pytest.mark.parametrize(
     "change",
     [
-        {"n": -1}, {"n": 301}, {"n": "300"}, {"n": 1e300}, {"n": True}, {"n_dropped_out": 301}, {"n_dropped_out": "x"},
-        {"segments": [["DE"], ["FR"]]}, {"segments": [["DE"], ["DE"], ["FR"]]}, {"segments": "DE"}, {"segments": [[]]},
-        {"segments": [[["DE"]], ["FR"], ["NO"]]}, {"segments": [["DE", "x"], ["FR", "x"], ["NO", "x"]]},
-        {"bins": 0}, {"bins": -64}, {"bins": 1}, {"bins": 10**9}, {"bins": 320.0}, {"bins": None},
-        {"files": [1]}, {"files": "a"}, {"files": None}, {"skipped": {"a": 1}}, {"specification": None},
-        {"specification": {}}, {"specification": []},
+        {"n": -1}, {"n": 301}, {"n": "300"}, {"n": True}, {"n_dropped_out": 301},
+        {"segments": [["DE"], ["FR"]]}, {"segments": [["DE"], ["DE"], ["FR"]]}, {"segments": "DE"},
+        {"bins": 0}, {"bins": 10**9}, {"bins": 320.0}, {"files": [1]}, {"skipped": {"a": 1}}, {"specification": {}},
     ],
     ids=str,
 )  # fmt: skip

@@ -82,10 +82,9 @@ def test_names_of_folders_are_columns(bucket, options, format, tmp_path):
     country = pa.array([None if one == "NO" else one for one in table["country"].to_pylist()])
     table = table.set_column(table.column_names.index("country"), "country", country)
     table = table.append_column("year", pa.array([2024 + k % 2 for k in range(300)]))
-    table = table.append_column("day", pa.array([f"2024-06-0{1 + k % 3}" for k in range(300)]))
-    for path in in_folders(table, ["country", "year", "day"], tmp_path / "lake", format).rglob(f"*.{format}"):
+    for path in in_folders(table, ["country", "year"], tmp_path / "lake", format).rglob(f"*.{format}"):
         bucket.upload_file(str(path), "scores", str(path.relative_to(tmp_path)))
-    asked = {"weighting": "administrative", "times": [30], "by": ["country", "year"], "groups": "day"}
+    asked = {"weighting": "administrative", "times": [30], "by": ["country", "year"]}
     here = ss.evaluate(tmp_path / "lake", **asked)
     there = ss.evaluate("s3://scores/lake", storage_options=options, **asked)
     assert {country for country, _ in there.parts} == {"DE", "FR", "__HIVE_DEFAULT_PARTITION__"}
@@ -120,11 +119,10 @@ def test_parts_are_read_elsewhere_and_hide_credentials(bucket, options):
 
 
 def test_a_bucket_that_is_not_there(bucket, options):
-    with pytest.raises(InputError, match="s3://elsewhere") as caught:
-        open_source("s3://elsewhere/data", storage_options=options)
-    assert_clean(caught)
-    with pytest.raises(InputError, match="s3://scores/nothing: there is no such file or folder"):
-        open_source("s3://scores/nothing", storage_options=options)
+    for address in ("s3://elsewhere/data", "s3://scores/nothing"):
+        with pytest.raises(InputError, match=address.removesuffix("/data")) as caught:
+            open_source(address, storage_options=options)
+        assert_clean(caught)
 
 
 def test_a_connection_that_is_lost(bucket, options, running):
@@ -145,8 +143,6 @@ def test_options_nobody_knows(options):
     with pytest.raises(InputError, match=r"`storage_options` do not fit s3://: .*'secret'") as caught:
         open_source("s3://scores/data", storage_options=options | {"secret": SECRET})
     assert_clean(caught)
-    with pytest.raises(InputError, match=r"`storage_options` do not fit s3://: .*object"):
-        open_source("s3://scores/data", storage_options=options | {"secret_key": object()})
 
 
 def assert_clean(caught):
