@@ -198,19 +198,6 @@ def test_bad_input_is_refused(X, y, settings, message):
 
 
 @pytest.mark.parametrize(
-    ("validation", "message"),
-    [
-        (GOOD, r"a pair \(X, y\)"),
-        ((GOOD, outcomes(19)), "y of validation has length 19, but X of validation has length 20"),
-        ((np.ones((5, 3)), outcomes(5)), "X has 3 features, but LogisticHazard is expecting 2"),
-    ],
-)
-def test_bad_validation_data_are_refused(validation, message):
-    with pytest.raises(ss.InputError, match=message):
-        LogisticHazard(**QUICK).fit(GOOD, outcomes(), validation=validation)
-
-
-@pytest.mark.parametrize(
     ("change", "times", "message"),
     [
         (lambda X: X.drop(columns=X.columns[0]), None, "X lacks the columns"),

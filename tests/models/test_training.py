@@ -249,12 +249,3 @@ def test_averaged_weights_are_a_running_mean():
         for k, state in enumerate(latest):
             mean = mean + (state[name] - mean) / (1 + share * k)
         torch.testing.assert_close(got[name], mean, rtol=1e-4, atol=1e-6, msg=lambda m, name=name: f"{name}: {m}")
-
-
-def test_the_averaged_weights_are_judged_and_kept():
-    data, validation = examples(64), examples(64, seed=1)
-    net = make_net()
-    chosen = settings(schedule=Schedule("constant", 0.05), epochs=5, patience=5, averaging=0.5)
-    history = train(net, data, validation, chosen, seed=0)
-    best = history.epochs[history.best_epoch - 1]["validation_loss"]
-    assert evaluate(net, validation) == pytest.approx(best, rel=1e-6)

@@ -283,26 +283,6 @@ def test_halves_are_those_of_backtests(prepared):
         assert some["half_settled"].sum() == expected["n_settled"] > 0
 
 
-def test_what_was_said_of_each_model_by_a_loop(finished):
-    _, found = finished
-    assert len(found.models) == 2 * 4 * len(MODELS)
-    for row in found.models.to_dict("records"):
-        said, truth = [], []
-        for one in found.truths.to_dict("records"):
-            if (one["set"], one["score"], one["model"]) != (row["set"], row["score"], row["model"]):
-                continue
-            place = ("set", "score", "cutoff", "horizon")
-            (null,) = [
-                other for other in found.truths.to_dict("records")
-                if other["model"] == "Kaplan-Meier" and all(other[key] == one[key] for key in place)
-            ]  # fmt: skip
-            said.append(one["brier"] / null["brier"] - 1)
-            truth.append(one["truth"] / null["truth"] - 1)
-        assert row["runs"] == len(said) > 0
-        assert row["said"] == pytest.approx(np.mean(said))
-        assert row["truth"] == pytest.approx(np.mean(truth))
-
-
 # Bad input
 
 

@@ -60,17 +60,6 @@ def test_sentences_of_the_answer(case):
     )
 
 
-def test_metrics_without_a_better_side_or_ratio_say_only_what_they_can(case):
-    y, models = case
-    two = {"truth": models["truth"], "gloomy": models[HOSTILE]}
-    found = of_models(y, two, metric=["auc", "oe"], null=False)["answer"]
-    (card,) = found["oe"]["cards"]
-    assert card["relation"] == "has a lower value than"
-    assert card["amount"].endswith(" lower")
-    assert card["percent"] is None
-    assert all(card["percent"] is None for card in found["auc"]["cards"])  # a half is what tells nobody apart
-
-
 def test_recommendations():
     asked = {"sentence": "Use x: why.", "caution": None, "contradictions": [], "unclear": ["u"], "certain": True}
     assert recommendation(**asked) == {"trust": "yes", "heading": "rely on this", "sentences": ["Use x: why.", "u"]}

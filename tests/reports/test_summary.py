@@ -55,14 +55,6 @@ def test_calibration_and_curves_are_the_library_s(case, report):
         assert np.allclose(shown.survival, models["leaking"][k].at(shown.time)[0], rtol=0, atol=1e-15)
 
 
-def test_horizons_nobody_asked_for_may_be_out_of_reach(case):
-    y, models = case
-    early = ss.Outcomes(np.minimum(y.time, 5), y.event & (y.time <= 5))
-    summary = summarise(early, models, times=[0, 60, 90], n_curves=0)
-    assert "there is no calibration at 90: only individuals with event are left" in summary["calibration"]["missing"]
-    assert "Not shown: there is no calibration" in render(summary)
-
-
 def test_the_data_are_described(case, report):
     y, _ = case
     data = report.summary["data"]

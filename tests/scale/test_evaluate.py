@@ -9,7 +9,7 @@ from cluster_case import check_alike
 from combinations import every_pair
 from registry import without_predictions
 from scale_tables import make, same
-from survscore.scale import ModelColumns, State, specify
+from survscore.scale import State, specify
 from survscore.scale.engines import Threads
 from survscore.scale.finishing import first_pass
 from survscore.scale.influences import Influences
@@ -127,21 +127,6 @@ def test_segments_that_share_groups_are_not_compared_with_each_other(monkeypatch
     assert ss.evaluate(case.table, weighting="administrative", by="country").between() is not None
 
 
-@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
-def test_outcomes_in_a_table_of_their_own(weighting, tmp_path):
-    case = make(1200)
-    ids = pa.array([f"i{k:05d}" for k in range(1200)])
-    table = case.table.append_column("id", ids)
-    observed = ["time", "event", "censoring_time", "country"]
-    outcomes = table.select(["id", *observed]).take(np.random.default_rng(1).permutation(1200))
-    case.table = table.drop_columns(observed)
-    folder = case.write(tmp_path / "predictions", 5)
-    result = ss.evaluate(folder, outcomes_from=outcomes, weighting=weighting, by="country")
-    same(result.total, compared(case, weighting))
-    with pytest.raises(ss.InputError, match="1 of 1200 rows have an id without outcome"):
-        ss.evaluate(folder, outcomes_from=outcomes.slice(1), weighting=weighting)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -154,17 +139,6 @@ def test_outcomes_in_a_table_of_their_own(weighting, tmp_path):
 def test_what_would_do_nothing_is_refused(options, message):
     with pytest.raises(ss.InputError, match=message):
         ss.evaluate(make(50).table, weighting="ipcw", **options)
-
-
-def test_times_without_score_and_few_groups_are_told(tmp_path):
-    case = make(300)
-    last = float(case.y.time.max())
-    censored = case.table.filter(pa.compute.not_equal(case.table["event"], True))
-    with pytest.warns(ss.UndefinedScoreWarning, match="only individuals with event are left"):
-        ss.evaluate(censored, weighting="ipcw", models={"a": ModelColumns("a", ("a:30", "a:360"), (30.0, last + 9))})
-    table = case.table.append_column("team", pa.array((np.arange(300) % 5).astype(np.int64)))
-    with pytest.warns(ss.FewGroupsWarning, match="come from 5 groups"):
-        ss.evaluate(table, weighting="administrative", groups="team")
 
 
 def test_data_that_change_between_two_passes_are_found_out():

@@ -1,7 +1,6 @@
 """Every kind of source gives the same rows; what is not there is missed."""
 
 import os
-import pickle
 
 import fsspec
 import pyarrow as pa
@@ -173,25 +172,9 @@ def test_fsspec_by_address_and_by_file_system(folder, table):
         memory.rm("/survscore-data", recursive=True)
 
 
-def test_hidden_names_fit_patterns_that_ask_for_them(folder):
-    assert [part.short_name for part in open_source(f"{folder}/_*/part-*").parts] == ["_tmp/part-9.parquet"]
-    for pattern in ("*mp/part-*", "**/part-9.parquet"):
-        with pytest.raises(InputError, match="no file matches this pattern"):
-            open_source(f"{folder}/{pattern}")
-
-
 def test_a_name_with_the_signs_of_a_pattern_is_a_name(tmp_path, table):
     pq.write_table(table, tmp_path / "data[1]*.parquet")
     assert rows_of(open_source(tmp_path / "data[1]*.parquet")) == expected_rows(table)
-
-
-def test_parts_travel(folder, table):
-    parts = open_source(folder).parts
-    back = pickle.loads(pickle.dumps(parts))
-    assert back == parts
-    assert [part.id for part in back] == [part.id for part in parts]
-    assert len({part.id for part in parts}) == len(set(parts)) == 6
-    assert sum(len(batch) for part in back for batch in part.batches(["id"])) == 60
 
 
 def test_ids_change_with_the_content_alone(folder):

@@ -16,7 +16,7 @@ from cluster_case import check_alike
 from combinations import every_pair, examples
 from registry import one_curve, without_predictions
 from scale_tables import make, same
-from survscore.scale import ModelColumns, OutcomeColumns, State, evaluate_state, specify
+from survscore.scale import ModelColumns, State, evaluate_state, specify
 
 WEIGHTINGS = {
     "administrative": "administrative",
@@ -95,18 +95,6 @@ def test_any_partition_in_any_order_gives_the_same_sums(data):
     check_alike(states[0], whole)
 
 
-@pytest.mark.parametrize("weighting", ["administrative", "ipcw"])
-def test_every_segment_is_scored_as_if_it_were_alone(weighting):
-    case = make()
-    what = specify(case.table.schema, weighting=weighting, by="country", bins="units")
-    result = State(what).update(case.table).result()
-    expected = compared(case, weighting, by={"country": case.country})
-    assert list(result.parts) == list(expected.parts) == [("DE",), ("FR",), ("NO",)]
-    same(result.total, compared(case, weighting))
-    for label, part in result.parts.items():
-        same(part, expected.parts[label])
-
-
 def test_predictions_between_columns_in_lists_and_to_be_made_monotone():
     case = make(drop_outs=False)
     inside = np.array([45.0, 100.0, 300.0])
@@ -121,17 +109,6 @@ def test_predictions_between_columns_in_lists_and_to_be_made_monotone():
     same(State(what).update(table).result(), alone)
     with pytest.raises(ss.InputError, match=r"lists of the grid's 6 times; row 0 has 5"):
         State(what).update(table.set_column(table.num_columns - 1, "curve", pa.array([[0.5] * 5] * len(table))))
-
-
-def test_outcomes_from_dates():
-    start = np.array(["2020-01-01", "2020-02-01", "2020-03-01"], dtype="datetime64[D]")
-    event = np.array(["2020-01-11", "NaT", "2020-03-21"], dtype="datetime64[D]")
-    table = pa.table({"start": start, "event_date": event, "net:5": [0.5, 0.6, 0.7], "net:15": [0.4, 0.5, 0.6]})
-    what = specify(table.schema, weighting="administrative", outcomes=OutcomeColumns(cutoff="2020-04-01"))
-    y = ss.Outcomes.from_dates(start, event, "2020-04-01")
-    curves = ss.SurvivalCurves([[0.5, 0.4], [0.6, 0.5], [0.7, 0.6]], [5, 15])
-    expected = ss.compare(y, {"net": curves}, weighting=one_curve(), times=[5, 15], null=False)
-    same(State(what).update(table).result(), expected)
 
 
 # What is refused

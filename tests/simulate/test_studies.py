@@ -69,12 +69,6 @@ def test_outcomes_are_the_uncensored_ones_cut_at_the_censoring_time(drawn):
     np.testing.assert_array_equal(known, y.censoring_time[:, None] > [10.0, 50.0])
 
 
-@pytest.mark.parametrize("name", ["constant", "independent", "competing"])
-def test_censoring_times_are_uniform(name):
-    end = STUDIES[name].sample(N, seed=4).outcomes.censoring_time
-    assert stats.chisquare(np.histogram(end, bins=np.linspace(0.05, 100.05, 11))[0]).pvalue > 1e-3
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
