@@ -16,15 +16,12 @@ MODELS = ("net", "cox")
 WEIGHTINGS = ("administrative", "ipcw")
 
 
-def rows(n=N, fractional=False):
-    """Whole days, in which some drop out, or times that are no whole numbers."""
+def rows(n=N):
+    """Whole days, in which some drop out."""
     rng = np.random.default_rng(11)
-    lifetime, end = rng.exponential(30, n), rng.uniform(10, 60, n)
-    if not fractional:
-        lifetime, end = np.ceil(lifetime), np.ceil(end)
-    time = np.minimum(lifetime, end)
+    lifetime, end = np.ceil(rng.exponential(30, n)), np.ceil(rng.uniform(10, 60, n))
     columns = {
-        "time": time,
+        "time": np.minimum(lifetime, end),
         "event": (lifetime <= end) & (rng.random(n) > 0.1),
         "censoring_time": end,
         "country": np.array(["DE", "FR", "IT"])[rng.integers(0, 3, n)],
@@ -94,11 +91,3 @@ def spoiled(folder):
     path = sorted(folder.iterdir())[7]
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     return str(path)
-
-
-def with_ids(table, *, text):
-    """Return predictions and outcomes in tables of their own, the latter in another order."""
-    ids = pa.array([f"i{k:05d}" for k in range(len(table))] if text else range(len(table)))
-    predictions = table.drop_columns(["time", "event", "censoring_time"]).append_column("id", ids)
-    outcomes = table.select(["time", "event", "censoring_time"]).append_column("id", ids)
-    return predictions, outcomes.take(np.random.default_rng(2).permutation(len(table)))

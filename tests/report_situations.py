@@ -72,14 +72,3 @@ def report_of(name, **options):
     asked = {"times": TIMES, "horizons": [6, 12, 18], "unit": "month", "title": name.replace("_", " ").capitalize()}
     asked["weighting"] = "ipcw" if y.censoring_time is None else ["administrative", "ipcw"]
     return ss.report(y, models, **{**asked, **options})
-
-
-def make_large():
-    """Return a report of five models at 100 times under four weightings."""
-    _, rate, event_time, end = _study(6, 800)
-    times = np.linspace(0.25, 24.75, 100)
-    models = {
-        f"model {k}": ss.SurvivalCurves(np.exp(-(0.6 + 0.2 * k) * rate[:, None] * times), times) for k in range(5)
-    }
-    weightings = [ss.Administrative(), ss.Administrative(population="fixed"), ss.IPCW(), ss.IPCW(max_weight=3)]
-    return ss.report(_outcomes(event_time, end), models, weighting=weightings, times=times, title="Large")

@@ -75,34 +75,17 @@ def test_aalen_johansen_agrees_with_lifelines():
     times = np.linspace(0, 2, 50)
     predicted = AalenJohansen().fit(None, y).predict_cumulative_incidence(range(2), times)
     assert predicted.shape == (2, 3, 50)
-    fitters = {
-        name: AalenJohansenFitter().fit(y.time, y.cause, event_of_interest=k) for k, name in enumerate(y.causes, 1)
-    }
-    reference = ss.IncidenceCurves(
-        {name: [fitter.predict(times)] for name, fitter in fitters.items()}, times, interpolation="step"
-    )
-    assert reference.causes == y.causes
-    np.testing.assert_allclose(predicted[:1], reference.probabilities, rtol=1e-12, atol=1e-15)
+    for k in range(3):
+        expected = AalenJohansenFitter().fit(y.time, y.cause, event_of_interest=k + 1).predict(times)
+        np.testing.assert_allclose(predicted[0, k], expected, rtol=1e-12, atol=1e-15)
 
 
 def test_aalen_johansen_and_kaplan_meier_are_the_same_where_they_should_be():
     X, y = of_causes(500)
-    any_event = ss.Outcomes(y.time, y.event, y.censoring_time)
-    survival = KaplanMeier(times=[0.5, 1.0]).fit(X, any_event).predict(X)
-    one, all_three = (AalenJohansen(times=[0.5, 1.0]).fit(X, outcomes) for outcomes in (any_event, y))
-    assert one.causes_ == ("1",)
-    assert all_three.causes_ == ("a", "b", "c")
-    np.testing.assert_allclose(one.predict_survival_function(X, [0.5, 1.0]), survival, rtol=1e-12)
-    np.testing.assert_allclose(all_three.predict_survival_function(X, [0.5, 1.0]), survival, rtol=1e-12)
-    np.testing.assert_allclose(one.predict_curves(X).for_cause(1).at([0.5, 1]), survival, rtol=1e-12)
-
-
-def test_aalen_johansen_is_scored_by_cause():
-    X, y = of_causes(200)
+    survival = KaplanMeier(times=[0.5, 1.0]).fit(X, ss.Outcomes(y.time, y.event, y.censoring_time)).predict(X)
     model = AalenJohansen().fit(X, y)
-    assert model.score(X, y.for_cause("b")) < 0
-    with pytest.raises(ss.InputError, match=r"y has competing causes \('a', 'b', 'c'\)"):
-        model.score(X, y)
+    assert model.causes_ == ("a", "b", "c")
+    np.testing.assert_allclose(model.predict_survival_function(X, [0.5, 1.0]), survival, rtol=1e-12)
 
 
 # Classifiers per horizon
@@ -136,19 +119,9 @@ def test_administrative_rows_are_weighted_for_drop_outs():
         HorizonClassifiers(KNeighborsClassifier(), [1.0], keep="administrative").fit(X, y)
 
 
-def test_other_times_are_read_between_the_horizons():
-    X, y = censored(300)
-    model = HorizonClassifiers(LogisticRegression(), [0.5, 1.0]).fit(X, y)
-    own = model.predict_curves(X)
-    np.testing.assert_allclose(model.predict_survival_function(X, [0.25, 0.75]), own.at([0.25, 0.75]))
-    with pytest.raises(ss.InputError, match="they end at 2, its grid at 1"):
-        model.predict_curves(X, [2.0])
-
-
 @pytest.mark.parametrize(
     ("settings", "y", "message"),
     [
-        ({"keep": "all"}, None, "keep must be one of"),
         ({"estimator": Perceptron()}, None, "estimator must have predict_proba, which Perceptron has not"),
         ({"times": [2, 1]}, None, "strictly increasing"),
         ({}, ss.Outcomes([0.1, 0.2], [0, 0]), "times must be before the follow-up ends, at 0.2"),

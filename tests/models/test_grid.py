@@ -95,14 +95,9 @@ def test_quantiles_of_few_distinct_times_are_fewer():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (
-            {"times": [3, 8, 12]},
-            r"times must be within the follow-up, which ends at 8: .*: 1 of 3 is not, the first at",
-        ),
+        ({"times": [3, 8, 12]}, r"within the follow-up, which ends at 8: .*: 1 of 3 is not, the first at"),
         ({"times": [0]}, "a time after 0"),
         ({"times": [3, 2]}, "strictly increasing"),
-        ({"times": [-1, 2]}, "zero or larger"),
-        ({"n_times": 0}, "n_times must be a whole number"),
         ({"n_times": 2.5}, "n_times must be a whole number"),
         ({"spacing": "log"}, "spacing must be one of"),
         ({"time": np.zeros(4)}, "all times are 0"),

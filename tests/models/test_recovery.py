@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -83,17 +82,10 @@ def test_scores_order_the_methods_as_in_the_reference_run():
         assert bce == pytest.approx(expected[1], rel=0.45 if weighting == "uncensored" else 0.1)
 
 
-@pytest.mark.parametrize(
-    "classifier",
-    [
-        make_pipeline(StandardScaler(), LogisticRegression()),
-        pytest.param(HistGradientBoostingClassifier(max_iter=100, random_state=0), marks=pytest.mark.nightly),
-    ],
-    ids=["logistic regression", "gradient boosting"],
-)
 @pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning")
-def test_classifiers_per_horizon_leak_too(classifier):
+def test_classifiers_per_horizon_leak_too():
     """Dropping the censored pays under IPCW and costs in truth; keeping those with C* >= t does neither."""
+    classifier = make_pipeline(StandardScaler(), LogisticRegression())
     train, test = STUDY.sample(10_000, seed=1), STUDY.sample(20_000, seed=3)
     times = np.array([10.0, 20.0, 30.0])
     biased, honest = (
@@ -113,7 +105,6 @@ def test_classifiers_per_horizon_leak_too(classifier):
     assert preferred(test.outcomes, "administrative") == "honest"
     assert preferred(test.outcomes, ss.IPCW()) == "biased"
     assert preferred(test.outcomes, ss.IPCW("known")) == "biased"
-    assert both["biased"].probabilities.mean() < both["honest"].probabilities.mean() - 0.02
 
 
 @pytest.mark.nightly
@@ -132,32 +123,6 @@ def test_logistic_hazard_comes_closer_to_the_truth_with_more_data(study):
             errors.append(mean_squared_error(test.survival(GRID), curves, GRID).mean())
     assert errors[2] < 0.6 * errors[1] < 0.6 * 0.9 * errors[0]
     assert errors[2] < (0.005 if study is RISKS else 0.03)
-
-
-@pytest.mark.nightly
-def test_ipcw_alone_prefers_classifiers_that_drop_the_censored():
-    """Where the date of entry is a covariate; see benchmarks/competing_risks.py for more of them."""
-    horizons = [20.0, 40.0, 60.0]
-    lower = []
-    for seed in range(6):
-        train, test = RISKS.sample(2000, seed=2 * seed), RISKS.sample(2000, seed=2 * seed + 1)
-        models = {
-            keep: HorizonClassifiers(LogisticRegression(), horizons, keep=keep)
-            .fit(train.covariates, train.outcomes)
-            .predict_curves(test.covariates)
-            for keep in ("administrative", "known")
-        }
-        weightings = ["ipcw", "administrative", "projected"]
-        row = []
-        for y, asked in ((test.outcomes, weightings), (test.uncensored, ["uncensored"])):
-            found = ss.compare(y, models, weighting=asked, times=horizons, cause="churn", null=False)
-            means = found.integrated().scores.pivot(index="weighting", columns="model", values="score")
-            row += (means["known"] < means["administrative"])[found.weightings].tolist()
-        lower.append(row)
-    ipcw, administrative, projected, truth = np.mean(lower, axis=0)
-    assert ipcw == 1
-    assert administrative <= 1 / 6
-    assert projected == truth == 0
 
 
 def bce_minimiser(survival, censoring_survival, times):

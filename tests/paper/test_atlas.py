@@ -15,7 +15,6 @@ from atlas_case import MODELS, TINY, simulated
 from commands import run as run_command
 from survscore import datasets
 from survscore.analysis.selection import curves_of
-from survscore.cli.studies import notes
 from survscore.paper.atlas import data, judging, models, running, scores
 from survscore.paper.atlas.results import Atlas
 
@@ -49,15 +48,6 @@ def same(one, other):
 
 
 # The models
-
-
-def test_the_list_has_every_kind_without_and_with_the_date_of_entry():
-    names = [one.name for one in models.listed()]
-    assert len(names) == len(set(names)) == 23
-    assert {name + models.WITH_ENTRY for name in names if not name.endswith(models.WITH_ENTRY)} - set(names) == {
-        "Kaplan-Meier + entry"
-    }
-    assert [len(models.family(name, models.listed())) for name in models.FAMILIES] == [23, 17, 12, 9]
 
 
 def test_every_model_predicts_from_categories_and_missing_numbers(prepared):
@@ -197,15 +187,6 @@ def test_days_are_a_test_only_where_something_is_hidden_and_later_known(prepared
             assert (then.censoring_time >= h).sum() >= data.FEWEST_FOLLOWED
 
 
-def test_a_model_of_censoring_knows_who_is_censored_when(prepared):
-    day = prepared.cutoffs[1]
-    y = prepared.y[prepared.dates.start <= day].as_of(day)
-    at_horizon = scores.censored_by_entry(y).censoring.curves.at([400.0])[:, 0]
-    end = np.asarray(y.censoring_time)
-    assert at_horizon[end > 550].mean() > 0.9
-    assert at_horizon[end < 250].mean() < 0.1
-
-
 def test_breslow_in_logarithms(prepared):
     y, rng = prepared.y, np.random.default_rng(1)
     risk, grid = rng.normal(size=len(y)), np.array([50.0, 200.0, 500.0])
@@ -227,15 +208,9 @@ def test_large_sets_are_sampled_and_groups_stay_whole():
     few = data.prepare(whole, 100, seed=1)
     assert (len(few.y), few.n_all) == (100, 300)
     assert few.digest() == data.prepare(whole, 100, seed=1).digest() != data.prepare(whole, 100, seed=2).digest()
-    assert few.digest() != data.prepare(replace(whole, name="another"), 100, seed=1).digest()
-    start = whole.y.dates.start
-    rows = np.searchsorted(np.sort(start), few.dates.start)
-    np.testing.assert_array_equal(few.X[models.ENTRY], (np.sort(start)[rows] - start.min()) / data.DAY)
-    grouped = replace(whole, groups=np.arange(300) // 7)
-    some = data.prepare(grouped, 100, seed=1)
+    some = data.prepare(replace(whole, groups=np.arange(300) // 7), 100, seed=1)
     assert 93 < len(some.y) <= 100
     assert set(np.unique(some.groups, return_counts=True)[1]) <= {7, 300 % 7}
-    assert models.ENTRY not in whole.X.columns
 
 
 # Runs
@@ -246,7 +221,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(finished, tmp_path, monkeyp
     real, calls = running.at_closing, []
 
     def stopping(prepared, *rest):
-        if calls:
+        if len(calls) == 1:
             raise KeyboardInterrupt
         calls.append(prepared.name)
         return real(prepared, *rest)
@@ -256,33 +231,21 @@ def test_an_interrupted_run_goes_on_where_it_stopped(finished, tmp_path, monkeyp
         run(tmp_path)
     (kept,) = (tmp_path / "sets").iterdir()
     before = kept.stat().st_mtime_ns
-    again = []
-    monkeypatch.setattr(running, "at_closing", lambda one, *rest: (again.append(one.name), real(one, *rest))[1])
-    told = []
-    same(run(tmp_path, progress=lambda *state: told.append(state)), found)
-    assert sorted(calls + again) == ["other", "simulated"]
-    assert kept.stat().st_mtime_ns == before
-    assert told[0][:2] == (1, 2)
-    assert told[-1] == (2, 2, "")
+    monkeypatch.setattr(running, "at_closing", lambda one, *rest: (calls.append(one.name), real(one, *rest))[1])
+    same(run(tmp_path), found)
     run(tmp_path)  # nothing left to do
-    assert len(again) == 1
+    assert sorted(calls) == ["other", "simulated"]
+    assert kept.stat().st_mtime_ns == before
 
 
 def test_what_is_written_can_be_read(finished):
     folder, found = finished
-    written = {path.name for path in folder.iterdir()}
-    assert written == {
-        "sets", "about.csv", "models.csv", "scores.csv", "closing.csv", "truths.csv", "backtests.csv", "sets.csv",
-        "recommendations.csv", "summary.csv", "settings.json", "forest.svg",
-    }  # fmt: skip
     read = Atlas.read(folder)
     pd.testing.assert_frame_equal(read.sets, found.sets, check_exact=True)
     pd.testing.assert_frame_equal(read.summary, found.summary, check_exact=True)
-    pd.testing.assert_frame_equal(pd.read_csv(folder / "summary.csv", float_precision="round_trip"), found.summary)
     assert read.sentences == found.sentences
-    assert read.settings["seed"] == 1
-    assert read.settings["survscore"] == ss.__version__
-    assert read.settings["models"] == MODELS
+    assert (read.settings["seed"], read.settings["models"]) == (1, MODELS)
+    assert (folder / "forest.svg").exists()
     with pytest.raises(ss.InputError, match="there is no such file"):
         Atlas.read(folder / "sets")
 
@@ -303,14 +266,11 @@ def test_means_over_sets(finished):
     assert (hidden["differ"] * hidden["n_pairs"]).sum() == pytest.approx(table["differ"].sum())
 
 
-def test_halves_are_those_of_backtests(prepared, finished):
-    """Scores of one half, judged by the other: those of runs are those of the day's backtest, and sets are of runs."""
+def test_halves_are_those_of_backtests(prepared):
+    """Scores of one half, judged by the other: those of runs are those of the day's backtest."""
     plain, day = [one for one in ENTRIES if "boost" not in one.name], prepared.cutoffs[1]
-    rows = pd.DataFrame(
-        judging.on_earlier_days(replace(prepared, cutoffs=(day,)), plain, replace(TINY, n_draws=0, n_splits=3), 1)[
-            "backtests"
-        ]
-    )
+    size = replace(TINY, n_draws=0, n_splits=3)
+    rows = pd.DataFrame(judging.on_earlier_days(replace(prepared, cutoffs=(day,)), plain, size, 1)["backtests"])
     horizons = judging.horizons_on(prepared, day)
     alone = ss.backtest(
         prepared.y, models.estimators(plain, horizons, TINY.effort), as_of=day, horizons=horizons, X=prepared.X, cv=2,
@@ -318,36 +278,9 @@ def test_halves_are_those_of_backtests(prepared, finished):
     ).halves  # fmt: skip
     for name, expected in zip(("administrative", "projected", "IPCW"), alone.to_dict("records"), strict=True):
         some = rows[(rows["family"] == "all") & (rows["score"] == name)]
-        assert some["halves"].sum() == expected["halves"] == 6 * len(horizons)
         assert some["half_ordered"].mean() == pytest.approx(expected["ordered"])
         assert some["half_regret"].mean() == pytest.approx(expected["relative_regret"])
         assert some["half_settled"].sum() == expected["n_settled"] > 0
-        assert some["half_wrong"].sum() == pytest.approx(expected["wrong"] * expected["n_settled"])
-    _, found = finished
-    runs = found.backtests.query("family == 'all' and score == 'projected'")
-    row = found.of_summary("all", "projected")
-    assert row["half_ordered"] == pytest.approx(runs.groupby("set")["half_ordered"].mean().mean())
-    assert row["half_wrong"] == pytest.approx(runs["half_wrong"].sum() / runs["half_settled"].sum())
-
-
-def test_what_was_said_of_each_model_by_a_loop(finished):
-    _, found = finished
-    assert len(found.models) == 2 * 4 * len(MODELS)
-    for row in found.models.to_dict("records"):
-        said, truth = [], []
-        for one in found.truths.to_dict("records"):
-            if (one["set"], one["score"], one["model"]) != (row["set"], row["score"], row["model"]):
-                continue
-            place = ("set", "score", "cutoff", "horizon")
-            (null,) = [
-                other for other in found.truths.to_dict("records")
-                if other["model"] == "Kaplan-Meier" and all(other[key] == one[key] for key in place)
-            ]  # fmt: skip
-            said.append(one["brier"] / null["brier"] - 1)
-            truth.append(one["truth"] / null["truth"] - 1)
-        assert row["runs"] == len(said) > 0
-        assert row["said"] == pytest.approx(np.mean(said))
-        assert row["truth"] == pytest.approx(np.mean(truth))
 
 
 # Bad input
@@ -358,19 +291,9 @@ def test_what_was_said_of_each_model_by_a_loop(finished):
     [
         ({"sets": ["nowhere"]}, r"sets must be among .*thoro: 1 of 1 are not, the first 'nowhere'"),
         ({"sets": []}, "sets is empty: name at least one"),
-        ({"sets": [3]}, "sets must be names, or have the attributes of a Dataset: int lacks"),
         ({"sets": [simulated(), simulated(seed=2)]}, "sets must have names of their own: 'simulated' comes twice"),
-        (
-            {"sets": [replace(SET, y=ss.Outcomes(SET.y.time, SET.y.event, SET.y.censoring_time))]},
-            "simulated: y must know its dates",
-        ),
-        (
-            {"sets": [replace(SET, X=SET.X.assign(**{models.ENTRY: 1.0}))]},
-            "simulated: X must not hold a column 'date of entry'",
-        ),
-        ({"seed": -1}, "seed must be"),
-        ({"n_jobs": 0}, "n_jobs must be"),
-        ({"size": "huge"}, "size must be"),
+        ({"sets": [replace(SET, y=ss.Outcomes(SET.y.time, SET.y.event))]}, "simulated: y must know its dates"),
+        ({"sets": [replace(SET, X=SET.X.assign(**{models.ENTRY: 1.0}))]}, "must not hold a column 'date of entry'"),
         ({"models": ["Kaplan-Meier", "guessing"]}, r"models must be of the list: 1 of 2 are not, the first 'guessing'"),
         ({"models": ["Kaplan-Meier", "BCE"]}, r"at least two of each family.*'none drops the censored' there are 1"),
     ],
@@ -381,21 +304,7 @@ def test_bad_input_is_refused(tmp_path, change, message):
     assert not (tmp_path / "new").exists()
 
 
-def test_no_set_at_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets, "available", list)
-    with pytest.raises(ss.InputError, match=r"sets: none of \d+ data sets can be loaded here"):
-        running.atlas(out=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("change", "what"),
-    [
-        ({"seed": 2}, "seed"),
-        ({"size": replace(TINY, folds=3)}, "size"),
-        ({"models": MODELS[:-1]}, "models"),
-        ({"sets": [simulated(seed=9)]}, "data"),
-    ],
-)
+@pytest.mark.parametrize(("change", "what"), [({"seed": 2}, "seed"), ({"sets": [simulated(seed=9)]}, "data")])
 def test_a_folder_with_other_settings_or_data_is_refused(finished, change, what, monkeypatch):
     folder, _ = finished
     monkeypatch.setattr(running, "_compute_one", pytest.fail)
@@ -403,7 +312,7 @@ def test_a_folder_with_other_settings_or_data_is_refused(finished, change, what,
         run(folder, **change)
 
 
-@pytest.mark.parametrize("contents", ["", "[]", "{}", '{"settings": 1, "tables": {}}'])
+@pytest.mark.parametrize("contents", ["", '{"settings": 1, "tables": {}}'])
 def test_a_leftover_that_cannot_be_used_is_named_and_kept(tmp_path, contents):
     path = tmp_path / "sets" / "simulated.json"
     path.parent.mkdir()
@@ -414,12 +323,6 @@ def test_a_leftover_that_cannot_be_used_is_named_and_kept(tmp_path, contents):
 
 
 # The command
-
-
-def test_what_is_not_installed_is_reported_beforehand(monkeypatch):
-    monkeypatch.setattr(models, "find_spec", lambda name: None)
-    (line,) = notes(every_set=False)
-    assert "pip install 'survscore[atlas]'" in line
 
 
 def test_the_command(tmp_path, monkeypatch, capsys):
@@ -433,9 +336,7 @@ def test_the_command(tmp_path, monkeypatch, capsys):
     code, out, err = run_command(capsys, *quick)
     assert code == 0, err
     assert err.startswith("survscore: note: sets that can't be loaded here are left out: elsewhere (")
-    assert err.count("\n") == 1
     assert "We ended the follow-up of 2 real data sets" in " ".join(out.split())
-    assert run_command(capsys, *quick)[:2] == (0, out)
     code, out, err = run_command(capsys, *quick, "--seed", "2")
     assert (code, out) == (2, "")
     assert "simulated.json was made with another seed: remove it" in " ".join(err.split())

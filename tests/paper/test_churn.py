@@ -13,7 +13,7 @@ from survscore.datasets.kkbox import describe, prepare, synthesize
 from survscore.paper import claims as c
 from survscore.paper import reproduce as r
 from survscore.paper import studies as s
-from survscore.paper.figures import FIGURES, rows_of
+from survscore.paper.figures import FIGURES
 
 mpl.use("agg")
 TINY = s.Size("tiny", 400, 150, 400, n_times=10, epochs=1)
@@ -45,27 +45,20 @@ def test_synthetic_data_come_with_the_truth(tmp_path):
     assert set(table[table.kind == s.SCORE].weighting) == set(FIGURES["figure-6"].panels)
     settings = json.loads((results["figure-6"].folder / "settings.json").read_text())
     assert settings["data"] == "synthetic"
-    drawn = FIGURES["figure-6"].draw(rows_of(s.SCORE, [table]), "brier", about="synthetic data")
-    assert "synthetic data" in drawn.get_suptitle()
-    claims = results["figure-6"].claims
-    assert (claims.replicates == 1).all()
-    assert (results["figure-1"].folder / "figure-1-log.png").exists()
+    assert (results["figure-6"].claims.replicates == 1).all()
 
 
 def test_given_data_have_no_truth_and_are_identified(tmp_path, data):
     run = run_in(tmp_path, data=data)
     results = r.reproduce(["figure-6"], run, quiet)
-    table = r.load("kkbox", 0, run)
-    assert s.TRUTH not in set(table.model)
+    assert s.TRUTH not in set(r.load("kkbox", 0, run).model)
     settings = json.loads((results["figure-6"].folder / "settings.json").read_text())
     assert settings["data"]["file"] == "prepared.parquet"
     unchecked = results["figure-6"].claims[results["figure-6"].claims.replicates == 0]
     assert unchecked.needs.tolist() == ["the truth, so synthetic data"]
     # replicates of other data lie beside these, and are not taken for them
-    assert run.path("kkbox", 0) != run_in(tmp_path).path("kkbox", 0)
     other = tmp_path / "other.parquet"
-    frame = pd.read_parquet(data)
-    frame[::-1].to_parquet(other)
+    pd.read_parquet(data)[::-1].to_parquet(other)
     assert not run_in(tmp_path, data=other).path("kkbox", 0).exists()
 
 
@@ -124,8 +117,6 @@ def test_description(data):
     assert found.counts["spells"] == len(frame)
     assert found.counts["share of churn"] == pytest.approx(frame.event.mean())
     assert 0.0 < found.censoring_r2 < 1.0
-    assert 0 < found.censoring_error < frame.censoring_time.std() * 1.2
-    assert (np.diff(found.horizons["survival"]) <= 0).all()
     # without drift there is nothing to tell
     shuffled = frame.assign(censoring_time=np.random.default_rng(0).permutation(frame.censoring_time) + 1000.0)
     assert describe(shuffled.assign(time=frame.time)).censoring_r2 < 0.1

@@ -21,19 +21,6 @@ def table(**differences):
     return pd.DataFrame(rows).reindex(columns=s.COLUMNS)
 
 
-@pytest.mark.parametrize(("value", "holds"), [(0.05, True), (-0.05, False)])
-def test_better_means_a_lower_score(value, holds):
-    tables = {"simple": table(administrative=value)}
-    for model, than, expected in ((s.HAZARD, s.BCE, holds), (s.BCE, s.HAZARD, not holds)):
-        claim = c.better("simple", model, than, "administrative", "brier")
-        assert claim.text == f"administrative: {model} is better than {than}"
-        margin = claim.margin(tables)
-        assert margin.value == (value if model == s.HAZARD else -value)
-        (row,) = c.check([claim], [tables]).to_dict("records")
-        assert row["holds"] == expected
-        assert (row["upper"] - row["lower"]) / 2 == pytest.approx(1.96 * 0.01, rel=1e-3)
-
-
 def test_replicates_are_counted_and_averaged():
     margins = [0.1, 0.3, -0.1, 0.2]
     claim = c.better("simple", s.HAZARD, s.BCE, "administrative", "brier")
@@ -42,6 +29,9 @@ def test_replicates_are_counted_and_averaged():
     assert row["margin"] == pytest.approx(np.mean(margins))
     half = 3.182446 * np.std(margins, ddof=1) / 2  # Student's, 3 degrees of freedom
     assert (row["lower"], row["upper"]) == pytest.approx((np.mean(margins) - half, np.mean(margins) + half))
+    (alone,) = c.check([claim], [{"simple": table(administrative=0.05)}]).to_dict("records")
+    assert alone["holds"]
+    assert (alone["upper"] - alone["lower"]) / 2 == pytest.approx(1.96 * 0.01, rel=1e-3)
 
 
 def test_a_margin_that_is_no_number_does_not_hold():
@@ -83,15 +73,7 @@ def test_claims_about_survival_estimates():
     assert c.check(claims, [gone]).holds.tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({}, ("18", "+0.004 [+0.003, +0.006]")),
-        ({"replicates": 1, "share": 1.0, "lower": math.nan, "upper": math.nan}, ("yes", "+0.004")),
-        ({"replicates": 1, "share": 0.0, "margin": -0.02}, ("no", "-0.020 [+0.003, +0.006]")),
-        ({"share": 0.0}, ("0", "+0.004 [+0.003, +0.006]")),
-    ],
-)
-def test_answers(changes, told):
+def test_answers():
     row = {"replicates": 20, "share": 0.9, "margin": 0.0041, "lower": 0.0029, "upper": 0.0057}
-    assert c.answer(row | changes) == told
+    assert c.answer(row) == ("18", "+0.004 [+0.003, +0.006]")
+    assert c.answer(row | {"replicates": 1, "share": 0.0, "margin": -0.02}) == ("no", "-0.020 [+0.003, +0.006]")

@@ -8,13 +8,11 @@ import pandas as pd
 import pytest
 
 import survscore as ss
-from looks import show
+from commands import run
 from report_case import HOSTILE, TIMES
-from report_situations import report_of
 from survscore._validation import several
-from survscore.reports import render, summarise
+from survscore.reports import summarise
 from survscore.reports.answers import recommendation
-from survscore.reports.leakage import leak_sentence
 from survscore.reports.scores import relative
 from survscore.reports.section import Column, Section
 from survscore.reports.summary import page_tables_of, panels_of, tables_of
@@ -32,12 +30,11 @@ def of_models(y, models, **options):
 def test_cards_are_the_library_s_contrasts(case, report):
     y, models = case
     whole = ss.compare(y, models, weighting="administrative", times=TIMES).integrated(5, 90)
-    contrasts = whole.contrasts.set_index("model")
     cards = report.summary["answer"]["brier"]["cards"]
     # of three models every pair, and the best against the null model
     pairs = [(card["model"], card["reference"]) for card in cards]
     assert pairs == [("leaking", "truth"), (HOSTILE, "truth"), ("leaking", HOSTILE), ("truth", "Kaplan-Meier")]
-    row = contrasts.loc["leaking"]
+    row = whole.contrasts.set_index("model").loc["leaking"]
     assert cards[0]["amount"] == f"{row.difference:.4f} worse"
     assert cards[0]["interval"] == f"95 % interval {row.lower:.4f} to {row.upper:.4f} worse"
     assert cards[0]["p"] == f"p = {row.p_value:.3f}"
@@ -50,52 +47,17 @@ def test_cards_are_the_library_s_contrasts(case, report):
         assert pairs[name]["leaking", HOSTILE] == pytest.approx(wanted[name], rel=1e-9)
 
 
-def test_many_models_have_a_card_against_the_reference_and_the_best_one_against_the_null(case):
-    y, models = case
-    factors = {f"m{k}": ss.SurvivalCurves(models["truth"].probabilities ** (1 + k / 4), GRID_100) for k in range(5)}
-    found = of_models(y, factors, metric="brier", reference="m2")["answer"]["brier"]
-    pairs = [(card["model"], card["reference"]) for card in found["cards"]]
-    assert pairs == [("m0", "m2"), ("m1", "m2"), ("m3", "m2"), ("m4", "m2"), ("m0", "Kaplan-Meier")]
-    assert found["sentence"].startswith("m0 is best: it is significantly better than m1, m2, m3 and m4. But it is not")
-
-
-GRID_100 = np.arange(1.0, 101.0)
-
-
 def test_sentences_of_the_answer(case):
     y, models = case
     alone = of_models(y, {"net": models[HOSTILE]}, metric="brier")["answer"]["brier"]
     assert alone["sentence"] == "net is significantly worse than Kaplan-Meier, the same curve for all individuals."
-    assert [(card["model"], card["reference"]) for card in alone["cards"]] == [("net", "Kaplan-Meier")]
     nothing = of_models(y, {"net": models["truth"]}, metric="brier", null=False)["answer"]["brier"]
     assert nothing["sentence"] == "There is one model, and nothing to compare it with."
     assert nothing["cards"] == []
-    same = of_models(y, {"a": models["truth"], "b": models["truth"]}, metric="brier")["answer"]["brier"]
-    assert same["sentence"] == (
-        "No winner: a and b do not differ significantly. a, the best of them, is not significantly different from "
-        "Kaplan-Meier, the same curve for all individuals."
-    )
-    assert same["cards"][0]["amount"] in ("no difference", None)
-    some = of_models(y, {"a": models["truth"], "b": models["truth"], "c": models[HOSTILE]}, metric="brier")
-    assert some["answer"]["brier"]["sentence"].startswith(
+    some = {"a": models["truth"], "b": models["truth"], "c": models[HOSTILE]}
+    assert of_models(y, some, metric="brier")["answer"]["brier"]["sentence"].startswith(
         "No single winner: a is not significantly different from b; it is significantly better than c."
     )
-
-
-def test_metrics_without_a_better_side_or_ratio_say_only_what_they_can(case):
-    y, models = case
-    two = {"truth": models["truth"], "gloomy": models[HOSTILE]}
-    found = of_models(y, two, metric=["auc", "oe"], null=False)["answer"]
-    assert found["oe"]["sentence"] == (
-        "The observed/expected is better the closer to 1 it is: a difference says only which is higher."
-    )
-    (card,) = found["oe"]["cards"]
-    assert card["relation"] == "has a lower value than"
-    assert card["amount"].endswith(" lower")
-    assert card["percent"] is None
-    assert all(card["percent"] is None for card in found["auc"]["cards"])  # a half is what tells nobody apart
-    page = render(of_models(y, two, metric=["oe"], null=False))
-    assert "has a lower value than" in page
 
 
 def test_recommendations():
@@ -107,20 +69,6 @@ def test_recommendations():
     assert (contradicted["trust"], contradicted["sentences"]) == ("with care", ["c", "Use x: why."])
     stop = recommendation(**{**asked, "caution": "beware", "contradictions": ["c"]})
     assert (stop["trust"], stop["sentences"]) == ("no", ["beware", "c"])
-
-
-@pytest.mark.parametrize(
-    ("verdict", "end"),
-    [
-        ("encodes C*", "falls by 97 % right after C*, against 8.7 % elsewhere: it encodes the censoring time."),
-        ("no sign", "against 8.7 % elsewhere: no sign that it encodes the censoring time."),
-        ("unclear", "against 8.7 % elsewhere: whether it encodes the censoring time is unclear."),
-        ("too few", "Whether m encodes the censoring time cannot be assessed: there are too few data."),
-    ],
-)
-def test_leaks_in_words(verdict, end):
-    row = {"model": "m", "verdict": verdict, "fall_after": 0.97, "fall_elsewhere": 0.087}
-    assert leak_sentence(row).endswith(end)
 
 
 # Names and numbers
@@ -152,10 +100,7 @@ def test_tables_that_are_shown_have_whole_columns(report, lost_report):
                 assert kind != "r" or len(points) <= 1 or display.name == "horizons"  # in line on the point
     (means, *_) = page_tables_of(report.summary)["means"]
     first = pd.DataFrame(report.summary["means"]).iloc[0]
-    assert means.header[:3] == ("model", "mean score", "95 % interval")
     assert means.rows[0][:3] == ("truth", fixed(first.score), f"{fixed(first.lower)} to {fixed(first.upper)}")
-    (verdicts, *_) = page_tables_of(report.summary)["verdicts"]
-    assert verdicts.rows[0][-2] == fixed(report.summary["verdicts"]["p_value"][0], 3)
 
 
 def test_cells_of_every_kind_are_escaped():
@@ -177,9 +122,6 @@ def test_the_horizon_table_is_the_library_s(case, report):
     for name in ("estimate", "lower", "upper", "difference", "difference_lower", "p_value"):
         pair = np.column_stack([found[name].astype(float), wanted.loc[found.index, name]])
         assert np.allclose(pair[:, 0], pair[:, 1], rtol=1e-12, atol=0, equal_nan=True)
-    page = report.html.split('id="horizons"')[1].split("</section>")[0]
-    assert "AUC (higher is better)" in page
-    assert "observed/expected (closer to 1 is better)" in page
 
 
 def test_verdicts_of_administrative_scores_on_a_leak_are_marked_in_all_tables(case):
@@ -202,60 +144,16 @@ def test_verdicts_of_administrative_scores_on_a_leak_are_marked_in_all_tables(ca
 # Methods
 
 
-def methods_of(summary):
-    """Return the paragraphs as one text, and the references."""
-    return " ".join(summary["methods"]["paragraphs"]), " ".join(summary["methods"]["references"])
-
-
-def check_methods(summary, present, absent=()):
-    text, references = methods_of(summary)
-    missing = [told for told in present if told not in text + references]
-    assert (missing, [told for told in absent if told in text + references]) == ([], [])
-
-
 def test_methods_say_what_was_done_and_cite_it(report, lost_report):
-    done = [
-        "1,500 individuals, of whom 1,033 (68.9 %) had the event",
-        "None dropped out before it.",
-        "Kvamme H, Borgan Ø",
-    ]
-    done += ["computed at 18 times", "from 5 to 90, by the trapezoidal rule", f"survscore {ss.__version__}"]
-    check_methods(report.summary, [*done, "At 30 and 60, calibration"], ["Segments", "backtest"])
-    text, _ = methods_of(report.summary)
+    text = " ".join(report.summary["methods"]["paragraphs"])
+    counts = "1,500 individuals, of whom 1,033 (68.9 %) had the event"
+    for done in (counts, "None dropped out before it.", "computed at 18 times", "from 5 to 90, by the trapezoidal"):
+        assert done in text
+    assert "Segments" not in text
     cited = {int(number) for group in re.findall(r"\[([\d, ]+)\]", text) for number in group.split(", ")}
     assert cited == set(range(1, len(report.summary["methods"]["references"]) + 1))
-    lost = ["9 of 1,500 dropped out", "the inverse of the probability of not having dropped out"]
-    check_methods(lost_report.summary, [*lost, "AUC (higher is better)", "Blanche"])
-
-
-def test_methods_state_what_is_assumed_and_cite_nothing_else(lost_case):
-    y, models = lost_case
-    steps = ss.SurvivalCurves(models["truth"].probabilities, models["truth"].times, interpolation="step")
-    found = summarise(y, {**models, "steps": steps}, metric="brier", times=[30, 60], n_curves=0)
-    based = 'based on the projected score (weighting "projected (own ranks)"), to which all individuals contribute'
-    assumed = [
-        "hold if C* is independent of the time of the event given the covariates",
-        "are assumed to have, from the end of their follow-up on, the hazards of individuals of similar",
-        "which assumes that drop-out is independent of the time of the event given predicted risk",
-        "curves were read linearly (truth, leaking and <script>alert(1)</script>) and as steps (steps).",
-        "At 30 and 60, calibration was judged under the weighting",
-    ]
-    check_methods(found, [based, *assumed], ["Graf"])
-
-
-def test_methods_of_groups_segments_and_other_weightings(case):
-    y, models = case
-    by = {"half": np.where(np.arange(len(y)) % 2, "a", "b")}
-    asked = {"groups": np.arange(len(y)) // 3, "by": by, "metric": "brier", "horizons": [30], "unit": "D"}
-    found = of_models(y, models, **asked, correction="benjamini-hochberg", null="counted")
-    segments = "Segments by half were scored each by itself, with p-values adjusted by Benjamini and Hochberg's"
-    told = ["They allow for dependence within 500 groups.", "event-free proportion of those counted", "5 to 90 days"]
-    check_methods(found, [segments, *told, "Benjamini Y"])
-    unknown = of_models(ss.Outcomes(y.time, y.event), models, metric="brier")
-    check_methods(unknown, ["known only of those who were censored"], ["administrative score", "Kvamme"])
-    known = of_models(ss.Outcomes(y.time, np.ones(len(y))), models, metric="brier")
-    told = ["No individual was censored.", "whose status was known at all these times"]
-    check_methods(known, told, ["assume", "independent"])
+    assert "9 of 1,500 dropped out" in " ".join(lost_report.summary["methods"]["paragraphs"])
+    assert any("Blanche" in one for one in lost_report.summary["methods"]["references"])
 
 
 # A backtest
@@ -283,73 +181,42 @@ def test_a_backtest_has_a_section(dated):
     y, models, *_ = dated
     tested = ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600, 900], n_draws=20)
     found = ss.report(y, models, backtest=tested, unit="D", n_curves=0, metric="brier")
-    told = found.summary["backtest"]
+    told, table = found.summary["backtest"], tested.summary
     assert told["sentence"] == tested.sentence
-    assert told["days"] == ["2013-06-30", "2014-06-30"]
-    table = tested.summary
     assert told["summary"]["relative_regret"] == table["relative_regret"].tolist()
     assert told["regrets"]["relative_regret"] == tested.regrets().T.ravel().tolist()
     short = ["administrative", "projected", "IPCW"]
     right = [f"{name} in {k} of 4" for name, k in zip(short, table["chose_best"], strict=True)]
     assert told["chosen"] == f"The model that turned out best would have been chosen by {several(right)} cases."
-    section = found.html.split('id="backtest"')[1].split("</section>")[0]
-    assert told["chosen"] in section
-    assert "chosen worse than best by (%)" in section
-    assert "In a backtest, scores were computed as of 2013-06-30 and 2014-06-30" in found.html
+    assert told["chosen"] in found.html.split('id="backtest"')[1].split("</section>")[0]
     (panel,) = panels_of(found.summary)["backtest"]
     assert [row["title"] for row in panel["rows"]] == short
     assert json.loads(json.dumps(found.summary, allow_nan=False)) == found.summary
-    assert 'id="backtest"' not in report_of("tie", n_curves=0).html
     with pytest.raises(ss.InputError, match=r"backtest must be a Backtest, .* not DataFrame"):
         ss.report(y, models, backtest=table)
 
 
-def test_a_browser_draws_the_backtest(browser, dated, tmp_path):
-    y, models, *_ = dated
-    tested = ss.backtest(y, models, as_of=["2013-06-30", "2014-06-30"], horizons=[600], n_draws=20)
-    made = ss.report(y, models, backtest=tested, n_curves=0, metric="brier")
-    page, _ = show(browser, made.save(tmp_path / "report.html"), viewport={"width": 1280, "height": 800})
-    rows = page.locator('[data-chart="backtest"] .rows')
-    assert rows.locator("circle.ring").count() == 6  # three weightings on two days
-    assert rows.locator("circle.dot").count() == 3
-    assert "administrative 0.00 %" in rows.get_attribute("aria-label")
-    assert page.locator("#backtest table[data-name=backtest-summary] tbody tr").count() == 3
-    page.close()
-
-
 def test_the_command_line_adds_a_backtest(dated, tmp_path, capsys, monkeypatch):
-    from survscore.cli import main
-
     y, models, start, date, times = dated
     ids = np.arange(len(y))
     ended = np.where(date <= np.datetime64("2019-12-31"), date.astype(str), "")
     pd.DataFrame({"id": ids, "start": start.astype(str), "event_date": ended}).to_csv(tmp_path / "y.csv", index=False)
     for name, curves in models.items():
         frame = pd.DataFrame(curves.probabilities, columns=[f"{time:g}" for time in times])
-        frame.insert(0, "id", ids)
-        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+        frame.assign(id=ids).to_csv(tmp_path / f"{name}.csv", index=False)
     monkeypatch.chdir(tmp_path)
     asked = ["report", "y.csv", "honest.csv", "leaking.csv", "-m", "brier", "-o", "page.html", "--individuals", "0"]
     dates = ["--cutoff", "2019-12-31", "--as-of", "2013-06-30", "--horizons", "600", "--draws", "5"]
-    main([*asked, *dates])
-    said = capsys.readouterr()
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Over 1 earlier day and 1 horizon, the model chosen was in truth worse" in said.out + said.err
-    assert "would have been chosen by administrative in 1 of 1" in page
-    assert "by 600 days, as of 2013-06-30, judged by what happened since" in page
+    code, out, err = run(capsys, *asked, *dates)
+    assert code == 0, err
+    assert "Over 1 earlier day and 1 horizon, the model chosen was in truth worse" in out + err
+    assert "would have been chosen by administrative in 1 of 1" in (tmp_path / "page.html").read_text(encoding="utf-8")
     for wrong, told in (
-        (
-            ["--as-of", "2013-06-30", "--horizons", "600"],
-            "--as-of needs outcomes as dates: give the data cut-off",
-        ),
+        (["--as-of", "2013-06-30", "--horizons", "600"], "--as-of needs outcomes as dates: give the data cut-off"),
         (["--cutoff", "2019-12-31", "--as-of", "2013-06-30"], "--as-of needs --horizons"),
         (["--cutoff", "2019-12-31", "--draws", "5"], "--draws is for --as-of"),
-        (["--cutoff", "2019-12-31", "--predicted-on", "2010-01-01"], "--predicted-on is for --as-of"),
     ):
-        with pytest.raises(SystemExit) as stopped:
-            main(["report", "y.csv", "honest.csv", "-o", "other.html", *wrong])
-        error = capsys.readouterr().err
-        assert stopped.value.code == 2
-        assert told in error
-        assert error.count("\n") == 1
+        code, _, err = run(capsys, "report", "y.csv", "honest.csv", "-o", "other.html", *wrong)
+        assert (code, err.count("\n")) == (2, 1)
+        assert told in err
         assert not (tmp_path / "other.html").exists()

@@ -1,7 +1,6 @@
 """The page in a real browser: every control, no error, no request, the library's numbers, names for screen readers."""
 
 import csv
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -50,12 +49,8 @@ def test_all_charts_are_drawn_and_fit(page):
             assert drawn.count("L") > 10 or chart == "calibration", chart
     # the truth is one probability for everybody: a point, which a line would not show
     assert page.locator('[data-chart="calibration"] figure').first.locator("circle.dot.s0").count() == 1
-    answer = page.locator('[data-chart="answer"] .rows')
-    assert (
-        answer.locator("circle").count() == 6
-    )  # three models to the reference under two weightings; far ones are arrows
-    texts = answer.locator("text").evaluate_all("(all) => all.map((one) => one.firstChild.data)")
-    assert {"← better", "worse →", "administrative", "IPCW"} <= set(texts)
+    # three models to the reference under two weightings
+    assert page.locator('[data-chart="answer"] .rows circle').count() == 6
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
@@ -85,25 +80,19 @@ def test_values_are_read_by_pointer_and_keys(page, report):
     assert tip.is_visible()
     assert HOSTILE in tip.text_content()
     size, chart = tip.bounding_box(), plot.bounding_box()
-    assert size["width"] <= 440
-    assert size["height"] < 200
     # it does not stand on what it describes
     assert size["y"] + size["height"] <= chart["y"] or size["y"] >= chart["y"] + chart["height"]
     page.mouse.move(0, 0)
     assert not tip.is_visible()
     plot.focus()
-    page.keyboard.press("Home")
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("ArrowRight")
+    for key in ("Home", "ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
     text = plot.get_attribute("aria-valuetext")
     scores = report.summary["scores"]
     row = scores["time"].index(15)  # the third time of the first model
+    score, lower, upper = (short(scores[name][row]) for name in ("score", "lower", "upper"))
     assert text.startswith("time 15: truth ")
-    assert (
-        f"truth {short(scores['score'][row])} ({short(scores['lower'][row])} to {short(scores['upper'][row])})" in text
-    )
-    page.keyboard.press("End")
-    assert plot.get_attribute("aria-valuetext").startswith("time 90:")
+    assert f"truth {score} ({lower} to {upper})" in text
     page.keyboard.press("Escape")
     assert not tip.is_visible()
 
@@ -111,15 +100,13 @@ def test_values_are_read_by_pointer_and_keys(page, report):
 def test_tables_open_and_files_hold_all_digits(page, report):
     tables = tables_of(report.summary)
     for details in page.locator("details.numbers").all():
-        assert details.locator("summary").is_visible()
         details.locator("summary").click()
         name = details.locator("[data-fill]").get_attribute("data-fill")
         rows = details.locator("tbody tr")
         rows.first.wait_for()  # a table is made when it is opened
         assert rows.count() == len(next(iter(tables[name].values()))), name
-        for k in (0, rows.count() - 1):
-            cells = [cell.text_content() for cell in rows.nth(k).locator("td").all()]
-            assert cells == [_shown(column)[k] for column in tables[name].values()], name
+        cells = [cell.text_content() for cell in rows.last.locator("td").all()]
+        assert cells == [_shown(column)[-1] for column in tables[name].values()], name
     open_all = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
     page.evaluate(open_all)
     for k in [k for k, button in enumerate(page.locator("button.download").all()) if button.is_visible()]:
@@ -139,10 +126,8 @@ def test_tables_open_and_files_hold_all_digits(page, report):
             for row, value in zip(rows, values, strict=True):
                 if isinstance(value, float):
                     assert float(row[column]) == value
-                elif value is None:
-                    assert row[column] == ""
                 elif not isinstance(value, bool):
-                    assert row[column] == str(value)
+                    assert row[column] == ("" if value is None else str(value))
 
 
 def _shown(column):
@@ -160,12 +145,7 @@ def test_charts_are_saved_as_pictures(page, chart, tmp_path):
     waited.value.save_as(tmp_path / "chart.svg")
     root = ElementTree.parse(tmp_path / "chart.svg").getroot()
     texts = ["".join(element.itertext()) for element in root.iter("{http://www.w3.org/2000/svg}text")]
-    drawn = place.locator(".panels svg text")
-    assert len(texts) >= drawn.count() > 10
-    assert any(
-        place.locator("figcaption").first.evaluate("(e) => e.firstChild.data ?? e.firstChild.firstChild.data") in text
-        for text in texts
-    )
+    assert len(texts) >= place.locator(".panels svg text").count() > 10
     lines_of = [one for one in root.iter() if "whisker" in one.get("class", "") or "line s1" in one.get("class", "")]
     assert all(one.get("stroke", "").startswith("rgb") for one in lines_of)  # looks travel with it
     assert lines_of
@@ -173,30 +153,16 @@ def test_charts_are_saved_as_pictures(page, chart, tmp_path):
         place.get_by_role("button", name="PNG").click()
     waited.value.save_as(tmp_path / "chart.png")
     with Image.open(tmp_path / "chart.png") as picture:
-        width, height = float(root.get("width")), float(root.get("height"))
-        assert picture.size == (2 * width, 2 * height)
-        colours = picture.convert("RGB").resize((200, 200)).getcolors(40_000)
-    assert len(colours) > 50
-
-
-def test_the_methods_are_copied(page):
-    page.get_by_role("button", name="Copy").click()
-    assert page.locator(".copied").inner_text() in ("Copied.", "Selected: copy it with Ctrl+C.")
-    selected = page.evaluate("getSelection().toString()")
-    assert selected.startswith("Predictions of 3 models")
-    assert "Journal of Machine Learning Research" in selected
+        assert picture.size == (2 * float(root.get("width")), 2 * float(root.get("height")))
+        assert len(picture.convert("RGB").resize((200, 200)).getcolors(40_000)) > 50
 
 
 def test_everything_has_a_name(page):
-    assert page.title() == TITLE
-    assert page.locator("h1").text_content() == TITLE
+    assert page.title() == page.locator("h1").text_content() == TITLE
     for plot in page.locator("[role=slider]").all():
         assert "Arrow keys" in plot.get_attribute("aria-label")
-        assert plot.get_attribute("aria-valuetext")
     assert page.locator("table caption").count() == page.locator("table").count()
     assert page.locator("th:not([scope])").count() == 0
-    assert page.locator("main section:not([aria-labelledby])").count() == 0
-    assert page.evaluate("document.documentElement.lang") == "en"
     # the hostile name is text in every place, and never became an element
     assert page.locator(f'form label:has-text("{HOSTILE}")').count() == 1
     assert page.locator("script").count() == 2
@@ -213,25 +179,11 @@ def test_a_report_without_script_still_answers(browser, report, tmp_path):
     context.close()
 
 
-@pytest.mark.nightly
-def test_the_notebook_s_frame_draws(browser, report, tmp_path):
-    path = tmp_path / "notebook.html"
-    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{report._repr_html_()}", encoding="utf-8")
-    opened = browser.new_page()
-    opened.goto(path.as_uri())
-    frame = opened.frame_locator("iframe")
-    frame.locator('[data-chart="scores"] svg path.line').first.wait_for()
-    assert frame.locator("h1").text_content() == TITLE
-    opened.close()
-
-
 ODD = {
     "one model": {"models": ["truth"], "null": False},
     "one time": {"times": [30]},
     "closer to a target": {"metric": ["oe"]},
     "many segments": {"by": {"part": np.arange(1500) % 45}},
-    "few groups": {"groups": np.arange(1500) % 7},
-    "early": {"times": [1, 2], "metric": "auc"},
 }
 
 
@@ -252,27 +204,6 @@ def test_odd_reports_are_drawn_without_an_error(browser, case, odd, tmp_path):
     assert said == []
 
 
-@pytest.mark.nightly
-def test_many_models_differ_in_colour_or_dash(browser, case, tmp_path):
-    y, models = case
-    several = {f"model {k}": models["truth"] for k in range(12)}
-    opened, _ = show(browser, ss.report(y, several, times=[5, 50, 90], n_curves=0).save(tmp_path / "report.html"))
-    plot = opened.locator('[data-chart="scores"] .plot').first
-    plot.focus()
-    opened.keyboard.press("End")
-    tip = plot.locator(".tip")
-    assert tip.evaluate("(e) => e.scrollHeight <= e.clientHeight && e.scrollWidth <= e.clientWidth")
-    assert "Kaplan-Meier" in tip.text_content()
-    styles = [line.get_attribute("class") for line in lines(opened, "scores").all()]
-    assert len(styles) == len(set(styles)) == 13
-    assert opened.locator("form details").count() == 1
-    opened.locator("#differences-h").scroll_into_view_if_needed()
-    opened.get_by_role("link", name="Calibration").click()
-    heading, bar = opened.locator("#calibration-h").bounding_box(), opened.locator("form").bounding_box()
-    assert heading["y"] >= bar["y"] + bar["height"]
-    opened.close()
-
-
 @pytest.fixture(scope="module")
 def segments_page(case, tmp_path_factory):
     y, models = case
@@ -287,10 +218,8 @@ def segments_page(case, tmp_path_factory):
 def test_segments_are_drawn(browser, segments_page, width):
     made, path = segments_page
     opened, said = show(browser, path, viewport={"width": width, "height": 900})
-    forest = opened.locator('[data-chart="segments"] .rows').first
     assert opened.locator('[data-chart="segments"] .rows').count() == 2
-    assert forest.get_attribute("role") == "img"
-    assert "by segment" in forest.get_attribute("aria-label")
+    forest = opened.locator('[data-chart="segments"] .rows').first
     table = made.summary["segments"]["table"]
     first = [
         k for k in range(len(table["model"]))
@@ -299,9 +228,6 @@ def test_segments_are_drawn(browser, segments_page, width):
     assert forest.locator("line.whisker").count() == sum(table["lower"][k] is not None for k in first)
     assert forest.locator("circle").count() == sum(table["difference"][k] is not None for k in first)
     assert forest.locator("path.fill").count() == 3  # everybody's, by model
-    texts = forest.locator("text").all_text_contents()
-    assert {"← better", "worse →", "all", "n", "events"} <= set(texts)
-    assert any(text.startswith("DE, ") for text in texts)
     boxes = [text.bounding_box() for text in forest.locator("text").all()]
     for k, a in enumerate(boxes):  # no text on another, none outside
         assert 0 <= a["x"]
@@ -313,16 +239,5 @@ def test_segments_are_drawn(browser, segments_page, width):
     assert forest.locator("path.fill").count() == 2
     opened.get_by_role("checkbox", name="intervals").uncheck()
     assert forest.locator("line.whisker").count() == 0
-    opened.get_by_role("radio", name="logarithmic loss").check()
-    assert "logarithmic loss" in " ".join(forest.locator("text").all_text_contents())
-    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    opened.keyboard.press("Escape")
     opened.close()
     assert said == []
-
-
-def test_no_test_waits_for_a_string_that_the_page_s_policy_forbids():
-    """`wait_for_function` evaluates its string within the page as soon as it must wait: it fails on slow machines."""
-    forbidden = ".wait_for_" + "function("
-    found = [path for path in Path(__file__).parents[1].rglob("*.py") if forbidden in path.read_text(encoding="utf-8")]
-    assert found == []

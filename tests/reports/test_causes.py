@@ -1,12 +1,13 @@
 """Reports of competing causes: each named, and what users name is text."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 
 import survscore as ss
-from survscore.reports import render, summarise
+from survscore.reports import summarise
 
 TIMES = np.array([2.0, 4.0, 8.0])
 HOSTILE = "<script>alert(2)</script>"
@@ -41,10 +42,7 @@ def test_a_report_has_a_part_for_each_cause_and_all_together(case, report):
         wanted = ss.compare(y, models, metric=["brier", "log"], cause=cause).scores
         assert part["scores"]["score"] == pytest.approx(wanted["score"].tolist(), nan_ok=True)
         assert part["null_model"] == "Aalen-Johansen"
-    assert parts[0]["metrics"]["brier"]["label"] == "Brier score of cause relapse"
     assert parts[2]["metrics"]["brier"]["label"] == "multi-class Brier score"
-    assert "of cause relapse" in " ".join(parts[0]["answer"]["brier"]["recommendation"]["sentences"])
-    assert parts[0]["leaks"]
     assert json.loads(json.dumps(report.summary)) == report.summary
 
 
@@ -54,7 +52,6 @@ def test_one_cause_is_the_same_as_its_part(case, report):
     for name in ("scores", "means", "verdicts", "calibration", "horizons", "answer", "data", "leaks"):
         assert one[name] == part[name]
     assert "causes" not in one
-    assert "Scores are of relapse" in render(one)
 
 
 def test_events_are_counted_by_cause(case, report):
@@ -93,8 +90,6 @@ def test_names_of_causes_are_text(report):
 
 
 def test_sections_of_causes_have_names_of_their_own(report):
-    import re
-
     ids = re.findall(r' id="([^"]+)"', report.html)
     assert len(ids) == len(set(ids))
     targets = re.findall(r'href="#([^"]+)"', report.html)
@@ -103,16 +98,6 @@ def test_sections_of_causes_have_names_of_their_own(report):
     data = json.loads(re.search(r'id="data-json">(.*?)</script>', report.html, re.DOTALL)[1])
     for name in re.findall(r'data-(?:chart|fill|table)="([^"]+)"', report.html):
         assert name in data["tables"] or name in data["panels"] or name.endswith(("answer", "backtest"))
-
-
-def test_methods_name_the_cause_and_the_estimator(report):
-    text = " ".join(report.summary["causes"][0]["methods"]["paragraphs"])
-    assert "Scores are of relapse, with the other events as competing risks" in text
-    assert "%) had an event of cause relapse and" in text
-    assert "AUC: controls are the event-free and those with an event of another cause" in report.html
-    assert "how much of the predicted probability of no event of cause relapse is lost" in text
-    assert "the Aalen-Johansen estimate" in text
-    assert any("Aalen OO" in reference for reference in report.summary["causes"][0]["methods"]["references"])
 
 
 def test_what_reports_on_several_causes_can_not_have(case, tmp_path):

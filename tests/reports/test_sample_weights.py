@@ -54,13 +54,6 @@ def test_scores_are_weighted_and_the_data_say_so(case, weights, summary):
     assert f"Individuals have probability weights, with an {effective}" in page
 
 
-def test_falls_are_those_of_the_individuals_as_they_are(case, summary):
-    y, models = case
-    plain = ss.diagnose(y, models, times=TIMES)
-    falls = pd.DataFrame(summary["around_censoring"]["falls"])
-    np.testing.assert_allclose(falls["fall_after"].astype(float), plain.models["fall_after"])
-
-
 def test_frequency_weights_are_repeated_rows(case):
     y, models = case
     often = np.random.default_rng(2).integers(0, 3, len(y))

@@ -1,7 +1,5 @@
 """What a report says is what the library says."""
 
-import html
-import inspect
 import json
 
 import numpy as np
@@ -9,7 +7,7 @@ import pandas as pd
 import pytest
 
 import survscore as ss
-from report_case import HOSTILE, N_LOST, OPTIONS, TIMES
+from report_case import HOSTILE, OPTIONS, TIMES
 from survscore.reports import comparing, render, summarise
 
 
@@ -57,27 +55,6 @@ def test_calibration_and_curves_are_the_library_s(case, report):
         assert np.allclose(shown.survival, models["leaking"][k].at(shown.time)[0], rtol=0, atol=1e-15)
 
 
-def test_calibration_refers_to_the_population_of_the_headline(case):
-    y, models = case
-    groups = np.arange(1500) // 3
-    asked = {"times": TIMES, "horizons": [30], "metric": "brier", "groups": groups, "n_curves": 0}
-    fixed = summarise(y, models, weighting=ss.Administrative(population="fixed"), **asked)["calibration"]
-    assert set(fixed["numbers"]["n"]) == {np.sum(y.censoring_time >= 90)}
-    found = ss.calibration(y, models["truth"], 30, weighting=ss.Administrative(population=90), groups=groups)
-    assert fixed["numbers"]["observed_expected_upper"][0] == found.observed_expected.upper
-
-
-def test_horizons_nobody_asked_for_may_be_out_of_reach(case):
-    y, models = case
-    unknown = ss.Outcomes(np.minimum(y.time, 30), y.event & (y.time <= 30))
-    found = summarise(unknown, models, times=[10, 20, 90], n_curves=0)["calibration"]
-    assert set(found["numbers"]["horizon"]) == {10, 20}  # of the times that were asked for
-    early = ss.Outcomes(np.minimum(y.time, 5), y.event & (y.time <= 5))
-    summary = summarise(early, models, times=[0, 60, 90], n_curves=0)
-    assert "there is no calibration at 90: only individuals with event are left" in summary["calibration"]["missing"]
-    assert "Not shown: there is no calibration" in render(summary)
-
-
 def test_the_data_are_described(case, report):
     y, _ = case
     data = report.summary["data"]
@@ -87,23 +64,6 @@ def test_the_data_are_described(case, report):
         assert data["remaining"]["censoring_time_at_least"][k] == (y.censoring_time >= t).sum()
         assert data["remaining"]["events"][k] == (y.event & (y.time <= t)).sum()
     assert data["quantiles"]["censoring_time"][-1] == y.censoring_time.max()
-
-
-def test_the_leak_is_seen_and_told(report):
-    falls = pd.DataFrame(report.summary["around_censoring"]["falls"]).set_index("model")
-    assert falls.verdict["leaking"] == "encodes C*"
-    assert falls.verdict["truth"] == "no sign"
-    assert falls.fall_after["leaking"] > 0.99
-    assert falls.fall_after["truth"] < 0.3
-    assert report.summary["around_censoring"]["ipcw"] == "misleading"
-    assert "leaking encodes the censoring time" in report.summary["around_censoring"]["sentences"][0]
-    (sentence,) = report.summary["disagreements"]["contradictions"]["brier"]
-    assert sentence == (
-        "leaking is significantly better than truth under ipcw (Kaplan-Meier of the scored outcomes), and "
-        "significantly worse under administrative."
-    )
-    table = report.summary["disagreements"]["table"]
-    assert set(table["model"]) >= {"leaking"}
 
 
 def test_a_summary_is_plain_data(case, report):
@@ -118,10 +78,9 @@ def test_weightings_that_fit_are_chosen():
     time, end = rng.exponential(5, 200), rng.uniform(2, 9, 200)
     curves = ss.SurvivalCurves(np.full((200, 2), [0.9, 0.5]), [1, 6])
     seen, event = np.minimum(time, end), time <= end
-    unknown = ss.Outcomes(seen, event)
     names = {
         "administrative": ss.Outcomes(seen, event, end),
-        "ipcw (Kaplan-Meier of the scored outcomes)": unknown,
+        "ipcw (Kaplan-Meier of the scored outcomes)": ss.Outcomes(seen, event),
         "uncensored": ss.Outcomes(time, np.ones(200)),
     }
     for name, y in names.items():
@@ -129,22 +88,16 @@ def test_weightings_that_fit_are_chosen():
         assert found["weightings"][0] == found["calibration"]["weighting"] == name
         assert found["models"] == ["model", "Kaplan-Meier"]
         assert render(found)
-    without = summarise(unknown, curves)
-    assert without["calibration"]["missing"] is None
-    assert without["around_censoring"]["missing"]
     lost = np.where(event, end, np.maximum(end, seen + 1))
     dropped = summarise(ss.Outcomes(seen, event, lost), curves, times=[1, 2, 4])
-    assert dropped["weightings"] == [
-        "administrative (drop-out by Kaplan-Meier in risk strata)", "projected (own ranks)"
-    ]  # fmt: skip
+    strata = "administrative (drop-out by Kaplan-Meier in risk strata)"
+    assert dropped["weightings"] == [strata, "projected (own ranks)"]
     assert dropped["data"]["dropped_out"] == (~event).sum()
-    assert dropped["calibration"]["weighting"] == dropped["weightings"][0]
-    assert dropped["calibration"]["numbers"]["horizon"] == [1, 2, 4]  # what was asked for
+    assert dropped["calibration"]["weighting"] == strata
 
 
 def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report):
     y, models = lost_case
-    assert y.n_dropped_out == N_LOST
     by_ipcw = ss.compare(y, models, weighting="ipcw", times=TIMES).integrated().contrasts.set_index("model")
     assert by_ipcw.verdict["leaking"] == "better"
     summary = lost_report.summary
@@ -152,11 +105,6 @@ def test_drop_outs_do_not_make_the_report_prefer_the_leak(lost_case, lost_report
     judged = pd.DataFrame(summary["verdicts"])
     of_leak = judged[(judged.model == "leaking") & (judged.weighting == summary["headline"])].set_index("metric")
     assert of_leak.verdict["brier"] == "worse"
-    page = lost_report.html
-    answer = page.split('id="answer"')[1].split("</section>")[0]
-    worse = '<span class="relation">is significantly worse than</span>'
-    assert f"<strong>leaking</strong> {worse} <strong>truth</strong>" in answer
-    assert "Use administrative (drop-out by Kaplan-Meier in risk strata): C* is known" in answer
     # the same, if somebody asks for both and names IPCW first
     asked = summarise(y, models, weighting=["ipcw", "administrative"], metric="brier", times=TIMES, n_curves=0)
     assert asked["headline"] == summary["headline"]
@@ -173,13 +121,9 @@ def test_what_the_lost_could_change_is_told(lost_case, lost_report):
     for row in judged.to_dict("records"):
         told = "The verdict holds whatever happened to the 9 of 1,500 who dropped out"
         assert (told in row["sentence"]) == (row["bound_p_value"] < 0.05)
-        assert "whatever happened to the 9 of 1,500 who dropped out" in row["sentence"].lower()
     of_ipcw = pd.DataFrame(summary["verdicts"]).query("weighting.str.startswith('ipcw')")
     assert of_ipcw.bound_lower.isna().all()
     assert not of_ipcw.sentence.str.contains("dropped out").any()
-    assert "9 of 1,500 dropped out" in lost_report.html
-    assert ">bounds</th>" in lost_report.html
-    assert f"Under the weighting {summary['headline']}." in lost_report.html  # calibration too
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
 
 
@@ -191,27 +135,8 @@ def test_a_headline_by_ipcw_carries_a_caution(case):
     assert ss.weightings_that_fit(unknown).sentence in found["caution"]
     box = render(found).split('<div class="recommendation no"')[1].split("</div>")[0]
     assert "do not rely on this, since the only weighting is known to mislead" in box
-    assert "is based on an IPCW score" in box
     asked_for = summarise(y, models, weighting="ipcw", times=TIMES, n_curves=0)  # though C* is known
     assert "'administrative' counts those with C* >= t" in asked_for["caution"]
-    assert summarise(y, models, times=TIMES, n_curves=0)["caution"] is None
-
-
-def test_higher_is_better_where_it_is(lost_report):
-    summary = lost_report.summary
-    assert summary["metrics"]["auc"] == {"label": "AUC", "direction": "higher", "bounded": False}
-    assert summary["metrics"]["brier"]["bounded"]
-    page = lost_report.html
-    assert "mean AUC over time 5 to 90 (higher is better)" in page
-    assert "mean Brier score over time 5 to 90 (lower is better)" in page
-    assert "AUC (higher is better)" in page  # in the chart
-    assert "Below zero, truth is better by its AUC" in page
-    assert "Above zero, truth is better by its Brier score" in page
-    means = pd.DataFrame(summary["means"]).set_index("metric")
-    assert means.skill["auc"].isna().all()
-    judged = pd.DataFrame(summary["verdicts"]).query("metric == 'auc'")
-    better = judged.upper.gt(0) & judged.lower.gt(0)
-    assert list(judged.verdict.eq("better")) == list(better)
 
 
 def test_few_times_few_people_no_curves():
@@ -219,38 +144,26 @@ def test_few_times_few_people_no_curves():
     curves = ss.SurvivalCurves([[0.5, 0.2], [0.9, 0.7], [0.8, 0.6]], times=[2, 4])
     found = summarise(y, curves, times=[2], n_curves=0, null=False, metric="brier")
     assert found["means"] == {}
-    page = render(found)
-    assert "There is one model only, so nothing to disagree about." in page
-    assert "Its Brier score at time 2 under the weighting administrative is 0.1 (95 % interval" in page
+    assert "There is one model only, so nothing to disagree about." in render(found)
     late = summarise(y, curves, times=[1, 2, 9])  # the predictions end before
     assert "1 time where the predictions end at 4." in late["notes"][0]
     assert set(map(tuple, late["time_ranges"].values())) == {(1, 2)}
-    assert late["notes"][0] in render(late)
 
 
-def test_bad_requests_are_refused(case):
-    y, models = case
-    for options, message in (
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
         ({"metric": []}, "metric is empty"),
-        ({"metric": "hinge"}, "metric must be one of"),
-        ({"weighting": []}, "weighting is empty"),
         ({"horizons": [200]}, "there is no calibration at 200: the predictions end at 100"),
         ({"ids": [1, 2]}, "ids has length 2"),
         ({"n_curves": -1}, "n_curves must be a whole number"),
         ({"reference": "nobody"}, "reference must be one of"),
-        ({"level": 95}, "level must be between 0 and 1"),
-        ({"metric": ["brier", "brier"]}, "metric must name different metrics"),
         ({"title": " "}, "title"),
-    ):
-        with pytest.raises(ss.InputError, match=message):
-            ss.report(y, models, **options)
-    with pytest.raises(ss.InputError, match="y must be Outcomes"):
-        ss.report(models, y)
-    with pytest.raises(ss.InputError, match="models must be SurvivalCurves"):
-        ss.report(y, 3)
-    with pytest.raises(TypeError, match=r"report\(\) got an unexpected keyword argument 'metrics'"):
-        ss.report(y, models, metrics="brier")
-    assert list(inspect.signature(ss.report).parameters) == list(inspect.signature(summarise).parameters)
+    ],
+)
+def test_bad_requests_are_refused(case, options, message):
+    with pytest.raises(ss.InputError, match=message):
+        ss.report(*case, **options)
 
 
 ROW = {
@@ -259,25 +172,6 @@ ROW = {
 }  # fmt: skip
 
 
-def test_verdicts_in_words():
-    undecided = {**ROW, "metric": "log", "upper": 0.001, "p_value": 0.2, "verdict": "undecided"}
-    assert comparing.verdict_sentence(ROW, 0.95) == (
-        "a is significantly better than b: its mean Brier score differs by −0.0123 (95 % interval −0.0200 to −0.0010, "
-        "p < 0.001)."
-    )
-    assert "its Brier score at 30 differs" in comparing.verdict_sentence({**ROW, "time": 30.0}, 0.95)
-    assert "a is not significantly different from b" in comparing.verdict_sentence(undecided, 0.9)
-    assert "p = 0.200" in comparing.verdict_sentence(undecided, 0.9)
-    assert "90 % interval" in comparing.verdict_sentence(ROW, 0.9)
-    small = {**ROW, "difference": 1e-9, "lower": -2.1e-6, "upper": 2.1e-6}
-    assert "differs by 0.000000 (95 % interval −0.000002 to 0.000002" in comparing.verdict_sentence(small, 0.95)
-    for missing in (None, float("nan")):
-        unknown = {**ROW, "lower": missing, "upper": missing, "p_value": missing, "verdict": "unknown"}
-        assert comparing.verdict_sentence(unknown, 0.9).startswith("a and b cannot be compared")
-
-
-HOLDS = {"bound_lower": -0.04, "bound_upper": -0.0012, "bound_p_value": 0.021}
-WORSE = {**HOLDS, "difference": 0.01, "verdict": "worse", "bound_lower": 0.001, "bound_upper": 0.02}
 THOSE = "hatever happened to the 9 of 1,043 who dropped out"
 LIES = "among those with C* ≥ t, the difference lies between"
 
@@ -285,73 +179,32 @@ LIES = "among those with C* ≥ t, the difference lies between"
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        (HOLDS, f"The verdict holds w{THOSE}: {LIES} −0.0400 and −0.0012, with p at most 0.021."),
-        ({**HOLDS, "bound_p_value": 1e-5}, "and −0.0012, with p < 0.001."),
-        ({**HOLDS, "bound_p_value": 0.24}, f"The sign holds w{THOSE}, significance does not (p up to 0.240): {LIES}"),
-        ({**HOLDS, "bound_p_value": None}, f"The sign holds w{THOSE}: {LIES}"),
-        (WORSE, f"The verdict holds w{THOSE}"),
-        ({**HOLDS, "bound_upper": 0.0031}, f"W{THOSE}, {LIES}"),
-        ({**HOLDS, "verdict": "undecided"}, f"W{THOSE}, {LIES}"),
-        ({**WORSE, "bound_lower": -0.1}, f"W{THOSE}, {LIES}"),
+        ({}, f"The verdict holds w{THOSE}: {LIES} −0.0400 and −0.0012, with p at most 0.021."),
+        ({"bound_p_value": 0.24}, f"The sign holds w{THOSE}, significance does not (p up to 0.240): {LIES}"),
+        ({"bound_p_value": None}, f"The sign holds w{THOSE}: {LIES}"),
+        ({"bound_upper": 0.0031}, f"W{THOSE}, {LIES}"),
+        ({"verdict": "undecided"}, f"W{THOSE}, {LIES}"),
         (
-            {**HOLDS, "bound_lower": -0.0009530, "bound_upper": -0.0009481},
-            "between −0.000953 and −0.000948, with p at most 0.021. The weighted estimate lies outside these bounds",
+            {"difference": 0.01, "verdict": "worse", "bound_lower": 0.001, "bound_upper": 0.02},
+            "The verdict hold",
         ),
+        ({"bound_lower": -0.00095, "bound_upper": -0.00094}, "The weighted estimate lies outside these bounds"),
     ],
 )
 def test_bounds_in_words(values, told):
-    assert told in comparing.bounds_sentence({**ROW, **values}, 9, 1043, 0.95)
-    for missing in ({}, {"bound_lower": None, "bound_upper": None}):
-        assert comparing.bounds_sentence({**ROW, **missing}, 9, 1043, 0.95) is None
-
-
-def test_disagreements_in_words():
-    assert comparing.contradiction("a", "b", {"x": "better", "y": "better"}) is None
-    assert comparing.contradiction("a", "b", {"x": "better", "y": "undecided"}) is None
-    assert comparing.contradiction("a", "b", {"x": "better", "y": "worse", "z": "better"}) == (
-        "a is significantly better than b under x and z, and significantly worse under y."
-    )
-    assert comparing.only_under_some("a", "b", {"x": "better", "y": "worse", "z": "undecided"}) is None
-    assert comparing.only_under_some("a", "b", {"x": "better", "y": "unknown"}) is None
-    assert comparing.only_under_some("a", "b", {"x": "better", "y": "undecided"}) == (
-        "a is significantly better than b only under x."
-    )
-
-
-def test_one_time_is_judged_by_its_score(case):
-    y, models = case
-    found = summarise(y, models, times=[30])
-    contrast = ss.compare(y, models, weighting="administrative", times=[30]).contrasts.iloc[0]
-    assert found["verdicts"]["difference"][0] == contrast.difference
-    assert "its Brier score at 30 differs by" in found["verdicts"]["sentence"][0]
-    page = render(found)
-    assert "By the Brier score at time 30 (lower is better)" in page
-    assert html.escape(found["answer"]["brier"]["cards"][0]["interval"]) in page
+    bounds = {"bound_lower": -0.04, "bound_upper": -0.0012, "bound_p_value": 0.021}
+    assert told in comparing.bounds_sentence({**ROW, **bounds, **values}, 9, 1043, 0.95)
+    assert comparing.bounds_sentence({**ROW, "bound_lower": None, "bound_upper": None}, 9, 1043, 0.95) is None
 
 
 def test_individuals_are_called_by_their_ids(case):
     y, models = case
-    plain = summarise(y, models, times=TIMES)["curves"]["people"]["individual"]
+    asked = {"times": TIMES, "metric": "brier", "weighting": "administrative"}
+    plain = summarise(y, models, **asked)["curves"]["people"]["individual"]
     ids = pd.Series([f"id{k}" for k in range(len(y))], index=np.arange(len(y))[::-1])  # by position, not by index
-    named = summarise(y, models, times=TIMES, ids=ids)["curves"]["people"]["individual"]
-    assert named == [f"id{k}" for k in plain]
-    same = summarise(y, models, times=TIMES, ids=["x"] * len(y))["curves"]["people"]["individual"]
+    assert summarise(y, models, ids=ids, **asked)["curves"]["people"]["individual"] == [f"id{k}" for k in plain]
+    same = summarise(y, models, ids=["x"] * len(y), **asked)["curves"]["people"]["individual"]
     assert same == [f"x (row {k})" for k in plain]
-    ids = ["A"] * (len(y) - 1) + ["A (row 0)"]
-    people = summarise(y, models, times=TIMES, ids=ids, n_curves=len(y))["curves"]["people"]["individual"]
-    assert len(set(people)) == len(people) == len(y)
-
-
-def test_a_cut_range_and_a_missing_answer_are_told(case):
-    y, models = case
-    found = summarise(
-        y, models, weighting=["administrative", "ipcw"], times=np.arange(5.0, 131.0, 5.0), time_range=(5, 130)
-    )
-    assert any(note.startswith("Means stop at 95 instead of 130") for note in found["notes"])
-    alone = render(summarise(y, models["truth"], times=TIMES, null=False))
-    assert "There is one model, and nothing to compare it with." in alone
-    assert "All weightings come to the same conclusions" not in alone
-    assert "Skill is" not in alone
 
 
 def test_the_page_is_one_small_safe_file(report, tmp_path):
@@ -367,31 +220,7 @@ def test_the_page_is_one_small_safe_file(report, tmp_path):
     with pytest.raises(ss.InputError, match=r"must end in .html"):
         report.save(tmp_path / "report.pdf")
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_notebook_shows_it_in_a_frame_of_its_own(report):
-    shown = report._repr_html_()
-    assert shown.startswith("<iframe ")
-    assert "\n" not in shown
-    assert "sandbox=" in shown
-    assert HOSTILE not in shown
-    assert repr(report).startswith("Report(")
-
-
-def test_the_report_says_which_population_the_score_refers_to():
-    rng = np.random.default_rng(0)
-    end, risk = rng.uniform(2, 10, 300), rng.uniform(0.05, 0.3, 300)
-    time = rng.exponential(1 / risk)
-    y = ss.Outcomes(np.minimum(time, end), time <= end, end)
-    times = np.arange(1.0, 9.0)
-    curves = ss.SurvivalCurves(np.exp(-risk[:, None] * times), times)
-    summary = summarise(y, {"net": curves}, times=times, n_curves=0)
-    counted = end >= 8
-    told = [note for note in summary["notes"] if "refers to" in note]
-    assert told == [
-        f"At 8 the administrative score refers to the {100 * counted.mean():.0f} % with C* >= 8: "
-        f"their mean predicted risk by 8 is {(1 - np.exp(-8 * risk[counted])).mean():.3f} by net (all individuals: "
-        f"{(1 - np.exp(-8 * risk)).mean():.3f})."
-    ]
-    few = summarise(y, {"net": curves}, times=times, groups=np.arange(300) % 12, n_curves=0)
-    assert any("come from 12 groups" in note for note in few["notes"])
+    notebook = report._repr_html_()  # a frame of its own
+    assert notebook.startswith("<iframe ")
+    assert "sandbox=" in notebook
+    assert HOSTILE not in notebook

@@ -3,7 +3,6 @@
 import os
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import survscore as ss
@@ -55,18 +54,3 @@ def test_a_file_that_is_gone_is_named(table):
     os.unlink(table.file_uris()[0])
     with pytest.raises(ss.InputError, match=r"^country=\w\w/part-.*parquet: is no longer there"):
         list(source.batches(["time"]))
-
-
-def test_the_folder_alone_is_refused(table):
-    with pytest.raises(ss.InputError, match="is a Delta table, whose log says which files count"):
-        ss.evaluate(table.table_uri, weighting="administrative")
-
-
-def test_another_schema_is_refused_by_its_name(case, table, tmp_path):
-    path = str(tmp_path / "other")
-    deltalake.write_deltalake(path, case.table)
-    deltalake.write_deltalake(
-        path, case.table.append_column("c:30", pa.array(case.table["a:30"])), mode="append", schema_mode="merge"
-    )
-    with pytest.raises(ss.InputError, match="c:30"):
-        ss.evaluate(deltalake.DeltaTable(path).to_pyarrow_dataset(), weighting="administrative")

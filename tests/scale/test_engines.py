@@ -16,7 +16,7 @@ import survscore as ss
 from cluster_case import check_alike, in_files, rows, sums
 from survscore._validation import InputError
 from survscore.scale import engines
-from survscore.scale.engines import attempted, check_importable, checked
+from survscore.scale.engines import attempted, checked
 from survscore.scale.files import BadFileError
 from survscore.scale.state import BinsNeededError
 from survscore.scale.work import Work
@@ -59,14 +59,6 @@ def test_errors_travel_as_results():
             checked(found)
         assert str(raised.value) == str(error)
         assert type(raised.value) is type(error)
-
-
-def test_a_worker_without_the_library_is_told():
-    outer = RuntimeError("the task failed")
-    outer.__cause__ = ModuleNotFoundError("No module named 'survscore'")
-    with pytest.raises(InputError, match=r"workers of Spark can't import survscore: install the same version"):
-        check_importable(outer, "Spark")
-    check_importable(RuntimeError("No module named 'other'"), "Spark")
 
 
 def test_an_engine_that_loses_a_file_is_found_out(tmp_path):

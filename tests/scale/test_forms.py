@@ -12,12 +12,8 @@ import mangling
 import survscore as ss
 from combinations import every_pair
 from commands import run
-from survscore import InputError
-from survscore.io import Form
-from survscore.scale import specify
 
 MONTH = 365.25 / 12
-DAYS = np.array([30, 61, 122, 183, 365.25])
 
 
 def scores(capsys, *arguments):
@@ -62,7 +58,7 @@ def changed(frame, form):
     return frame, options
 
 
-FORMS = ["plain", "event", "percent", "event percent", "month", "words", "event percent month words"]
+FORMS = ["plain", "event", "percent", "event percent month words"]
 
 
 @every_pair(ending=["csv", "parquet"], form=FORMS, weighting=["administrative", "ipcw"])
@@ -94,34 +90,6 @@ def test_options_in_brackets(capsys, tmp_path, frame):
     code, _, err = run(capsys, "evaluate", f"{other}{own}", plain, "--unit", "D", *asked)
     assert (code, err.count("\n")) == (2, 1)
     assert "options in brackets must be the same" in err
-    code, _, err = run(capsys, "evaluate", f"{other}{own}", *asked)
-    assert (code, err.count("\n")) == (2, 1)
-    assert "--predictions-unit needs --unit" in err
-
-
-def test_brackets_of_a_pattern_are_no_options(capsys, tmp_path, frame):
-    for k in range(3):
-        frame.assign(id=f"{k}" + frame["id"]).to_parquet(tmp_path / f"part-{k}.parquet")
-    asked = ["-w", "administrative", "-t", "3,8"]
-    code, out, err = run(capsys, "evaluate", tmp_path / "part-[01].parquet", *asked, "--json", "-")
-    assert code == 0, err
-    assert json.loads(out)["settings"]["individuals"] == 2 * len(frame)
-
-
-@pytest.mark.parametrize("where", ["long files", "brackets"])
-def test_long_form_without_outcomes_is_refused_in_one_line(capsys, tmp_path, frame, where):
-    path = tmp_path / "long.parquet"
-    if where == "brackets":
-        frame.to_parquet(path)
-        source = f"{path}[long]"
-    else:
-        long = frame.melt("id", grid_columns(frame), "time", "survival")
-        long.assign(time=long["time"].astype(float)).to_parquet(path)
-        frame[["id", "time", "event", "censoring_time"]].to_parquet(tmp_path / "y.parquet")
-        source = path
-    code, out, err = run(capsys, "evaluate", source, "-w", "administrative")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "--outcomes" in err
 
 
 @pytest.mark.parametrize(
@@ -136,26 +104,16 @@ def test_the_advice_of_score_is_given(capsys, tmp_path, frame, form, message):
     assert message in err
 
 
-def test_percentages_beyond_are_refused(tmp_path, frame):
-    table, _ = changed(frame, "percent")
-    table.loc[7, grid_columns(frame)[0]] = 100.5
-    with pytest.raises(InputError, match="percentages must be between 0 and 100: 1 value is not, the first in row 7"):
-        ss.evaluate(pa.Table.from_pandas(table), weighting="administrative", form=Form(percent=True))
-
-
 @pytest.mark.parametrize("written", ["%d.%m.%Y", "decimal days", "end"])
 def test_dates_as_they_are_written(capsys, tmp_path, frame, written):
     start = pd.Timestamp("2016-01-01") + pd.to_timedelta(np.arange(len(frame)) % 20, unit="D")
     ended = start + pd.to_timedelta(np.ceil(frame["time"]), unit="D")
     had_event = frame["event"].to_numpy(bool) & (ended < "2016-02-10").to_numpy()
-    kept = frame[grid_columns(frame)]
     dates = pd.DataFrame({"start": start, "event_date": ended.where(had_event)})
     options = ["--cutoff", "2016-02-10"]
     if written == "end":
-        over = ended.where(had_event | (np.arange(len(frame)) % 3 == 0))
-        dates = pd.DataFrame(
-            {"start": start, "end": over.where(ended < "2016-02-10"), "event": np.where(had_event, "yes", "no")}
-        )
+        over = ended.where(had_event | (np.arange(len(frame)) % 3 == 0)).where(ended < "2016-02-10")
+        dates = pd.DataFrame({"start": start, "end": over, "event": np.where(had_event, "yes", "no")})
         options += ["--end", "end"]
     elif written == "decimal days":
         dates = (dates - pd.Timestamp("1970-01-01")) / pd.Timedelta("1D")
@@ -164,24 +122,10 @@ def test_dates_as_they_are_written(capsys, tmp_path, frame, written):
         dates = dates.apply(lambda column: column.dt.strftime("%d.%m.%Y"))
         options += ["--date-format", "%d.%m.%Y"]
     path = tmp_path / "dated.csv"
-    pd.concat([dates, kept], axis=1).to_csv(path, index=False)
-    asked = [
-        "-w",
-        "ipcw",
-        "-t",
-        "3,8,15",
-        *options,
-    ]  # administrative ones go by strata where some left
+    pd.concat([dates, frame[grid_columns(frame)]], axis=1).to_csv(path, index=False)
+    asked = ["-w", "ipcw", "-t", "3,8,15", *options]  # administrative ones go by strata where some left
     expected = scores(capsys, "score", path, *asked)
     np.testing.assert_allclose(scores(capsys, "evaluate", path, *asked), expected, rtol=0, atol=1e-12)
-
-
-def test_what_predictions_look_like_is_part_of_the_specification():
-    schema = pa.table({"time": [1.0], "event": [1], "censoring_time": [2.0], "1": [0.5]}).schema
-    other = specify(schema, weighting="administrative", form=Form(predicts="event", percent=True))
-    assert other.digest != specify(schema, weighting="administrative").digest
-    assert other.to_json()["models"][0]["predicts"] == "event"
-    assert type(other).from_json(json.loads(json.dumps(other.to_json()))).digest == other.digest
 
 
 def test_how_predictions_are_read_between_columns(tmp_path, capsys, frame):
@@ -209,8 +153,7 @@ def test_an_arrow_file_with_changed_bytes_is_refused(capsys, tmp_path, frame):
     assert "net.arrow" in err
 
 
-@pytest.mark.parametrize("joined", [False, True])
-def test_lists_are_read_as_their_file_says(capsys, tmp_path, joined):
+def test_lists_are_read_as_their_file_says(capsys, tmp_path):
     y, models, ids = mangling.study(n=300)
     steps = {
         name: ss.SurvivalCurves(curves.probabilities, curves.times, interpolation="step", extrapolation="hold")
@@ -221,11 +164,5 @@ def test_lists_are_read_as_their_file_says(capsys, tmp_path, joined):
     ss.io.write_outcomes(outcomes, y, ids=ids)
     asked = ["-w", "administrative", "-t", "3,8,33"]
     expected = scores(capsys, "score", outcomes, predictions, *asked)
-    files = [predictions, "--outcomes", outcomes]
-    if not joined:
-        table, observed = pq.read_table(predictions), pq.read_table(outcomes)
-        for name in ("time", "event", "censoring_time"):
-            table = table.append_column(observed.schema.field(name), observed[name])
-        pq.write_table(table, tmp_path / "all.parquet")
-        files = [tmp_path / "all.parquet"]
-    np.testing.assert_allclose(scores(capsys, "evaluate", *files, *asked), expected, rtol=0, atol=1e-12)
+    found = scores(capsys, "evaluate", predictions, "--outcomes", outcomes, *asked)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)

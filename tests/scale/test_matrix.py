@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import survscore as ss
-from scale_tables import make, same
+from scale_tables import in_folders, make, same
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::survscore.UndefinedScoreWarning"),  # some segments are small
@@ -44,29 +44,11 @@ def wanted(by):
     return ss.compare(made.y, made.models, weighting=weighting, times=TIMES, null=False, by=labels or None)
 
 
-def in_folders(column):
-    """Write Parquet files in folders that are named after the values of a column, which files do not have."""
-
-    def write(table, folder):
-        for value in sorted(set(table[column].to_pylist())):
-            rows = table.filter(pa.compute.equal(table[column], pa.scalar(value))).drop_columns([column])
-            place = folder / f"{column}={value}"
-            place.mkdir(parents=True)
-            pq.write_table(rows.slice(0, len(rows) // 2), place / "a.parquet")
-            pq.write_table(rows.slice(len(rows) // 2), place / "b.parquet")
-        return folder
-
-    return write
-
-
-def in_files(count):
-    def write(table, folder):
-        folder.mkdir()
-        for k in range(count):
-            pq.write_table(table.slice(k * (N // count), N // count), folder / f"{k:02d}.parquet")
-        return folder
-
-    return write
+def in_files(table, folder):
+    folder.mkdir()
+    for k in range(20):
+        pq.write_table(table.slice(k * N // 20, N // 20), folder / f"{k:02d}.parquet")
+    return folder
 
 
 def written(how, name):
@@ -102,11 +84,8 @@ def dask_frame(table, folder):
 
 SOURCES = {
     "table": lambda table, _: table,
-    "one file": in_files(1),
-    "twenty files": in_files(20),
-    "folders by text": in_folders("country"),
-    "folders by whole numbers": in_folders("plan"),
-    "folders by date": in_folders("day"),
+    "twenty files": in_files,
+    "folders": lambda table, folder: in_folders(table, ["country"], folder),
     "csv": written(pyarrow.csv.write_csv, "a.csv"),
     "arrow": written(pyarrow.feather.write_feather, "a.arrow"),
     "polars": lambda table, _: pl.from_arrow(table).lazy(),

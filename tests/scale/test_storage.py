@@ -75,20 +75,6 @@ def ids_of(source):
     return sorted(one for batch in source.batches(["id", "country", "30"]) for one in batch.column(0).to_pylist())
 
 
-def test_the_files_of_a_bucket(bucket, options, table):
-    everybody = table["id"].to_pylist()
-    for address in ("s3://scores/data", "s3://scores/data/", "s3://scores/data/*/part-?.parquet", "s3://scores/**"):
-        source = open_source(address, storage_options=options)
-        assert len(source.parts) == 6
-        assert ids_of(source) == everybody
-    listed = [part.name for part in source.parts]
-    assert listed[0] == "s3://scores/data/country=DE/part-0.parquet"
-    assert ids_of(open_source(listed, storage_options=options)) == everybody
-    names = [name.removeprefix("s3://scores/") for name in listed]
-    with pytest.raises(InputError, match=r"1 of 7 files missing, the first 'data/late\.parquet'"):
-        open_source("s3://scores", storage_options=options, manifest=[*names, "data/late.parquet"])
-
-
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_names_of_folders_are_columns(bucket, options, format, tmp_path):
     """Text, whole numbers, dates and no value, as on this machine."""
@@ -96,10 +82,9 @@ def test_names_of_folders_are_columns(bucket, options, format, tmp_path):
     country = pa.array([None if one == "NO" else one for one in table["country"].to_pylist()])
     table = table.set_column(table.column_names.index("country"), "country", country)
     table = table.append_column("year", pa.array([2024 + k % 2 for k in range(300)]))
-    table = table.append_column("day", pa.array([f"2024-06-0{1 + k % 3}" for k in range(300)]))
-    for path in in_folders(table, ["country", "year", "day"], tmp_path / "lake", format).rglob(f"*.{format}"):
+    for path in in_folders(table, ["country", "year"], tmp_path / "lake", format).rglob(f"*.{format}"):
         bucket.upload_file(str(path), "scores", str(path.relative_to(tmp_path)))
-    asked = {"weighting": "administrative", "times": [30], "by": ["country", "year"], "groups": "day"}
+    asked = {"weighting": "administrative", "times": [30], "by": ["country", "year"]}
     here = ss.evaluate(tmp_path / "lake", **asked)
     there = ss.evaluate("s3://scores/lake", storage_options=options, **asked)
     assert {country for country, _ in there.parts} == {"DE", "FR", "__HIVE_DEFAULT_PARTITION__"}
@@ -115,13 +100,6 @@ def test_a_public_bucket_and_one_that_is_not(bucket, options, table):
     assert_clean(caught)
     for part in source.parts:
         bucket.put_object_acl(Bucket="scores", Key=part.path.removeprefix("scores/"), ACL="public-read")
-    assert ids_of(source) == table["id"].to_pylist()
-
-
-def test_a_manifest_in_the_bucket(bucket, options, table):
-    names = "\n".join(f"country={'DE' if k % 2 == 0 else 'FR'}/part-{k}.parquet" for k in range(6))
-    bucket.put_object(Bucket="scores", Key="data/manifest.txt", Body=names.encode())
-    source = open_source("s3://scores/data", storage_options=options, manifest="s3://scores/data/manifest.txt")
     assert ids_of(source) == table["id"].to_pylist()
 
 
@@ -141,11 +119,10 @@ def test_parts_are_read_elsewhere_and_hide_credentials(bucket, options):
 
 
 def test_a_bucket_that_is_not_there(bucket, options):
-    with pytest.raises(InputError, match="s3://elsewhere") as caught:
-        open_source("s3://elsewhere/data", storage_options=options)
-    assert_clean(caught)
-    with pytest.raises(InputError, match="s3://scores/nothing: there is no such file or folder"):
-        open_source("s3://scores/nothing", storage_options=options)
+    for address in ("s3://elsewhere/data", "s3://scores/nothing"):
+        with pytest.raises(InputError, match=address.removesuffix("/data")) as caught:
+            open_source(address, storage_options=options)
+        assert_clean(caught)
 
 
 def test_a_connection_that_is_lost(bucket, options, running):
@@ -166,8 +143,6 @@ def test_options_nobody_knows(options):
     with pytest.raises(InputError, match=r"`storage_options` do not fit s3://: .*'secret'") as caught:
         open_source("s3://scores/data", storage_options=options | {"secret": SECRET})
     assert_clean(caught)
-    with pytest.raises(InputError, match=r"`storage_options` do not fit s3://: .*object"):
-        open_source("s3://scores/data", storage_options=options | {"secret_key": object()})
 
 
 def assert_clean(caught):
@@ -175,16 +150,6 @@ def assert_clean(caught):
     assert "\n" not in text
     assert SECRET not in text
     assert KEY not in text
-
-
-def test_a_pyarrow_file_system(bucket, options, table):
-    from pyarrow import dataset, fs
-
-    system = fs.S3FileSystem(**options)
-    within = fs.SubTreeFileSystem("scores/data", system)
-    source = open_source(dataset.dataset("", filesystem=within, partitioning="hive", format="parquet"))
-    assert len(source.parts) == 6
-    assert ids_of(source) == table["id"].to_pylist()
 
 
 @pytest.mark.parametrize("ahead", [0, 1 << 20])
