@@ -334,3 +334,15 @@ def test_bad_settings_are_named_and_change_nothing(settings, message):
     assert (ss.config.backend, ss.config.threads) == ("auto", None)
     with pytest.raises(AttributeError, match="no setting 'speed'"):
         ss.config.speed = 11
+
+
+@every_loss
+@thorough
+@given(data=st.data())
+def test_without_censoring_all_weightings_agree(loss, data):
+    problem = data.draw(problems("uncensored"))
+    everybody = ss.Outcomes(problem.y.time, np.ones(len(problem.y)), np.full(len(problem.y), 7.0))
+    expected = LOSSES[loss](everybody, problem.curves, times=problem.times).scores  # no weighting needed
+    for weighting in ("uncensored", "administrative", "projected", "ipcw", ss.IPCW("known"), ss.IPCW(max_weight=1)):
+        got = LOSSES[loss](everybody, problem.curves, weighting=weighting, times=problem.times).scores
+        np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-15)
