@@ -124,7 +124,7 @@ FAULTS = [
     Fault("Holm", "inference/multiplicity.py", "np.maximum(asked - place, 1) * rising",
           "np.maximum(asked - place - 1, 1) * rising", "src/survscore/inference/multiplicity.py"),
     Fault("Rubin", "inference/estimate.py", "added = (1.0 + 1.0 / m) * between", "added = between",
-          "tests/test_dropouts.py tests/test_score_table.py tests/test_pinned.py"),
+          "tests/test_several_datasets.py"),
     # bounds
     Fault("bounds: upper", "engine/bounds.py", "upper[p] += both.max(axis=0).sum(axis=0)",
           "upper[p] += both.mean(axis=0).sum(axis=0)", "tests/test_bounds.py"),
