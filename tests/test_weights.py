@@ -790,3 +790,18 @@ def test_intervals_cover_the_scores_of_the_population(kind):
     """95 percent: within what chance does of 2 000 data sets, and a percent and a half of bias and of approximation."""
     tolerance = 0.015 + 3.3 * np.sqrt(0.95 * 0.05 / 2000)
     assert (np.abs(coverage(kind, 2000) - 0.95) <= tolerance).all()
+
+
+def test_individuals_with_weight_zero_are_in_no_segment():
+    problem = random_problem(200, 20)
+    rows, some = np.arange(200), np.arange(200) >= 50
+    labels, groups = np.where(some, np.where(rows % 2, "x", "y"), "z"), rows // 3
+    models = {"a": problem.curves, "b": problem.curves[rows[::-1]]}
+    asked = {"weighting": "administrative", "times": [20, 40], "null": False}
+    y = problem.y.weighted(some * 1.0)
+    found = ss.compare(y, models, by={"label": labels}, groups=groups, **asked)
+    kept = {name: curves[some] for name, curves in models.items()}
+    expected = ss.compare(y[some], kept, by={"label": labels[some]}, groups=groups[some], **asked)
+    assert list(found.parts) == list(expected.parts) == [("x",), ("y",)]
+    assert found.n_spanning == expected.n_spanning
+    np.testing.assert_allclose(found.scores["score"], expected.scores["score"], rtol=1e-12)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from survscore._utils import arrays
 from survscore._utils.frames import as_frame
 from survscore._validation import (
     FewFollowedWarning,
@@ -269,7 +270,7 @@ class Request:
 def _run_by(y: Outcomes, models: Mapping[str, Any], request: Request, by: Any) -> SegmentedComparison:
     """Compare models on all individuals, then on every segment at the same times."""
     check_outcomes(y)
-    segments = Segments.of(by, len(y))
+    segments = Segments.of(by, y)
     total = request.run(y, models)
     keep = isinstance(request.ranges, str) and request.ranges == "any"
     ranges = _ranges(total, request.ranges)
@@ -397,14 +398,16 @@ class Segments:
     rows: dict[Key, NDArray[np.intp]]  # by their labels, the positions of the individuals of every segment
 
     @classmethod
-    def of(cls, given: Any, n: int) -> Segments:
-        """Take a mapping of names to labels, a data frame, or labels."""
+    def of(cls, given: Any, y: Outcomes) -> Segments:
+        """Take a mapping of names to labels, a data frame, or labels; who has weight zero is in no segment."""
         import pandas as pd
 
-        columns = _columns(given)
+        columns, n = _columns(given), len(y)
         by = tuple(columns)
         check_names(by)
         labels = pd.DataFrame({name: _labels(name, values, n) for name, values in columns.items()})
+        if y.weights is not None:
+            labels = labels[arrays.to_host(y.weights) > 0]
         grouped = labels.groupby(list(by), sort=True, observed=True)  # labels in the order in which they come
         if grouped.ngroups > MOST_SEGMENTS:
             n_labels = labels.nunique().to_dict()

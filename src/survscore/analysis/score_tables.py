@@ -175,7 +175,7 @@ def score_table(
     codes = None if groups is None else Groups.of(groups, len(y)).codes
     compared_with = next(iter(named)) if reference is None else reference
     request = Request(None, weightings, times, compared_with, null, codes, level, variances="times")
-    segments = Segments((), {}) if by is None else Segments.of(by, len(y))
+    segments = Segments((), {}) if by is None else Segments.of(by, y)
     if segments.by:
         check_names(segments.by, y.chosen_cause)
     total = TablePart(y, named, (ALL,) * len(segments.by), wanted, request)
