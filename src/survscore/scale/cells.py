@@ -97,7 +97,7 @@ class Cells:
 
     @property
     def last_left(self) -> float | None:
-        """The last time of all, if somebody left then; of one stratum."""
+        """The last time of all, if any individual left then; of one stratum."""
         by_bin = self.counts.sum(axis=0)
         last = int(np.flatnonzero(by_bin.sum(axis=1))[-1])
         own = self.index.outcomes.time.reshape(self.counts.shape)
@@ -111,13 +111,13 @@ class Cells:
         """
         *several, m, strata, bins, kinds = gradients.shape
         exits = OrderedExits.of(self.index, self.model)
-        everybody, order = exits.in_block(slice(0, len(exits.order))), exits.order
+        every_exit, order = exits.in_block(slice(0, len(exits.order))), exits.order
         found = np.empty((*several, m, strata * bins * kinds))
         for place in np.ndindex(*several):
             x = gradients[place].reshape(m, -1).T
             total = x.reshape(strata, -1, m).sum(axis=1) if of_weights else np.zeros((strata, m))
             added = np.zeros(x.shape)
-            CurveInfluence(exits, slice(0, m), -total).add(added, x[order], everybody, 0)
+            CurveInfluence(exits, slice(0, m), -total).add(added, x[order], every_exit, 0)
             found[place][:, order] = added.T
         return found.reshape(gradients.shape)
 

@@ -410,8 +410,8 @@ def warn_about_all(total: State | Gathered, result: Comparison | SegmentedCompar
     warn_about_skipped(total)
     if isinstance(total, Gathered):  # compare has warned
         return
-    everybody = result.total if isinstance(result, SegmentedComparison) else result
-    warn_about(everybody.scored)
+    total_of_all = result.total if isinstance(result, SegmentedComparison) else result
+    warn_about(total_of_all.scored)
 
 
 def warn_about_skipped(total: State | Gathered) -> None:

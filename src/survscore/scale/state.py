@@ -137,7 +137,7 @@ class State:
         segment, bins = self._places(labels)[codes], self._bins(outcomes)
         index = TimeIndex(outcomes, what.at)
         if self.projected is not None or self.influences is not None:
-            self._add_projected(batch)
+            self._add_influences(batch)
         order = None
         if len(self.segments) > 1 or what.bins is not None:
             # rows of a segment, and of a bin, together: their sums stay in registers
@@ -204,7 +204,7 @@ class State:
             for place, losses in enumerate(of_weighting):
                 add_products(sums["products"][place], losses.reshape(-1, n), segment)
 
-    def _add_projected(self, batch: Batch) -> None:
+    def _add_influences(self, batch: Batch) -> None:
         from survscore.scale.influences import Rows, add_rows
 
         strata = None if self.projected is None else self.projected.strata
